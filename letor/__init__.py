@@ -1,0 +1,1 @@
+"""LETOR rows: files, folds, normalisation, measures and rankers."""

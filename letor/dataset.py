@@ -1,0 +1,177 @@
+"""RankingData: feature rows of (query, document) pairs, their labels, names and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from letor.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows of a LETOR file, in the order of the file.
+
+    Rows of one query need not be adjacent: ``order`` and ``offsets`` give the grouped view that
+    rankers and measures want, and results are scattered back to the rows' own order.
+
+    Attributes:
+        X: float32 [n, p], feature values; NaN marks a missing value.
+        y: float32 [n], relevance labels (0 = not relevant; -1 = unjudged in LETOR's ``-semi``).
+        query_ids: distinct query ids as strings, in order of first appearance, length m.
+        query_index: int64 [n], position in ``query_ids`` of each row's query.
+        column_names: p distinct names; ``"1"``, ``"2"``, ... where a file gives none.
+        document_ids: document id of each row (object array of str, [n]), or None.
+        comments: bytes after ``#`` of each row, ``#`` included, line end excluded (object array of
+            bytes, [n]; ``b""`` where a row has none), or None.
+        provenance: for each column name, what it was computed from (definition, model file, fold,
+            recipe hash); JSON-compatible. Columns without an entry have unknown origin.
+    """
+
+    X: NDArray[np.float32]
+    y: NDArray[np.float32]
+    query_ids: Sequence[str]
+    query_index: NDArray[np.int64]
+    column_names: Sequence[str]
+    document_ids: NDArray[np.object_] | None = None
+    comments: NDArray[np.object_] | None = None
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.y)
+        if self.X.ndim != 2 or self.X.shape[0] != n:
+            raise InputError(f"X has shape {self.X.shape}, but there are {n} labels")
+        if len(self.column_names) != self.X.shape[1]:
+            raise InputError(
+                f"{len(self.column_names)} column names for {self.X.shape[1]} columns of X"
+            )
+        if len(set(self.column_names)) != len(self.column_names):
+            twice = sorted({c for c in self.column_names if list(self.column_names).count(c) > 1})
+            raise InputError(f"column names given twice: {', '.join(twice)}")
+        if len(self.query_index) != n:
+            raise InputError(f"query_index has {len(self.query_index)} entries for {n} rows")
+        for name in ("document_ids", "comments"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n:
+                raise InputError(f"{name} has {len(values)} entries for {n} rows")
+
+    @classmethod
+    def from_rows(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        query_id_per_row: Sequence[str] | NDArray[Any],
+        **kwargs: Any,
+    ) -> RankingData:
+        """Make a data set from one query id per row; columns are named "1", "2", ... by default."""
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        ids, index = distinct(query_id_per_row)
+        kwargs.setdefault("column_names", [str(j + 1) for j in range(X.shape[1])])
+        return cls(X, np.asarray(y, dtype=np.float32), ids, index, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.query_ids)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """int64 [n]: row numbers grouped by query, the rows of a query in file order."""
+        return np.argsort(self.query_index, kind="stable").astype(np.int64, copy=False)
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """int64 [m]: number of rows of each query of ``query_ids``."""
+        return np.bincount(self.query_index, minlength=self.n_queries).astype(np.int64)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64 [m + 1]: query i owns ``order[offsets[i]:offsets[i + 1]]``."""
+        return np.concatenate([[0], np.cumsum(self.group_sizes)]).astype(np.int64)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows of a query are adjacent and queries come in ``query_ids`` order."""
+        return bool(np.all(self.query_index[1:] >= self.query_index[:-1]))
+
+    def column(self, name: str) -> NDArray[np.float32]:
+        """float32 [n]: the values of one column."""
+        return self.X[:, self._column_positions([name])[0]]
+
+    def select_columns(self, names: Sequence[str]) -> RankingData:
+        """The same rows with the named columns only, in the order given."""
+        X = np.ascontiguousarray(self.X[:, self._column_positions(names)])
+        provenance = {c: self.provenance[c] for c in names if c in self.provenance}
+        return replace(self, X=X, column_names=list(names), provenance=provenance)
+
+    def with_columns(
+        self,
+        names: Sequence[str],
+        values: ArrayLike,
+        provenance: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> RankingData:
+        """The same rows with further columns on the right; ``values`` is [n, len(names)]."""
+        values = np.asarray(values, dtype=np.float32).reshape(len(self), -1)
+        return replace(
+            self,
+            X=np.hstack([self.X, values]),
+            column_names=[*self.column_names, *names],
+            provenance={**self.provenance, **(provenance or {})},
+        )
+
+    def select_rows(self, rows: NDArray[Any]) -> RankingData:
+        """The given rows (integer positions or boolean mask) in the order given; queries that lose
+        all their rows are dropped, the others keep their relative order."""
+        rows = np.arange(len(self))[rows]
+        present, index = np.unique(self.query_index[rows], return_inverse=True)
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            query_ids=[self.query_ids[i] for i in present],
+            query_index=index.astype(np.int64),
+            document_ids=None if self.document_ids is None else self.document_ids[rows],
+            comments=None if self.comments is None else self.comments[rows],
+        )
+
+    def select_queries(self, query_ids: Sequence[str]) -> RankingData:
+        """The rows of the named queries, in the order of this data set.
+
+        Raises:
+            InputError: a query id is not in the data.
+        """
+        position = {q: i for i, q in enumerate(self.query_ids)}
+        missing = [q for q in query_ids if q not in position]
+        if missing:
+            raise InputError(f"{len(missing)} query ids not in the data: {', '.join(missing[:5])}")
+        wanted = np.zeros(self.n_queries, dtype=bool)
+        wanted[[position[q] for q in query_ids]] = True
+        return self.select_rows(wanted[self.query_index])
+
+    def _column_positions(self, names: Sequence[str]) -> list[int]:
+        position = {c: j for j, c in enumerate(self.column_names)}
+        missing = [c for c in names if c not in position]
+        if missing:
+            raise InputError(
+                f"columns not in the data: {', '.join(missing)}; it has "
+                f"{', '.join(list(self.column_names)[:60])}"
+            )
+        return [position[c] for c in names]
+
+
+def distinct(values: Sequence[str] | NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """Distinct strings in order of first appearance, and each value's position among them."""
+    position: dict[str, int] = {}
+    index = np.fromiter(
+        (position.setdefault(str(v), len(position)) for v in values),
+        dtype=np.int64,
+        count=len(values),
+    )
+    return list(position), index

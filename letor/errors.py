@@ -1,0 +1,6 @@
+"""The one exception for input that a user can mend."""
+
+
+class InputError(ValueError):
+    """Input that cannot be used: the message names the file, line, column or parameter, what was
+    found there, and what to do. The command line prints it as one line and exits with code 2."""

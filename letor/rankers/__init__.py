@@ -1,0 +1,1 @@
+"""Learning-to-rank models over :class:`letor.dataset.RankingData`."""

@@ -1,0 +1,1 @@
+"""From text collections to feature columns of LETOR rows."""

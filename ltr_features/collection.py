@@ -1,0 +1,115 @@
+"""Collection: documents with text streams, queries, relevance judgements and links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+
+#: Text streams that a document may have. ``whole`` (all of them together) is derived.
+STREAMS = ("body", "anchor", "title", "url", "keywords", "description")
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Relevance judgements as three parallel arrays.
+
+    Attributes:
+        query: int64 [n], row of the query in ``Collection.query_ids``.
+        document: int64 [n], row of the document in ``Collection.document_ids``.
+        grade: int64 [n], relevance grade (0 = judged not relevant).
+    """
+
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+    grade: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.grade)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept)."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """A text collection held in memory as raw text; term counts live in a ``TermIndex``.
+
+    Attributes:
+        name: short name, shown in reports.
+        document_ids: distinct strings, one per document.
+        streams: stream name (a subset of ``STREAMS``) to the raw texts, one per document; a
+            document without that stream has ``""``.
+        query_ids: distinct strings, one per query.
+        query_texts: raw query texts, parallel to ``query_ids``.
+        judgements: graded judgements; unjudged pairs count as not relevant.
+        links: links between documents, or None where the collection has none.
+        description: how the collection came about (files, rules, counts); JSON-compatible.
+    """
+
+    name: str
+    document_ids: Sequence[str]
+    streams: Mapping[str, Sequence[str]]
+    query_ids: Sequence[str]
+    query_texts: Sequence[str]
+    judgements: Judgements
+    links: Links | None = None
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.streams) - set(STREAMS))
+        if unknown:
+            raise InputError(
+                f"collection {self.name!r}: unknown streams {', '.join(unknown)}; "
+                f"use {', '.join(STREAMS)}"
+            )
+        if not self.document_ids:
+            raise InputError(f"collection {self.name!r} has no documents")
+        for stream, texts in self.streams.items():
+            if len(texts) != len(self.document_ids):
+                raise InputError(
+                    f"collection {self.name!r}: stream {stream!r} has {len(texts)} texts for "
+                    f"{len(self.document_ids)} documents"
+                )
+        if len(self.query_ids) != len(self.query_texts):
+            raise InputError(
+                f"collection {self.name!r}: {len(self.query_ids)} query ids for "
+                f"{len(self.query_texts)} query texts"
+            )
+        for what, ids in (("document", self.document_ids), ("query", self.query_ids)):
+            if len(set(ids)) != len(ids):
+                seen: set[str] = set()
+                twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+                raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
+        _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
+        _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
+        if self.links is not None:
+            _check_rows("links.source", self.links.source, len(self.document_ids))
+            _check_rows("links.target", self.links.target, len(self.document_ids))
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.document_ids)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.query_ids)
+
+
+def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
+    if len(rows) and (rows.min() < 0 or rows.max() >= limit):
+        bad = rows[(rows < 0) | (rows >= limit)][0]
+        raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")

@@ -1,0 +1,1 @@
+"""Families of feature columns over (query, document) pairs."""

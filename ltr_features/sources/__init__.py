@@ -1,0 +1,1 @@
+"""Readers that turn files into a :class:`ltr_features.collection.Collection`."""

@@ -1,0 +1,1 @@
+"""Experiments and their reports: measures, significance, hard queries, HTML."""

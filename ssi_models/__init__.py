@@ -1,0 +1,1 @@
+"""Semantic matching models trained on words: sparse term matrices in, scores out."""

@@ -1,0 +1,1 @@
+"""Supervised Semantic Indexing (Bai et al., "Learning to rank with (a lot of) word features")."""
