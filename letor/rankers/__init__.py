@@ -1,1 +1,1 @@
-"""Learning-to-rank models over :class:`letor.dataset.RankingData`."""
+"""Rankers: one contract (``base.Ranker``), found by name through ``registry``."""

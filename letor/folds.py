@@ -1,0 +1,156 @@
+"""Folds: which queries train, validate and test.
+
+Queries are never split: all rows of a query lie in one part. ``letor_rotation`` gives LETOR's
+official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, and explicit lists are just
+``Fold(name, train, validation, test)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData, distinct
+from letor.errors import InputError
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Three disjoint lists of query ids.
+
+    Raises:
+        InputError: a query id occurs twice, in one list or in two.
+    """
+
+    name: str
+    train: Sequence[str]
+    validation: Sequence[str]
+    test: Sequence[str]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {}
+        for part in ("train", "validation", "test"):
+            for query_id in getattr(self, part):
+                if query_id in seen:
+                    raise InputError(
+                        f"fold {self.name!r}: query {query_id!r} is in {part} and already in "
+                        f"{seen[query_id]}; each query belongs to one part"
+                    )
+                seen[query_id] = part
+
+    def split(self, data: RankingData) -> tuple[RankingData, RankingData, RankingData]:
+        """The rows of the training, validation and test queries, in the order of ``data``.
+
+        Raises:
+            InputError: a query id of the fold is not in the data.
+        """
+        known = set(data.query_ids)
+        for part in ("train", "validation", "test"):
+            missing = [q for q in getattr(self, part) if q not in known]
+            if missing:
+                raise InputError(
+                    f"fold {self.name!r}: {len(missing)} {part} queries are not in the data: "
+                    f"{', '.join(missing[:5])}"
+                )
+        return (
+            data.select_queries(self.train),
+            data.select_queries(self.validation),
+            data.select_queries(self.test),
+        )
+
+
+def letor_rotation(parts: Sequence[Sequence[str]]) -> list[Fold]:
+    """LETOR's official folds: fold i trains on parts i .. i + k - 3, validates on part i + k - 2
+    and tests on part i + k - 1, counted round (k = 5 in LETOR and MSLR).
+
+    Args:
+        parts: query ids of S1, S2, ..., at least three parts.
+    """
+    k = len(parts)
+    if k < 3:
+        raise InputError(f"{k} parts: folds of training, validation and test need at least 3")
+    folds = []
+    for i in range(k):
+        turn = [parts[(i + j) % k] for j in range(k)]
+        train = [q for part in turn[:-2] for q in part]
+        folds.append(Fold(f"Fold{i + 1}", train, list(turn[-2]), list(turn[-1])))
+    return folds
+
+
+def k_fold(
+    query_ids: Sequence[str],
+    k: int = 5,
+    *,
+    seed: int,
+    strata: Sequence[Hashable] | NDArray[Any] | None = None,
+    groups: Sequence[Hashable] | NDArray[Any] | None = None,
+) -> list[Fold]:
+    """Seeded folds by query: k parts of nearly equal size in LETOR's rotation.
+
+    Args:
+        query_ids: distinct query ids, [m].
+        k: number of parts, at least 3.
+        seed: the same seed gives the same folds.
+        strata: [m], kind of each query (such as ``has_relevant``): parts get nearly the same
+            share of each kind.
+        groups: [m], queries of one group (such as all queries made from one article) stay in one
+            part.
+
+    Raises:
+        InputError: ids occur twice, there are fewer groups than parts, or lengths differ.
+    """
+    m = len(query_ids)
+    if len(set(query_ids)) != m:
+        raise InputError("query ids for k_fold must be distinct")
+    for name, values in (("strata", strata), ("groups", groups)):
+        if values is not None and len(values) != m:
+            raise InputError(f"{name} has {len(values)} entries for {m} queries")
+    stratum = _codes(strata) if strata is not None else np.zeros(m, dtype=np.int64)
+    group = _codes(groups) if groups is not None else np.arange(m)
+    if k < 3 or group.max(initial=-1) + 1 < k:
+        raise InputError(
+            f"k={k}: give at least 3 parts and no more than there are groups of queries "
+            f"({group.max(initial=-1) + 1})"
+        )
+    part = _deal(stratum, group, k, np.random.default_rng(seed))
+    return letor_rotation([[query_ids[i] for i in np.flatnonzero(part == p)] for p in range(k)])
+
+
+def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:
+    """bool [m]: whether each query of ``data.query_ids`` has a label of ``relevant_from`` or more;
+    the ``strata`` that keep queries without relevant documents evenly spread."""
+    result = np.zeros(data.n_queries, dtype=bool)
+    result[data.query_index[data.y >= relevant_from]] = True
+    return result
+
+
+def _codes(values: Sequence[Hashable] | NDArray[Any]) -> NDArray[np.int64]:
+    return distinct([str(v) for v in values])[1]
+
+
+def _deal(
+    stratum: NDArray[np.int64], group: NDArray[np.int64], k: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """int64 [m]: the part of each query.
+
+    Groups are dealt in random order, the larger ones first, each to the part that has least of
+    what the group brings; equally good parts are filled by size, then in order.
+    """
+    counts = np.zeros((group.max() + 1, stratum.max() + 1), dtype=np.int64)
+    np.add.at(counts, (group, stratum), 1)
+    share = 1.0 / counts.sum(axis=0)
+    shuffled = rng.permutation(len(counts))
+    shuffled = shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]
+    filled = np.zeros((k, counts.shape[1]), dtype=np.int64)
+    part_of_group = np.empty(len(counts), dtype=np.int64)
+    for g in shuffled:
+        # Growth of the sum of squared shares is least where shares are most even afterwards.
+        growth = ((filled * counts[g]) * share).sum(axis=1)
+        part = np.lexsort((np.arange(k), filled.sum(axis=1), growth.round(9)))[0]
+        filled[part] += counts[g]
+        part_of_group[g] = part
+    return part_of_group[group]

@@ -1,0 +1,100 @@
+"""Ranking measures of grouped rows, one value per query. Callers check and cast.
+
+``offsets`` int64 [m + 1]: query i owns positions ``offsets[i]:offsets[i + 1]`` of every ranked
+array (``gains``, ``ideal``, ``relevant``), best rank first.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Below this length an insertion sort beats the allocations of a merge sort.
+_SHORT = 32
+
+
+@njit(cache=True)
+def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
+    """int64 [n]: the rows of each query by descending score; equal scores keep their order in
+    ``rows``. ``scores`` float64, finite, indexed by row."""
+    ranked = rows.copy()
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if stop - start > _SHORT:
+            order = np.argsort(-scores[rows[start:stop]], kind="mergesort")
+            ranked[start:stop] = rows[start:stop][order]
+            continue
+        for i in range(start + 1, stop):
+            row = ranked[i]
+            score = scores[row]
+            j = i
+            while j > start and scores[ranked[j - 1]] < score:
+                ranked[j] = ranked[j - 1]
+                j -= 1
+            ranked[j] = row
+    return ranked
+
+
+@njit(cache=True)
+def dcg(gains: Floats, offsets: Ints, discounts: Floats, cutoff: int) -> Floats:
+    """float64 [m]: sum of ``gains * discounts[rank - 1]`` over the ranks up to ``cutoff``."""
+    result = np.zeros(len(offsets) - 1)
+    for q in range(len(result)):
+        start = offsets[q]
+        for i in range(min(cutoff, offsets[q + 1] - start)):
+            result[q] += gains[start + i] * discounts[i]
+    return result
+
+
+@njit(cache=True)
+def mean_ndcg(gains: Floats, ideal: Floats, offsets: Ints, discounts: Floats) -> Floats:
+    """float64 [m]: NDCG@k averaged over k = 1 .. number of rows of the query; 0 where the ideal
+    gain is 0."""
+    result = np.zeros(len(offsets) - 1)
+    for q in range(len(result)):
+        start, stop = offsets[q], offsets[q + 1]
+        if start == stop or ideal[start] <= 0.0:
+            continue
+        total, best, curve = 0.0, 0.0, 0.0
+        for i in range(start, stop):
+            total += gains[i] * discounts[i - start]
+            best += ideal[i] * discounts[i - start]
+            curve += total / best
+        result[q] = curve / (stop - start)
+    return result
+
+
+@njit(cache=True)
+def average_precision(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> Floats:
+    """float64 [m]: sum of precision at each relevant rank up to ``cutoff``, divided by all the
+    relevant rows of the query; 0 where there are none."""
+    result = np.zeros(len(offsets) - 1)
+    for q in range(len(result)):
+        start = offsets[q]
+        found = 0
+        for i in range(offsets[q + 1] - start):
+            if relevant[start + i]:
+                found += 1
+                if i < cutoff:
+                    result[q] += found / (i + 1)
+        if found > 0:
+            result[q] /= found
+    return result
+
+
+@njit(cache=True)
+def hits(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> tuple[Ints, Ints]:
+    """(int64 [m], int64 [m]): relevant rows up to rank ``cutoff``, and the first relevant rank
+    (0 where there is none up to ``cutoff``)."""
+    m = len(offsets) - 1
+    count, first = np.zeros(m, np.int64), np.zeros(m, np.int64)
+    for q in range(m):
+        start = offsets[q]
+        for i in range(min(cutoff, offsets[q + 1] - start)):
+            if relevant[start + i]:
+                count[q] += 1
+                if first[q] == 0:
+                    first[q] = i + 1
+    return count, first

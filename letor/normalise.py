@@ -1,0 +1,157 @@
+"""Normalisation of feature columns, fitted with a ranker, saved with it and applied at scoring.
+
+The per-query kinds need no statistics of the training rows; ``StandardScore`` does. All leave NaN
+(missing) alone and map a column without spread to 0, so that it is harmless.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels.normalise import query_minmax, query_zscore
+
+
+class Normaliser(ABC):
+    """Maps feature rows to feature rows of the same shape and order."""
+
+    name: ClassVar[str]
+
+    def fit(self, data: RankingData) -> Self:
+        """Learn what the normaliser needs from the training rows (most kinds need nothing)."""
+        return self
+
+    @abstractmethod
+    def transform(self, data: RankingData) -> RankingData:
+        """The same rows with normalised X; ``data`` is not modified."""
+
+    def state(self) -> dict[str, Any]:
+        """What ``normaliser_from_state`` needs to make an equal object; JSON-compatible."""
+        return {"name": self.name}
+
+
+class NoNormaliser(Normaliser):
+    """Columns as they are."""
+
+    name = "none"
+
+    def transform(self, data: RankingData) -> RankingData:
+        return data
+
+
+class QueryMinMax(Normaliser):
+    """(x - min) / (max - min) over the rows of a query; a constant column becomes 0.
+
+    The "QueryLevelNorm" of LETOR 3.0 and 4.0, and RankLib's ``-norm linear``. The least and the
+    largest finite value count; +inf becomes 1 and -inf 0.
+    """
+
+    name = "minmax"
+
+    def transform(self, data: RankingData) -> RankingData:
+        return replace(data, X=query_minmax(_float32(data.X), data.order, data.offsets))
+
+
+class QueryZScore(Normaliser):
+    """(x - mean) / standard deviation over the rows of a query; a constant column becomes 0.
+
+    RankLib's ``-norm zscore``, with the population's standard deviation (division by n).
+    Infinite values take no part and become NaN.
+    """
+
+    name = "zscore"
+
+    def transform(self, data: RankingData) -> RankingData:
+        return replace(data, X=query_zscore(_float32(data.X), data.order, data.offsets))
+
+
+class StandardScore(Normaliser):
+    """(x - mean) / standard deviation over all training rows, the usual input of neural rankers.
+
+    Infinite values take no part in the statistics and become NaN.
+    """
+
+    name = "standard"
+
+    def __init__(self) -> None:
+        self._columns: list[str] | None = None
+        self._mean = np.empty(0)
+        self._deviation = np.empty(0)
+
+    def fit(self, data: RankingData) -> Self:
+        X = np.where(np.isfinite(data.X), data.X, np.nan).astype(np.float64)
+        seen = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
+        mean = np.nansum(X, axis=0) / seen
+        deviation = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / seen)
+        # Rounding leaves a constant column a spread of some 1e-17: only a real one counts.
+        constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        self._columns = list(data.column_names)
+        self._mean = mean
+        self._deviation = np.where(constant, 0.0, deviation)
+        return self
+
+    def transform(self, data: RankingData) -> RankingData:
+        if self._columns is None:
+            raise InputError("normaliser 'standard' is not fitted: call fit with training rows")
+        if list(data.column_names) != self._columns:
+            raise InputError(
+                "normaliser 'standard' was fitted on other columns: "
+                f"{', '.join(self._columns[:10])}; these rows have "
+                f"{', '.join(list(data.column_names)[:10])}"
+            )
+        X = np.where(np.isfinite(data.X), data.X, np.nan).astype(np.float64) - self._mean
+        spread = self._deviation > 0
+        X[:, spread] /= self._deviation[spread]
+        X[:, ~spread] *= 0.0
+        return replace(data, X=X.astype(np.float32))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "columns": self._columns,
+            "mean": self._mean.tolist(),
+            "deviation": self._deviation.tolist(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> StandardScore:
+        """The object whose ``state()`` this is."""
+        made = cls()
+        made._columns = state["columns"]
+        made._mean = np.asarray(state["mean"], dtype=np.float64)
+        made._deviation = np.asarray(state["deviation"], dtype=np.float64)
+        return made
+
+
+NORMALISERS: dict[str, type[Normaliser]] = {
+    kind.name: kind for kind in (NoNormaliser, QueryMinMax, QueryZScore, StandardScore)
+}
+
+
+def get_normaliser(name: str) -> Normaliser:
+    """A fresh normaliser by name: none, minmax, zscore or standard.
+
+    Raises:
+        InputError: there is no normaliser of that name.
+    """
+    if name not in NORMALISERS:
+        raise InputError(f"normaliser {name!r} is unknown; choose from {', '.join(NORMALISERS)}")
+    return NORMALISERS[name]()
+
+
+def normaliser_from_state(state: Mapping[str, Any]) -> Normaliser:
+    """The normaliser whose ``state()`` this is."""
+    if state["name"] == StandardScore.name:
+        return StandardScore.from_state(state)
+    return get_normaliser(state["name"])
+
+
+def _float32(X: NDArray[Any]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(X, dtype=np.float32)

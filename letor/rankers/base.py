@@ -1,0 +1,230 @@
+"""The contract of every ranker."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
+
+FORMAT_VERSION = 1
+
+
+class NotFittedError(InputError):
+    """``predict``, ``save`` or ``feature_importance`` before ``fit``."""
+
+
+class Ranker(ABC):
+    """A model that scores rows of queries; larger scores rank higher.
+
+    Constructor arguments are stored as they are and checked by ``fit``; all of them can be read
+    and set by name (``get_params``, ``set_params``). What fitting learns ends in ``_``. Columns
+    are known by name: rows to be scored may order them differently, but must have the same ones.
+    The normaliser is fitted with the model, saved with it and applied by ``predict``.
+
+    A subclass defines ``name``, a constructor with a ``normalise`` argument, ``_fit``,
+    ``_predict``, ``_save``, ``_load`` and ``feature_importance``. Its ``_fit`` gets normalised rows
+    with checked labels; rows of a query need not be adjacent (use ``order`` and ``offsets``).
+
+    Attributes:
+        feature_names_: column names in the order of training.
+        normaliser_: the fitted normaliser.
+    """
+
+    name: ClassVar[str]
+    normalise: str
+
+    feature_names_: list[str]
+    normaliser_: Normaliser
+
+    def get_params(self) -> dict[str, Any]:
+        """Constructor arguments by name, as they are now."""
+        return {p: getattr(self, p) for p in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; takes effect at the next ``fit``.
+
+        Raises:
+            InputError: an argument is unknown.
+        """
+        known = self.get_params()
+        for parameter, value in params.items():
+            if parameter not in known:
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {parameter!r}; it has "
+                    f"{', '.join(known)}"
+                )
+            setattr(self, parameter, value)
+        return self
+
+    def fit(self, train: RankingData, valid: RankingData | None = None) -> Self:
+        """Learn from labelled rows; ``valid`` is for early stopping, where the ranker does that.
+
+        Args:
+            train: rows with labels of 0 or more; at least one query has two different labels.
+            valid: rows with the same columns, in any order.
+
+        Raises:
+            InputError: labels, columns or parameters cannot be used.
+        """
+        _check_trainable(train, "training")
+        names = list(train.column_names)
+        if valid is not None:
+            _check_trainable(valid, "validation")
+            valid = _with_columns(valid, names, "validation rows")
+        normaliser = get_normaliser(self.normalise).fit(train)
+        self._fit(
+            normaliser.transform(train), None if valid is None else normaliser.transform(valid)
+        )
+        self.feature_names_, self.normaliser_ = names, normaliser
+        return self
+
+    def predict(self, data: RankingData) -> NDArray[np.float32]:
+        """float32 [n]: score of each row, in the order of the rows.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+            InputError: a column is missing, or one was not there in training.
+        """
+        self._check_fitted()
+        data = _with_columns(data, self.feature_names_, "rows to score")
+        if len(data) == 0:
+            return np.empty(0, dtype=np.float32)
+        scores = self._predict(self.normaliser_.transform(data))
+        return np.asarray(scores, dtype=np.float32)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model as a folder: ``ranker.json`` and the model in its library's own text.
+
+        An existing folder of that name is replaced. Nothing in it is code.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+        """
+        self._check_fitted()
+        description = {
+            "format_version": FORMAT_VERSION,
+            "ranker": self.name,
+            "parameters": self.get_params(),
+            "feature_names": self.feature_names_,
+            "normaliser": self.normaliser_.state(),
+        }
+        with atomic_path(folder) as temporary:
+            temporary.mkdir()
+            description["fitted"] = self._save(temporary)
+            text = json.dumps(description, indent=1, ensure_ascii=False)
+            (temporary / "ranker.json").write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """The ranker saved in ``folder``; ``Ranker.load`` finds the class by the name in it.
+
+        Raises:
+            InputError: the folder is not a saved ranker of this kind, or of a newer version.
+        """
+        folder = Path(folder)
+        description = _read_description(folder)
+        kind: type[Ranker] = cls
+        if inspect.isabstract(cls):
+            from letor.rankers.registry import get_ranker  # the registry imports this module
+
+            kind = get_ranker(description["ranker"])
+        if description["ranker"] != kind.name:
+            raise InputError(
+                f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
+            )
+        made = kind(**description["parameters"])
+        made._load(folder, description["fitted"])
+        made.feature_names_ = description["feature_names"]
+        made.normaliser_ = normaliser_from_state(description["normaliser"])
+        if not isinstance(made, cls):
+            raise InputError(f"{folder} holds a {type(made).__name__}, not a {cls.__name__}")
+        return made
+
+    @abstractmethod
+    def feature_importance(self) -> pd.DataFrame:
+        """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
+
+    @abstractmethod
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None: ...
+
+    @abstractmethod
+    def _predict(self, data: RankingData) -> NDArray[Any]: ...
+
+    @abstractmethod
+    def _save(self, folder: Path) -> dict[str, Any]:
+        """Write the model's files into the folder; return what else is fitted, as JSON."""
+
+    @abstractmethod
+    def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None: ...
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "feature_names_"):
+            raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{p}={value!r}" for p, value in self.get_params().items())
+        return f"{type(self).__name__}({parameters})"
+
+
+def _check_trainable(data: RankingData, what: str) -> None:
+    bad = ~(data.y >= 0) | np.isinf(data.y)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{int(bad.sum())} {what} labels are negative or not finite (row {row}, query "
+            f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged rows first"
+        )
+    grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
+    if len(starts) == 0 or np.array_equal(
+        np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
+    ):
+        raise InputError(
+            f"{what} rows: none of the {data.n_queries} queries has two different labels, so there "
+            "is nothing to rank"
+        )
+
+
+def _with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
+    """``data`` with its columns in the order of ``names``, which must be the same set."""
+    if list(data.column_names) == names:
+        return data
+    missing = sorted(set(names) - set(data.column_names))
+    unknown = sorted(set(data.column_names) - set(names))
+    if missing:
+        raise InputError(f"{what} lack columns of the training rows: {', '.join(missing[:20])}")
+    if unknown:
+        raise InputError(
+            f"{what} have columns that the ranker was not trained on: {', '.join(unknown[:20])}; "
+            "leave them out with select_columns(ranker.feature_names_)"
+        )
+    return data.select_columns(names)
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / "ranker.json"
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        version = description["format_version"]
+    except FileNotFoundError:
+        raise InputError(f"{folder} is not a saved ranker: it has no ranker.json") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is not the description of a ranker: {error}") from None
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {version}, this program reads up to {FORMAT_VERSION}: "
+            "update it"
+        )
+    return description

@@ -1,0 +1,233 @@
+"""LambdaMART: boosted regression trees with LambdaRank gradients, by LightGBM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import lightgbm
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.base import Ranker
+
+# Rows of one query that LightGBM's ranking objectives accept.
+MAX_ROWS_PER_QUERY = 10_000
+MODEL_FILE = "model.txt"
+
+
+class LambdaMART(Ranker):
+    """LightGBM's ``lambdarank`` with settings that repeat: the same rows, parameters and seed give
+    the same model for any number of threads.
+
+    With validation rows, training stops when ``measure`` has not improved for
+    ``early_stopping_rounds`` trees, and the best number of trees is kept. The measure is our own,
+    whose rule for queries without relevant documents is stated (LightGBM's counts them 1).
+
+    Rows of each query are shuffled (by the seed) before training: all scores are equal before the
+    first tree, so the order of the rows, which in many files gives the labels away, would enter
+    the first gradients and the measure.
+
+    Args:
+        n_estimators: trees, at most.
+        learning_rate: shrinkage of each tree.
+        num_leaves: leaves of a tree, at most.
+        min_data_in_leaf: rows in a leaf, at least.
+        feature_fraction: share of columns tried for each tree.
+        bagging_fraction: share of rows drawn (anew for each tree) if below 1.
+        lambda_l2: ridge penalty on leaf values.
+        truncation_level: pairs count if one of both is ranked above it.
+        gain: of label l: ``exponential`` 2^l - 1 (labels up to 30), ``linear`` l, or the gains of
+            labels 0, 1, 2, ...
+        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        early_stopping_rounds: trees without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        seed: of shuffling and of all that LightGBM draws.
+        num_threads: does not change the result.
+
+    Attributes:
+        best_iteration_: number of trees kept.
+        validation_curve_: value of ``measure`` on the validation rows after each tree tried; empty
+            without validation rows.
+
+    Source: Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82.
+    """
+
+    name = "lambdamart"
+
+    def __init__(
+        self,
+        n_estimators: int = 1000,
+        learning_rate: float = 0.05,
+        num_leaves: int = 15,
+        min_data_in_leaf: int = 20,
+        feature_fraction: float = 1.0,
+        bagging_fraction: float = 1.0,
+        lambda_l2: float = 0.0,
+        truncation_level: int = 30,
+        gain: Literal["exponential", "linear"] | Sequence[float] = "exponential",
+        measure: str = "ndcg@10",
+        early_stopping_rounds: int = 100,
+        normalise: str = "none",
+        seed: int = 0,
+        num_threads: int = 1,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_data_in_leaf = min_data_in_leaf
+        self.feature_fraction = feature_fraction
+        self.bagging_fraction = bagging_fraction
+        self.lambda_l2 = lambda_l2
+        self.truncation_level = truncation_level
+        self.gain = gain
+        self.measure = measure
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+        self.seed = seed
+        self.num_threads = num_threads
+
+    def feature_importance(self) -> pd.DataFrame:
+        self._check_fitted()
+        table = pd.DataFrame(
+            {
+                "column": self.feature_names_,
+                "gain": self._booster.feature_importance("gain").astype(np.float64),
+                "splits": self._booster.feature_importance("split").astype(np.int64),
+            }
+        )
+        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+        measure = parse_measure(self.measure)
+        label_gain = self._label_gain([train] if valid is None else [train, valid])
+        parameters = self._lightgbm_parameters(label_gain)
+        rng = np.random.default_rng(self.seed)
+        dataset, _ = _lightgbm_dataset(train, rng, parameters)
+        curve: list[float] = []
+        callbacks: list[Callable[..., Any]] = []
+        options: dict[str, Any] = {}
+        if valid is not None:
+            held_out, rows = _lightgbm_dataset(valid, rng, parameters, reference=dataset)
+            evaluator = Evaluator(measure, valid.select_rows(rows))
+
+            def validation_measure(scores: NDArray[Any], _: Any) -> tuple[str, float, bool]:
+                curve.append(evaluator.mean(scores))
+                return measure.name, curve[-1], True
+
+            options = {
+                "valid_sets": [held_out],
+                "valid_names": ["validation"],
+                "feval": validation_measure,
+            }
+            callbacks = [lightgbm.early_stopping(self.early_stopping_rounds, verbose=False)]
+        trained = lightgbm.train(
+            parameters, dataset, num_boost_round=self.n_estimators, callbacks=callbacks, **options
+        )
+        self.best_iteration_ = trained.best_iteration if valid is not None else self.n_estimators
+        self.validation_curve_ = curve
+        # Scores come from the model as text, before saving too: reloading cannot change a bit.
+        text = trained.model_to_string(num_iteration=self.best_iteration_)
+        self._set_model(text)
+
+    def _predict(self, data: RankingData) -> NDArray[Any]:
+        return np.asarray(self._booster.predict(data.X, num_threads=self.num_threads))
+
+    def _save(self, folder: Path) -> dict[str, Any]:
+        (folder / MODEL_FILE).write_text(self._model_text, encoding="utf-8", newline="\n")
+        return {
+            "best_iteration": self.best_iteration_,
+            "validation_curve": self.validation_curve_,
+            "lightgbm_version": lightgbm.__version__,
+        }
+
+    def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
+        path = folder / MODEL_FILE
+        try:
+            self._set_model(path.read_text(encoding="utf-8"))
+        except (OSError, lightgbm.basic.LightGBMError) as error:
+            raise InputError(f"{path} is not a LightGBM model: {error}") from None
+        self.best_iteration_ = fitted["best_iteration"]
+        self.validation_curve_ = fitted["validation_curve"]
+
+    def _set_model(self, text: str) -> None:
+        self._model_text = text
+        self._booster = lightgbm.Booster(model_str=text)
+
+    def _lightgbm_parameters(self, label_gain: list[float]) -> dict[str, Any]:
+        for parameter in ("n_estimators", "num_leaves", "early_stopping_rounds", "num_threads"):
+            least = 2 if parameter == "num_leaves" else 1
+            if getattr(self, parameter) < least:
+                raise InputError(f"{parameter}={getattr(self, parameter)}: must be >= {least}")
+        return {
+            "objective": "lambdarank",
+            "metric": "none",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "min_data_in_leaf": self.min_data_in_leaf,
+            "feature_fraction": self.feature_fraction,
+            "bagging_fraction": self.bagging_fraction,
+            "bagging_freq": 1 if self.bagging_fraction < 1 else 0,
+            "lambda_l2": self.lambda_l2,
+            "lambdarank_truncation_level": self.truncation_level,
+            "label_gain": label_gain,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": self.num_threads,
+            "verbosity": -1,
+        }
+
+    def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
+        """Gains of the labels 0 .. largest."""
+        labels = np.concatenate([data.y for data in parts])
+        largest = int(labels.max())
+        if np.any(labels != np.floor(labels)):
+            value = labels[labels != np.floor(labels)][0]
+            raise InputError(f"label {value:g}: LambdaMART needs whole numbers as labels")
+        for data in parts:
+            longest = int(data.group_sizes.argmax())
+            if data.group_sizes[longest] > MAX_ROWS_PER_QUERY:
+                raise InputError(
+                    f"query {data.query_ids[longest]} has {data.group_sizes[longest]} rows; "
+                    f"LightGBM takes at most {MAX_ROWS_PER_QUERY} per query: cut the candidates"
+                )
+        if not isinstance(self.gain, str):
+            gains = [float(g) for g in self.gain]
+            if largest >= len(gains):
+                raise InputError(f"gain has {len(gains)} entries, but labels go up to {largest}")
+            return gains
+        if self.gain == "linear":
+            return [float(label) for label in range(largest + 1)]
+        if self.gain != "exponential":
+            raise InputError(f"gain={self.gain!r}: choose exponential, linear or a list of gains")
+        if largest > 30:
+            raise InputError(
+                f"label {largest} is too large for the exponential gain 2^label - 1 (at most 30): "
+                "use gain='linear', or bin the labels"
+            )
+        return [2.0**label - 1.0 for label in range(largest + 1)]
+
+
+def _lightgbm_dataset(
+    data: RankingData,
+    rng: np.random.Generator,
+    parameters: Mapping[str, Any],
+    reference: lightgbm.Dataset | None = None,
+) -> tuple[lightgbm.Dataset, NDArray[np.int64]]:
+    """The rows grouped by query and shuffled within it, and which rows these are."""
+    rows = np.lexsort((rng.random(len(data)), data.query_index))
+    dataset = lightgbm.Dataset(
+        data.X[rows],
+        label=data.y[rows],
+        group=data.group_sizes[data.group_sizes > 0],
+        feature_name=[f"f{j}" for j in range(data.X.shape[1])],
+        params=dict(parameters),
+        reference=reference,
+    )
+    return dataset, rows

@@ -1,0 +1,38 @@
+"""Rankers by name. Other packages add theirs through the entry-point group ``letor.rankers``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from letor.errors import InputError
+from letor.rankers.base import Ranker
+
+GROUP = "letor.rankers"
+
+# Imported on demand: each ranker brings its own library.
+_BUILT_IN = {"lambdamart": ("letor.rankers.lambdamart", "LambdaMART")}
+
+
+def ranker_names() -> list[str]:
+    """Names of all rankers, built in and installed, sorted."""
+    return sorted({*_BUILT_IN, *(e.name for e in entry_points(group=GROUP))})
+
+
+def get_ranker(name: str) -> type[Ranker]:
+    """The ranker class of that name.
+
+    Raises:
+        InputError: there is none, or an installed plug-in does not give a ``Ranker``.
+    """
+    if name in _BUILT_IN:
+        module, attribute = _BUILT_IN[name]
+        found = getattr(import_module(module), attribute)
+    else:
+        matches = [e for e in entry_points(group=GROUP) if e.name == name]
+        if not matches:
+            raise InputError(f"ranker {name!r} is unknown; choose from {', '.join(ranker_names())}")
+        found = matches[0].load()
+    if not (isinstance(found, type) and issubclass(found, Ranker)):
+        raise InputError(f"ranker {name!r} of group {GROUP} is {found!r}, not a Ranker class")
+    return found
