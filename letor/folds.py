@@ -117,7 +117,9 @@ def k_fold(
             f"({group.max(initial=-1) + 1})"
         )
     part = _deal(stratum, group, k, np.random.default_rng(seed))
-    return letor_rotation([[query_ids[i] for i in np.flatnonzero(part == p)] for p in range(k)])
+    return letor_rotation(
+        [[query_ids[i] for i in np.flatnonzero(part == p).tolist()] for p in range(k)]
+    )
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:

@@ -1,0 +1,1 @@
+"""numba kernels: arrays in, arrays out; callers check and cast."""
