@@ -1,0 +1,251 @@
+"""TREC's two text formats: qrels (judgements) and runs (rankings).
+
+A qrels line is ``qid iteration docno label``, a run line ``qid Q0 docno rank score tag``, fields
+separated by blanks or tabs. Names that end in ``.gz`` are compressed.
+
+Tools disagree on equal scores: trec_eval orders them by document number, ranx by position in the
+file, and both ignore the rank column. ``write_run`` therefore writes scores that strictly decrease
+within a query, so that every tool sees the same ranking.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from letor.dataset import RankingData, distinct
+from letor.errors import InputError
+from letor.files import atomic_path
+
+QRELS_COLUMNS = ["qid", "docno", "label"]
+RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
+
+
+def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Judgements of a qrels file, in the order of the file.
+
+    Returns:
+        DataFrame with columns ``qid`` (str), ``docno`` (str) and ``label`` (int64; may be
+        negative, as some TREC tracks mark spam).
+
+    Raises:
+        InputError: a line does not have four fields, its label is not a whole number, or a document
+            is judged twice for a query; the message names file and line.
+    """
+    rows, lines = [], []
+    for number, fields in _fields(path, 4, "qid iteration docno label"):
+        rows.append((fields[0], fields[2], _number(int, fields[3], path, number, "label")))
+        lines.append(number)
+    return _checked_frame(rows, QRELS_COLUMNS, lines, path)
+
+
+def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Rankings of a run file, in the order of the file.
+
+    Returns:
+        DataFrame with columns ``qid`` (str), ``docno`` (str), ``score`` (float64), ``rank`` (int64,
+        as written in the file) and ``tag`` (str).
+
+    Raises:
+        InputError: a line does not have six fields, its rank or score is not a number, or a
+            document occurs twice for a query; the message names file and line.
+    """
+    rows, lines = [], []
+    for number, fields in _fields(path, 6, "qid Q0 docno rank score tag"):
+        score = _number(float, fields[4], path, number, "score")
+        if not math.isfinite(score):
+            raise InputError(f"{path}:{number}: score {fields[4]!r} is not finite")
+        rank = _number(int, fields[3], path, number, "rank")
+        rows.append((fields[0], fields[2], score, rank, fields[5]))
+        lines.append(number)
+    return _checked_frame(rows, RUN_COLUMNS, lines, path)
+
+
+def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write judgements (columns ``qid``, ``docno``, ``label``) in the order of the rows.
+
+    Raises:
+        InputError: a column is missing, an id is empty or contains blanks, a label is not a whole
+            number, or a document is judged twice for a query.
+    """
+    qids, docnos = _checked_ids(qrels, "label")
+    labels = np.asarray(qrels["label"], dtype=np.float64)
+    if not np.array_equal(labels, np.floor(labels)) or np.isinf(labels).any():
+        raise InputError("labels of qrels must be whole numbers")
+    whole = labels.astype(np.int64).tolist()
+    lines = (f"{q} 0 {d} {y}\n" for q, d, y in zip(qids, docnos, whole, strict=True))
+    _write(path, lines)
+
+
+def write_run(run: pd.DataFrame, path: str | os.PathLike[str], tag: str = "ltr-features") -> None:
+    """Write rankings (columns ``qid``, ``docno``, ``score``; others are ignored).
+
+    Queries come in order of first appearance, documents by descending score; equal scores keep
+    the order of the rows. Scores are written as float32, the precision of trec_eval, and where
+    that would leave two equal, the later one is lowered to the next float32: they strictly
+    decrease.
+
+    Raises:
+        InputError: a column is missing, an id or the tag is empty or contains blanks, a score is
+            not finite in float32, or a document occurs twice for a query.
+    """
+    qids, docnos = _checked_ids(run, "score")
+    _check_words([tag], "tag")
+    scores = np.asarray(run["score"], dtype=np.float64)
+    if not (np.abs(scores) < np.finfo(np.float32).max).all():
+        position = int(np.argmax(~(np.abs(scores) < np.finfo(np.float32).max)))
+        raise InputError(
+            f"score of query {qids[position]}, document {docnos[position]} is {scores[position]}: "
+            "scores of a run must be finite in float32"
+        )
+    query = distinct(qids)[1]
+    order = np.lexsort((-scores, query))
+    query = query[order]
+    first = np.flatnonzero(np.diff(query, prepend=-1))
+    sizes = np.diff(np.append(first, len(query)))
+    ranks = np.arange(len(query)) - np.repeat(first, sizes) + 1
+    written = _strictly_decreasing(scores[order].astype(np.float32), first)
+    _write(
+        path,
+        (
+            f"{qids[row]} Q0 {docnos[row]} {rank} {score} {tag}\n"
+            for row, rank, score in zip(
+                order.tolist(), ranks.tolist(), written.astype(str), strict=True
+            )
+        ),
+    )
+
+
+def run_of(data: RankingData, scores: ArrayLike) -> pd.DataFrame:
+    """Columns ``qid``, ``docno`` and ``score`` of scored rows, for ``write_run``.
+
+    Raises:
+        InputError: the rows have no document ids, or there is not one score per row.
+    """
+    scores = np.asarray(scores)
+    if scores.shape != (len(data),):
+        raise InputError(f"scores have shape {scores.shape} for {len(data)} rows")
+    return _ids_of(data).assign(score=scores)
+
+
+def qrels_of(data: RankingData) -> pd.DataFrame:
+    """Columns ``qid``, ``docno`` and ``label`` of labelled rows, for ``write_qrels``.
+
+    Raises:
+        InputError: the rows have no document ids.
+    """
+    return _ids_of(data).assign(label=data.y.astype(np.int64))
+
+
+def _ids_of(data: RankingData) -> pd.DataFrame:
+    if data.document_ids is None:
+        raise InputError("TREC files need document ids, but the rows have none")
+    qids = np.asarray(data.query_ids, dtype=object)[data.query_index]
+    return pd.DataFrame({"qid": qids, "docno": data.document_ids})
+
+
+def _strictly_decreasing(
+    scores: NDArray[np.float32], first: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The float32 scores of each query (starting at positions ``first``, not increasing), lowered
+    as little as makes them strictly decrease."""
+    # As integers, neighbouring float32 values differ by 1 (negative ones run backwards). There,
+    # k'[i] = min(k[i], k'[i - 1] - 1) is a running minimum of k[i] + i.
+    bits = scores.view(np.int32).astype(np.int64)
+    key = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    for start, stop in zip(first, np.append(first[1:], len(key)), strict=True):
+        step = np.arange(stop - start)
+        key[start:stop] = np.minimum.accumulate(key[start:stop] + step) - step
+    bits = np.where(key < 0, -key | 0x80000000, key)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def _fields(
+    path: str | os.PathLike[str], n_fields: int, form: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every line that is not blank."""
+    number = 0
+    try:
+        with _open(Path(path)) as file:
+            for number, line in enumerate(file, start=1):
+                fields = line.split()
+                if not fields:
+                    continue
+                if len(fields) != n_fields:
+                    raise InputError(
+                        f"{path}:{number}: {len(fields)} fields instead of {n_fields} ({form}): "
+                        f"{line.strip()[:80]!r}"
+                    )
+                yield number, fields
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read after line {number}: {error}") from None
+
+
+def _number(kind: Callable[[str], Any], text: str, path: Any, line_number: int, what: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"{path}:{line_number}: {what} {text!r} is not a number") from None
+
+
+def _checked_frame(
+    rows: list[tuple[Any, ...]], columns: list[str], lines: list[int], path: Any
+) -> pd.DataFrame:
+    seen: dict[tuple[str, str], int] = {}
+    for row, number in zip(rows, lines, strict=True):
+        earlier = seen.setdefault(row[:2], number)
+        if earlier != number:
+            raise InputError(
+                f"{path}:{number}: document {row[1]!r} of query {row[0]!r} is already in line "
+                f"{earlier}"
+            )
+    frame = pd.DataFrame.from_records(rows, columns=columns)
+    numbers = {"label": np.int64, "rank": np.int64, "score": np.float64}
+    return frame.astype({c: numbers.get(c, object) for c in columns})
+
+
+def _checked_ids(frame: pd.DataFrame, value: str) -> tuple[list[str], list[str]]:
+    missing = [c for c in ("qid", "docno", value) if c not in frame.columns]
+    if missing:
+        raise InputError(f"columns missing: {', '.join(missing)}; found {list(frame.columns)}")
+    qids, docnos = [str(q) for q in frame["qid"]], [str(d) for d in frame["docno"]]
+    _check_words(qids, "query id")
+    _check_words(docnos, "document id")
+    pairs = set()
+    for pair in zip(qids, docnos, strict=True):
+        if pair in pairs:
+            raise InputError(f"document {pair[1]!r} occurs twice for query {pair[0]!r}")
+        pairs.add(pair)
+    return qids, docnos
+
+
+def _check_words(words: list[str], what: str) -> None:
+    for word in words:
+        if len(word.split()) != 1 or word != word.strip():
+            raise InputError(f"{what} {word!r} is empty or contains blanks: TREC files cannot "
+                             "hold it")  # fmt: skip
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
+    with atomic_path(path) as temporary, temporary.open("wb") as raw:
+        if Path(path).suffix == ".gz":
+            # No name and no time in the header: equal content gives equal bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                packed.writelines(line.encode() for line in lines)
+        else:
+            raw.writelines(line.encode() for line in lines)
