@@ -1,0 +1,57 @@
+"""Resampling loops of the paired tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True)
+def count_extreme(
+    values: NDArray[np.int64], words: NDArray[np.uint64], threshold: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """int64 [k]: for each column, the sign patterns whose sum is as far from 0 as ``threshold``.
+
+    ``values`` int64 [64 w, k] (padded with zeros), ``words`` uint64 [m, w]: bit b of word j is set
+    where value 64 j + b keeps its sign, ``threshold`` int64 [k].
+    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all). Eight values
+    at a time: their 256 partial sums are tabulated once and looked up for every pattern.
+    """
+    m, k = words.shape[0], values.shape[1]
+    kept = np.zeros((m, k), dtype=np.int64)
+    table = np.zeros((256, k), dtype=np.int64)
+    for byte in range(values.shape[0] // 8):
+        for bit in range(8):
+            half = 1 << bit
+            for b in range(half):
+                for c in range(k):
+                    table[half + b, c] = table[b, c] + values[8 * byte + bit, c]
+        word, shift = byte // 8, np.uint64(8 * (byte % 8))
+        for p in range(m):
+            entry = np.int64((words[p, word] >> shift) & np.uint64(255))
+            for c in range(k):
+                kept[p, c] += table[entry, c]
+    total = np.zeros(k, dtype=np.int64)
+    for i in range(values.shape[0]):
+        for c in range(k):
+            total[c] += values[i, c]
+    count = np.zeros(k, dtype=np.int64)
+    for p in range(m):
+        for c in range(k):
+            if abs(2 * kept[p, c] - total[c]) >= threshold[c]:
+                count[c] += 1
+    return count
+
+
+@njit(cache=True)
+def resampled_sums(values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64 [m, k]: sums of the rows of ``values`` float64 [n, k] that ``rows`` [m, n] names."""
+    m, k = rows.shape[0], values.shape[1]
+    sums = np.zeros((m, k), dtype=np.float64)
+    for r in range(m):
+        for i in range(rows.shape[1]):
+            row = rows[r, i]
+            for c in range(k):
+                sums[r, c] += values[row, c]
+    return sums
