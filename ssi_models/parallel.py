@@ -1,0 +1,53 @@
+"""A few worker threads for kernels that release the GIL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+
+def thread_count(threads: int | None) -> int:
+    """``threads``, or the number of cores that this process may use.
+
+    Raises:
+        ValueError: fewer than one thread.
+    """
+    if threads is None:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if threads < 1:
+        raise ValueError(f"threads must be 1 or more, got {threads}")
+    return threads
+
+
+class Workers:
+    """Threads that share one task at a time; a context manager.
+
+    ``run(work)`` calls ``work(share, n_shares)`` once per thread and waits; ``split(work, n)``
+    calls ``work(start, stop)`` on a partition of ``range(n)``.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.n_shares = thread_count(threads)
+        self._pool = ThreadPoolExecutor(self.n_shares) if self.n_shares > 1 else None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def run(self, work: Callable[[int, int], object]) -> None:
+        if self._pool is None:
+            work(0, 1)
+            return
+        futures = [self._pool.submit(work, s, self.n_shares) for s in range(self.n_shares)]
+        for future in futures:
+            future.result()
+
+    def split(self, work: Callable[[int, int], object], n: int) -> None:
+        bounds = [n * s // self.n_shares for s in range(self.n_shares + 1)]
+        self.run(lambda share, n_shares: work(bounds[share], bounds[share + 1]))
