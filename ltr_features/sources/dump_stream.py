@@ -1,0 +1,210 @@
+"""The bytes of a MediaWiki XML dump as blocks of whole pages, with bounded memory.
+
+A dump is ``<mediawiki> <siteinfo/> <page/> <page/> ... </mediawiki>``, plain or compressed. This
+module checks that a file is one, reads its site information, and cuts the rest behind ``</page>``
+into blocks of about 1 MiB that can be parsed independently of each other. In well-formed XML those
+seven bytes can be nothing but the end of a page; in anything else the parser of the block objects.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import re
+import xml.etree.ElementTree as ET
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn
+
+from letor.errors import InputError
+from ltr_features.sources.wikitext import Site
+
+BLOCK_BYTES = 1 << 20
+#: MediaWiki refuses pages above 2 MiB; only dumps with a page's whole history pass this.
+MAX_PAGE_BYTES = 1 << 28
+_HEADER_BYTES = 1 << 20
+_PAGE_END = b"</page>"
+_ARCHIVES = {
+    b"7z\xbc\xaf": "a 7z archive",
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zXZ": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a zstandard file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole pages in a row.
+
+    Attributes:
+        xml: the bytes of the pages, from ``<page>`` to ``</page>``.
+        offset: offset of the block in the (decompressed) XML, in bytes.
+    """
+
+    xml: bytes
+    offset: int
+
+
+class DumpStream:
+    """An open dump: its site, and its pages in blocks.
+
+    Attributes:
+        path: the file, for messages.
+        site: namespaces and title rule from the dump's ``<siteinfo>``.
+        size: bytes of the file as stored (compressed).
+
+    Raises:
+        InputError: the file is missing, a folder, unreadable or not a MediaWiki dump.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._last_block = b""
+        try:
+            self._file = self.path.open("rb")
+        except OSError as error:
+            raise InputError(f"{self.path}: {_open_failure(self.path, error)}") from error
+        try:
+            self.size = os.fstat(self._file.fileno()).st_size
+            self._stream = _decompressed(self._file)
+            self._head = self._read_header()
+            self.site = self._parse_site()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def position(self) -> int:
+        """Bytes of the stored (compressed) file read so far."""
+        return self._file.tell()
+
+    def blocks(self) -> Iterator[Block]:
+        """The dump's pages. Can be consumed once.
+
+        Raises:
+            InputError: the file is truncated or damaged.
+        """
+        start = self._head.find(b"<page")
+        start = len(self._head) if start < 0 else start
+        offset = start
+        buffer = bytearray(self._head[start:])
+        searched = 0
+        while True:
+            end = buffer.rfind(_PAGE_END, max(0, searched - len(_PAGE_END)))
+            if end >= 0:
+                end += len(_PAGE_END)
+                self._last_block = bytes(buffer[:end])
+                del buffer[:end]
+                yield Block(self._last_block, offset)
+                offset += end
+            elif len(buffer) > MAX_PAGE_BYTES:
+                self._fail(f"no </page> within {MAX_PAGE_BYTES >> 20} MiB of XML byte {offset:,}")
+            searched = len(buffer)
+            chunk = self._read()
+            if not chunk:
+                break
+            buffer += chunk
+        rest = bytes(buffer).strip()
+        if rest != b"</mediawiki>" and start < len(self._head):
+            self._fail(
+                f"the XML ends at byte {offset + len(buffer):,} without </mediawiki>: "
+                "the file is truncated"
+                if not rest.startswith(b"</mediawiki>")
+                else f"there is more after </mediawiki> at XML byte {offset:,}"
+            )
+
+    def _read(self) -> bytes:
+        """The next piece of XML, at most ``BLOCK_BYTES`` long; empty at the end."""
+        try:
+            return self._stream.read(BLOCK_BYTES)
+        except EOFError:
+            self._fail(f"the compressed data ends early, at byte {self.size:,}: truncated")
+        except (OSError, zlib.error) as error:
+            if getattr(error, "errno", None):
+                raise
+            self._fail(f"damaged near byte {self.position:,} of the file ({error})")
+
+    def _fail(self, cause: str) -> NoReturn:
+        titles = re.findall(rb"<title>([^<]*)</title>", self._last_block)
+        last = f"last whole page: {titles[-1].decode(errors='replace')!r}" if titles else ""
+        raise InputError(f"{self.path}: {cause}; {last or 'no page read'}; get the file again")
+
+    def _read_header(self) -> bytes:
+        """Everything before the first page, and what was read along with it."""
+        head = b""
+        while b"<page>" not in head and b"</mediawiki>" not in head:
+            chunk = self._read()
+            head += chunk
+            if not re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<mediawiki[\s>]", head):
+                raise InputError(
+                    f"{self.path} {_describe(head)}, not a MediaWiki XML dump; "
+                    "use a file such as enwiki-latest-pages-articles.xml.bz2"
+                )
+            if not chunk:
+                self._fail(f"the XML ends at byte {len(head):,}, before its first page: truncated")
+            if len(head) > _HEADER_BYTES + BLOCK_BYTES:
+                self._fail(f"no <page> within the first {len(head):,} bytes of XML")
+        return head
+
+    def _parse_site(self) -> Site:
+        header = re.split(rb"<page>|</mediawiki>", self._head, maxsplit=1)[0]
+        try:
+            root = ET.fromstring(header + b"</mediawiki>")
+        except ET.ParseError as error:
+            raise InputError(f"{self.path}: malformed XML before the first page: {error}") from None
+        return _site(root)
+
+
+def _open_failure(path: Path, error: OSError) -> str:
+    if path.is_dir():
+        return "is a folder; name the dump file (.xml, .xml.bz2 or .xml.gz) in it"
+    if not path.exists():
+        return "no such file"
+    return f"cannot be read ({error.strerror})"
+
+
+def _decompressed(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
+    """The file's content; the format is told by its first bytes, whatever its name."""
+    magic = file.read(4)
+    file.seek(0)
+    if magic.startswith(b"BZh"):
+        return bz2.open(file)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.open(file)
+    return file
+
+
+def _describe(head: bytes) -> str:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1000]
+    if not start:
+        return "is empty"
+    for magic, name in _ARCHIVES.items():
+        if start.startswith(magic):
+            return f"is {name}"
+    if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
+        return "is an HTML page"
+    root = re.match(rb"(?:<\?.*?\?>\s*|<!.*?>\s*)*<([\w:.-]+)", start, re.DOTALL)
+    if root:
+        return f"is XML with the root <{root[1].decode(errors='replace')}>"
+    return f"is not XML (it starts with {start[:30]!r})"
+
+
+def _site(root: ET.Element) -> Site:
+    """Namespaces from the dump, in addition to the English names that every wiki understands."""
+    default = Site()
+    files, categories, others = set(default.files), set(default.categories), set(default.others)
+    for element in root.iterfind("{*}siteinfo/{*}namespaces/{*}namespace"):
+        name = (element.text or "").lower()
+        kind = {"0": None, "6": files, "14": categories}.get(element.get("key", "0"), others)
+        if kind is not None and name:
+            kind.add(name)
+    case = root.findtext("{*}siteinfo/{*}case", default="first-letter")
+    return Site(
+        frozenset(files), frozenset(categories), frozenset(others), case != "case-sensitive"
+    )

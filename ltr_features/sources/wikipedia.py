@@ -1,0 +1,263 @@
+"""Articles and redirects of a Wikipedia dump (any MediaWiki XML dump), as a stream."""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import os
+import re
+import signal
+import xml.etree.ElementTree as ET
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from letor.errors import InputError
+from ltr_features.sources.dump_stream import Block, DumpStream
+from ltr_features.sources.wikitext import Link, Section, Site, normalise_title, parse_wikitext
+
+__all__ = [
+    "Article",
+    "Link",
+    "Redirect",
+    "Section",
+    "excerpt_path",
+    "progress_bar",
+    "read_dump",
+    "resolve_redirect",
+]
+
+#: Dump excerpt shipped with gensim: 106 articles and 99 redirects of the article namespace.
+EXCERPT = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A page of the article namespace.
+
+    Attributes:
+        page_id: the wiki's number of the page.
+        title: title in its normal form (spaces, not underscores).
+        sections: sections in order; the first is the lead.
+    """
+
+    page_id: int
+    title: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A page of the article namespace that only points to another title.
+
+    Attributes:
+        page_id: the wiki's number of the page.
+        title: title in its normal form.
+        target: title that it points to, in its normal form, without a fragment.
+    """
+
+    page_id: int
+    title: str
+    target: str
+
+
+def read_dump(
+    path: str | os.PathLike[str],
+    *,
+    processes: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Article | Redirect]:
+    """Articles and redirects of the article namespace in file order, with bounded memory.
+
+    The file is checked and its header read before this returns; pages are read as they are asked
+    for. Records and their order do not depend on ``processes``.
+
+    Args:
+        path: ``.xml``, ``.xml.bz2`` (multi-stream too) or ``.xml.gz``, told by content.
+        processes: 1 reads within this process; n > 1 starts n processes that parse pages while
+            this one decompresses (a script then needs the ``__main__`` guard of multiprocessing).
+        on_progress: called as ``on_progress(bytes_done, bytes_in_all)`` in units of the stored
+            file, about once per MiB of XML; see :func:`progress_bar`.
+
+    Raises:
+        InputError: the file is missing, a folder or not a MediaWiki dump (at once); truncated,
+            damaged or malformed (when that place is reached). The message names the file, the
+            cause, the byte offset and the last page.
+    """
+    if processes < 1:
+        raise InputError(f"processes is {processes}; it must be 1 or more")
+    return _records(DumpStream(path), processes, on_progress)
+
+
+def _records(
+    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None] | None
+) -> Iterator[Article | Redirect]:
+    parse = _parse_here if processes == 1 else _parse_in_pool
+    try:
+        for records in parse(stream, processes, on_progress or (lambda done, total: None)):
+            yield from records
+    finally:
+        stream.close()
+
+
+_Records = list[Article | Redirect]
+
+
+def _parse_here(
+    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None]
+) -> Iterator[_Records]:
+    for block in stream.blocks():
+        yield parse_block(block, stream.site, stream.path)
+        on_progress(stream.position, stream.size)
+
+
+def _parse_in_pool(
+    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None]
+) -> Iterator[_Records]:
+    # Spawned, not forked: a fork would copy the locks of whatever threads run in this process.
+    pool = ProcessPoolExecutor(
+        processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
+    )
+    pending: deque[Future[_Records]] = deque()
+    try:
+        for block in stream.blocks():
+            pending.append(pool.submit(parse_block, block, stream.site, stream.path))
+            if len(pending) > 2 * processes:
+                yield pending.popleft().result()
+            on_progress(stream.position, stream.size)
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches the whole process group; only the parent decides what it means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# --- one block ------------------------------------------------------------------------------------
+
+# Dumps before export version 0.4 have no <redirect> element.
+_REDIRECT = re.compile(
+    r"\s*#\s*(?:redirect|weiterleitung|redirection|redirección|rinvia|doorverwijzing|patrz|"
+    r"omdirigering|перенаправление|przekieruj|転送|重定向|تحويل)\s*:?\s*\[\[([^\]|#]+)",
+    re.IGNORECASE,
+)
+
+
+def parse_block(block: Block, site: Site, path: Path) -> _Records:
+    """Records of one block of pages.
+
+    Raises:
+        InputError: malformed XML, or pages without a title, id or text.
+    """
+    try:
+        root = ET.fromstring(b"<pages>" + block.xml + b"</pages>")
+    except ET.ParseError as error:
+        raise InputError(_malformed(block, path, error)) from None
+    records = (_record(page, site, path) for page in root)
+    return [record for record in records if record is not None]
+
+
+def _malformed(block: Block, path: Path, error: ET.ParseError) -> str:
+    line = error.position[0]
+    before = sum(len(text) + 1 for text in block.xml.split(b"\n")[: line - 1])
+    titles = re.findall(rb"<title>([^<]*)</title>", block.xml[: before + 1])
+    page = titles[-1].decode(errors="replace") if titles else None
+    reason = str(error).partition(":")[0]
+    return (
+        f"{path}: malformed XML ({reason}) in the line at XML byte {block.offset + before:,}, "
+        + (f"in or after page {page!r}" if page else "before the title of a page")
+        + "; get the file again"
+    )
+
+
+def _record(page: ET.Element, site: Site, path: Path) -> Article | Redirect | None:
+    title = page.findtext("title")
+    if page.tag != "page" or not title:
+        raise InputError(f"{path}: <{page.tag}> where a <page> with a <title> should be")
+    if page.findtext("ns", default="0") != "0":
+        return None
+    page_id = page.findtext("id", default="")
+    revision = page.find("revision[last()]")
+    if not page_id.isdigit() or revision is None:
+        raise InputError(f"{path}: page {title!r} has no <id> number or no <revision>")
+    if revision.findtext("model", default="wikitext") != "wikitext":
+        return None
+    title = normalise_title(title, site)
+    redirect = page.find("redirect")
+    if redirect is not None:
+        target = redirect.get("title", "").partition("#")[0]
+        return Redirect(int(page_id), title, normalise_title(target, site))
+    source = _source(revision, title, path)
+    pointer = _REDIRECT.match(source)
+    if pointer:
+        return Redirect(int(page_id), title, normalise_title(pointer[1], site))
+    return Article(int(page_id), title, parse_wikitext(source, site))
+
+
+def _source(revision: ET.Element, title: str, path: Path) -> str:
+    text = revision.find("text")
+    source = "" if text is None else text.text or ""
+    if source or text is None or text.get("deleted") is not None:
+        return source
+    if text.get("bytes", "0") != "0":
+        raise InputError(
+            f"{path}: page {title!r} has {text.get('bytes')} bytes of text that are not in the "
+            "file (a 'stub' dump); use a pages-articles dump"
+        )
+    return source
+
+
+# --- beside the stream ----------------------------------------------------------------------------
+
+
+def resolve_redirect(title: str, redirects: Mapping[str, str]) -> str:
+    """Title at the end of a chain of redirects; the title itself if the chain is a circle.
+
+    Args:
+        title: title in its normal form, such as ``Link.target``.
+        redirects: ``Redirect.title`` to ``Redirect.target``.
+    """
+    seen = {title}
+    current = title
+    while (following := redirects.get(current)) is not None:
+        if following in seen:
+            return title
+        seen.add(following)
+        current = following
+    return current
+
+
+def excerpt_path() -> Path:
+    """The excerpt of the English Wikipedia's dump (1.7 MB) that is installed with gensim.
+
+    Raises:
+        InputError: gensim, or its test data, is not installed.
+    """
+    spec = importlib.util.find_spec("gensim")
+    if spec is None or spec.origin is None:
+        raise InputError("the Wikipedia excerpt comes with gensim, which is not installed")
+    path = Path(spec.origin).parent / "test" / "test_data" / EXCERPT
+    if not path.is_file():
+        raise InputError(
+            f"{path}: no such file; this gensim was installed without its test data: "
+            "reinstall it (pip install --force-reinstall gensim) or name a dump of your own"
+        )
+    return path
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr for ``on_progress``; shows nothing where stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
