@@ -1,0 +1,213 @@
+"""What a report is made of: plain data, filled by an experiment, rendered by tables and html."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from letor.errors import InputError
+from reports.measures import get_measure
+from reports.significance import TestSettings, compare
+
+
+@dataclass(frozen=True, eq=False)
+class SystemResult:
+    """One ranked system of a study.
+
+    Attributes:
+        name: short and unique within the study; used in tables and in ``Study.pairs``.
+        description: what it is, in a sentence.
+        per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
+            ``reports.measures.evaluate`` returns it (folds concatenated).
+        columns: names of the columns that the ranker saw; empty for a ranking without a ranker.
+        importance: columns ``column`` and ``gain`` (total split gain, summed or averaged over
+            folds; not negative), or None.
+    """
+
+    name: str
+    description: str
+    per_query: pd.DataFrame
+    columns: Sequence[str] = ()
+    importance: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Systems compared on one set of test queries.
+
+    Attributes:
+        name: e.g. "Held-out queries".
+        description: what is asked here, one or two sentences.
+        split_rule: how training and test queries were separated, in words.
+        systems: in the order of the tables.
+        pairs: declared comparisons (system, baseline) by name; the first is the headline.
+        measures: columns of ``per_query`` to report; the first is the primary measure.
+        query_texts: text of each query id; queries without one show their id.
+        facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
+        hard_queries: table of ``reports.hard_queries.hard_query_table``, or None.
+        hard_measure: the measure that ``hard_queries`` is about.
+        test: settings of the statistical tests.
+        warnings: what a reader must know before believing the numbers.
+    """
+
+    name: str
+    description: str
+    split_rule: str
+    systems: Sequence[SystemResult]
+    pairs: Sequence[tuple[str, str]]
+    measures: Sequence[str]
+    query_texts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    hard_queries: pd.DataFrame | None = None
+    hard_measure: str = "NDCG@20"
+    test: TestSettings = field(default_factory=TestSettings)
+    warnings: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        names = [s.name for s in self.systems]
+        if len(set(names)) != len(names):
+            raise InputError(f"study {self.name!r}: systems share a name: {', '.join(names)}")
+        for system in self.systems:
+            values = system.per_query.reindex(columns=list(self.measures)).to_numpy(np.float64)
+            if not ((values >= 0) & (values <= 1)).all():
+                raise InputError(
+                    f"study {self.name!r}, system {system.name!r}: per-query values of "
+                    f"{', '.join(self.measures)} must all be there and lie in [0, 1]"
+                )
+
+    def system(self, name: str) -> SystemResult:
+        """The system of that name."""
+        return next(s for s in self.systems if s.name == name)
+
+    @property
+    def queries(self) -> list[str]:
+        """Query ids, in the order of the first system."""
+        return [str(q) for q in self.systems[0].per_query.index]
+
+    @property
+    def baselines(self) -> list[str]:
+        """Names of the baselines of ``pairs``, in order of first mention."""
+        return list(dict.fromkeys(baseline for _, baseline in self.pairs))
+
+    def values(self, system: str, measure: str) -> np.ndarray:
+        """float64 [n]: per-query values in the order of ``queries``."""
+        frame = self.system(system).per_query
+        order = self.systems[0].per_query.index
+        return frame.loc[order, measure].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """The table of ``reports.significance.compare`` over ``pairs`` and ``measures``."""
+        per_query = {s.name: s.per_query for s in self.systems}
+        return compare(per_query, self.pairs, self.measures, self.test)
+
+    def comparison(self, pair: tuple[str, str], measure: str) -> pd.Series:
+        """The row of ``comparisons`` for that pair and measure."""
+        t = self.comparisons
+        chosen = (t["system"] == pair[0]) & (t["baseline"] == pair[1]) & (t["measure"] == measure)
+        return t[chosen].iloc[0]
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A line of the column table.
+
+    Attributes:
+        name: the column's name in the LETOR file.
+        family: groups (and colours) columns, e.g. "BM25" or "trained models".
+        description: what it measures, in a line.
+        reference: paper and equation, if any.
+        trained_on: what it was learned from; "nothing (counts of the collection)" if not learned.
+    """
+
+    name: str
+    family: str
+    description: str
+    reference: str = ""
+    trained_on: str = ""
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """Progress of one model's training.
+
+    Attributes:
+        name: the model.
+        x_label: unit of the horizontal axis, e.g. "epoch".
+        y_label: what is drawn, e.g. "margin ranking loss" (one unit for all series).
+        series: (x values, y values) of each line by label; finite numbers.
+        best_x: where the stopped model was taken from, or None.
+        description: what is shown and how the stopping point was chosen.
+    """
+
+    name: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    best_x: float | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class NearestWords:
+    """Words nearest to some words under a model.
+
+    Attributes:
+        name: the model.
+        description: the similarity shown and which side (query, document) the words are on.
+        rows: (word, its neighbours with their similarity, nearest first).
+    """
+
+    name: str
+    description: str
+    rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Everything that a report shows.
+
+    Attributes:
+        title: heading.
+        introduction: what was done, in a few sentences of plain text.
+        studies: at least one.
+        facts: facts about the run by label, e.g. {"Documents": "1,718 sections"}.
+        columns: the column table; its families colour the importance charts.
+        curves: training curves of the models.
+        nearest_words: what the models learned.
+        settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
+        versions: versions of the software by name.
+        measure_definitions: definitions of measures that ``reports.measures`` does not know.
+        warnings: what concerns the run as a whole.
+    """
+
+    title: str
+    introduction: str
+    studies: Sequence[Study]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[ColumnInfo] = ()
+    curves: Sequence[TrainingCurve] = ()
+    nearest_words: Sequence[NearestWords] = ()
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    measure_definitions: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.studies:
+            raise InputError("a report needs at least one study")
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """Definition of every measure that some table shows, in order of appearance."""
+        names: dict[str, None] = {}
+        for study in self.studies:
+            names |= dict.fromkeys(study.measures)
+            if study.hard_queries is not None:
+                names[study.hard_measure] = None
+        given = self.measure_definitions
+        return {m: given[m] if m in given else get_measure(m).definition for m in names}

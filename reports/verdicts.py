@@ -1,0 +1,152 @@
+"""What the numbers say, in words computed from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from reports.report import Study
+from reports.significance import CORRECTIONS
+
+Outcome = Literal["helps", "hurts", "no significant difference"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Answer of one study to "is the system better than the baseline?" on the primary measure.
+
+    Attributes:
+        outcome: significant gain, significant loss, or neither, at the study's level after
+            correction.
+        headline: one short sentence.
+        details: numbers, test, and what the other measures say.
+        row: the comparison's row of ``Study.comparisons``.
+    """
+
+    outcome: Outcome
+    headline: str
+    details: str
+    row: pd.Series
+
+
+def outcome_of(row: pd.Series) -> Outcome:
+    """Outcome of one row of ``Study.comparisons``."""
+    if not row["significant"]:
+        return "no significant difference"
+    return "helps" if row["difference"] > 0 else "hurts"
+
+
+def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
+    """The verdict on a declared pair, by default the study's headline pair."""
+    pair = pair or study.pairs[0]
+    row = study.comparison(pair, study.measures[0])
+    outcome = outcome_of(row)
+    headlines = {
+        "helps": f"{pair[0]} is significantly better than {pair[1]}.",
+        "hurts": f"{pair[0]} is significantly worse than {pair[1]}.",
+        "no significant difference": f"No significant difference between {pair[0]} and {pair[1]}.",
+    }
+    details = f"{_numbers(study, row)} {_other_measures(study, pair, outcome)}".strip()
+    return Verdict(outcome, headlines[outcome], details, row)
+
+
+def _numbers(study: Study, row: pd.Series) -> str:
+    correction = CORRECTIONS.get(study.test.correction, study.test.correction)
+    change = "gain" if row["difference"] > 0 else "loss" if row["difference"] < 0 else "change"
+    text = (
+        f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: a "
+        f"mean {change} of {signed(row['difference'])} ({percent(row['relative'])}), "
+        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
+        f"p = {p_value(row['p_corrected'])} ({correction} over {len(study.comparisons)} tests), "
+        f"{p_value(row['p'])} uncorrected. "
+        f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
+        f"{row['lost']:,} lost."
+    )
+    if not row["significant"] and row["detectable"] > 0:
+        text += (
+            f" With this many queries, a difference of {value(row['detectable'])} would be found "
+            "four times in five; a smaller one may exist unseen."
+        )
+    return text
+
+
+def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> str:
+    """How many of the other measures agree, and which contradict."""
+    others = {m: outcome_of(study.comparison(pair, m)) for m in study.measures[1:]}
+    if not others:
+        return ""
+    contrary = {"helps": "hurts", "hurts": "helps"}.get(outcome)
+    against = [m for m, o in others.items() if o == contrary]
+    if against:
+        return f"But the other way round, significantly, on {', '.join(against)}."
+    if outcome == "no significant difference":
+        found = [f"{o} on {m}" for m, o in others.items() if o != outcome]
+        return (
+            f"Other measures differ: it {', '.join(found)}."
+            if found
+            else (f"The same on {', '.join(others)}.")
+        )
+    same = [m for m, o in others.items() if o == outcome]
+    unsure = [m for m, o in others.items() if o != outcome]
+    text = f"Significant on {', '.join(same)} too." if same else ""
+    return f"{text} Not significant on {', '.join(unsure)}.".strip() if unsure else text
+
+
+def hard_query_verdict(study: Study) -> str:
+    """What the hard-query table says about the headline system, or "" if there is no table."""
+    if study.hard_queries is None or study.hard_queries.empty:
+        return ""
+    system = study.pairs[0][0]
+    table = study.hard_queries
+    table = table[(table["system"] == system) & (table["rule"] == table["rule"].iloc[0])]
+    if table.empty or table["n_queries"].iloc[0] == 0:
+        return ""
+    own = table.iloc[0]
+    text = (
+        f"On the {own['n_queries']:,} queries that the baseline itself ranked badly "
+        f"({own['rule']}), {system} gains {signed(own['gain'])} ({percent(own['relative_gain'])})."
+    )
+    if pd.notna(own["control_gain"]):
+        text += (
+            f" A control that knows no more than the baseline gains {signed(own['control_gain'])} "
+            f"there, by the choice of queries alone; net of it, {system} gains "
+            f"{signed(own['net_gain'])} ({study.test.confidence:.0%} interval "
+            f"{signed(own['low'])} to {signed(own['high'])})."
+        )
+    for _, row in table[table["independent"]].iterrows():
+        if row["n_queries"]:
+            text += (
+                f" On the {row['n_queries']:,} that {row['chosen_by']} ranked badly, the gain is "
+                f"{signed(row['gain'])}."
+            )
+    return text
+
+
+def value(x: float) -> str:
+    """Four decimals: "0.4123"."""
+    return f"{x:.4f}"
+
+
+def signed(x: float) -> str:
+    """Four decimals with a sign; a typographic minus: "+0.0123", "−0.0123"."""
+    text = f"{x:+.4f}"
+    return "0.0000" if float(text) == 0 else text.replace("-", "−")
+
+
+def percent(x: float) -> str:
+    """A share as signed per cent, one decimal: "+12.3 %"; "n/a" for NaN."""
+    if pd.isna(x):
+        return "n/a"
+    text = f"{100 * x:+.1f}"
+    return ("0.0" if float(text) == 0 else text.replace("-", "−")) + " %"
+
+
+def p_value(p: float) -> str:
+    """Two significant digits; below 0.0001 as a bound; "n/a" for NaN."""
+    if pd.isna(p):
+        return "n/a"
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

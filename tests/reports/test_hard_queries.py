@@ -1,0 +1,120 @@
+"""The selection effect is visible, and the control takes it out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from letor.errors import InputError
+from reports.hard_queries import hard_by_quantile, hard_by_threshold, hard_query_table
+from reports.significance import TestSettings
+
+QUICK = TestSettings(n_permutations=999, n_resamples=500)
+
+
+def ndcg(labels: np.ndarray, scores: np.ndarray, k: int = 20) -> float:
+    discount = 1 / np.log2(np.arange(2, len(labels) + 2))
+    gain = 2.0**labels - 1
+    ideal = (np.sort(gain)[::-1] * discount)[:k].sum()
+    return (gain[np.argsort(-scores)] * discount)[:k].sum() / ideal if ideal else 0.0
+
+
+def simulated(noise: dict[str, float], n_queries: int = 1500) -> dict[str, pd.Series]:
+    """Rankers that see a document's true relevance through independent noise."""
+    rng = np.random.default_rng(0)
+    values: dict[str, list[float]] = {name: [] for name in noise}
+    for _ in range(n_queries):
+        n = int(rng.choice([8, 15, 30, 60]))
+        truth = rng.normal(size=n)
+        labels = np.digitize(truth + 0.5 * rng.normal(size=n), [1.0, 1.7]).astype(float)
+        labels *= rng.random() > 0.28
+        for name, level in noise.items():
+            values[name].append(ndcg(labels, truth + level * rng.normal(size=n)))
+    return {name: pd.Series(v, index=[f"q{i}" for i in range(n_queries)]) for name, v in
+            values.items()}  # fmt: skip
+
+
+def test_equal_quality_gains_only_where_the_baseline_chose_the_queries() -> None:
+    v = simulated({"baseline": 1.3, "equal": 1.3, "better": 0.8, "control": 1.3, "selector": 1.3})
+    table = hard_query_table(
+        v["baseline"],
+        {"equal": v["equal"], "better": v["better"]},
+        selectors={"other seed": v["selector"]},
+        control=v["control"],
+        settings=QUICK,
+    ).set_index(["system", "rule", "chosen_by"])
+    for rule in ("value < 0.5", "lowest 25%"):
+        own = table.loc[("equal", rule, "baseline")]
+        if rule == "value < 0.5":
+            assert own["relative_gain"] > 0.25  # what the papers' protocol would report
+            assert own["gain"] > 0.04
+        assert abs(own["net_gain"]) < 0.02
+        assert own["low"] <= 0 <= own["high"]
+        other = table.loc[("equal", rule, "other seed")]
+        assert abs(other["gain"]) < 0.02
+        assert abs(other["net_gain"]) < 0.02
+    better = table.loc[("better", "value < 0.5", "other seed")]
+    assert better["net_gain"] > 0.03
+    assert better["p"] < 0.01
+
+
+def test_table_by_hand() -> None:
+    ids = list("abcd")
+    base = pd.Series([0.1, 0.4, 0.6, 0.9], index=ids)
+    system = pd.Series([0.3, 0.4, 0.5, 0.9], index=ids)
+    control = pd.Series([0.9, 0.6, 0.4, 0.2], index=list("dcba"))
+    selector = pd.Series([0.6, 0.2, 0.2, 0.7], index=ids)
+    table = hard_query_table(
+        base,
+        {"s": system},
+        selectors={"x": selector},
+        control=control,
+        quantiles=(0.5,),
+        settings=QUICK,
+    )
+    assert table["rule"].tolist() == ["value < 0.5"] * 2 + ["lowest 50%"] * 2
+    assert table["chosen_by"].tolist() == ["baseline", "x"] * 2
+    assert table["independent"].tolist() == [False, True] * 2
+    assert table["n_queries"].tolist() == [2, 2, 2, 2]
+    expected = {
+        "baseline_mean": [0.25, 0.5],
+        "system_mean": [0.35, 0.45],
+        "gain": [0.1, -0.05],
+        "relative_gain": [0.4, -0.1],
+        "control_gain": [0.05, 0.0],
+        "net_gain": [0.05, -0.05],
+        "p": [1.0, 1.0],
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(table[name], values * 2, atol=1e-12, err_msg=name)
+
+
+def test_without_control_the_interval_describes_the_gain() -> None:
+    base = pd.Series(np.linspace(0, 0.4, 40), index=range(40))
+    table = hard_query_table(base, {"s": base + 0.1}, quantiles=(), settings=QUICK)
+    row = table.iloc[0]
+    assert np.isnan(row["control_gain"])
+    assert np.isnan(row["net_gain"])
+    assert row[["gain", "low", "high"]].tolist() == pytest.approx([0.1] * 3)
+
+
+def test_selection_keeps_ties_together_and_may_be_empty() -> None:
+    values = pd.Series([0.0, 0.0, 0.0, 0.5, 0.9])
+    assert hard_by_quantile(values, 0.2).tolist() == [True, True, True, False, False]
+    assert hard_by_threshold(values, 0.5).tolist() == [True, True, True, False, False]
+    table = hard_query_table(values, {"s": values}, thresholds=(0.0,), quantiles=())
+    assert table["n_queries"].tolist() == [0]
+    assert np.isnan(table["gain"].iloc[0])
+
+
+def test_bad_input() -> None:
+    values = pd.Series([0.1, 0.2], index=["a", "b"])
+    with pytest.raises(InputError, match="system s: values of 1 queries, the baseline has 2"):
+        hard_query_table(values, {"s": values.iloc[:1]})
+    with pytest.raises(InputError, match="query 'b' has no value"):
+        hard_query_table(values, {"s": pd.Series([0.1, np.nan], index=["a", "b"])})
+    with pytest.raises(InputError, match="quantile must lie above 0"):
+        hard_by_quantile(values, 25)
+    with pytest.raises(InputError, match="baseline's own"):
+        hard_query_table(values, {"s": values}, selectors={"baseline": values})
