@@ -45,6 +45,33 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """(query, document) pairs, in any order, as two parallel arrays.
+
+    Attributes:
+        query: int64 [n], row of the query in ``Collection.query_ids``.
+        document: int64 [n], row of the document in ``Collection.document_ids``.
+    """
+
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if len(self.query) != len(self.document):
+            raise InputError(
+                f"pairs: {len(self.query)} query rows for {len(self.document)} document rows"
+            )
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def check(self, n_queries: int, n_documents: int) -> None:
+        """Raise InputError if a row lies outside the collection."""
+        _check_rows("pairs.query", self.query, n_queries)
+        _check_rows("pairs.document", self.document, n_documents)
+
+
+@dataclass(frozen=True, eq=False)
 class Collection:
     """A text collection held in memory as raw text; term counts live in a ``TermIndex``.
 

@@ -1,0 +1,376 @@
+"""TermIndex: term counts of every stream over one vocabulary, stored in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.collection import STREAMS, Collection
+from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams
+from ltr_features.text import Analyzer
+from ssi_models.vocabulary import Vocabulary
+
+#: The derived stream: all streams of a document together.
+WHOLE = "whole"
+
+#: Raised whenever the files of a stored index change.
+INDEX_VERSION = 1
+
+_HEADER = "index.json"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamCounts:
+    """Term counts of one stream in compressed rows, and the statistics that ranking needs.
+
+    Attributes:
+        ends: int64 [n_documents + 1], document i owns entries ``ends[i]:ends[i + 1]``.
+        terms: int32 [nnz], columns of the vocabulary, increasing within a document.
+        counts: int32 [nnz], 1 or more.
+        lengths: int64 [n_documents], tokens of the document in this stream.
+        document_frequency: int64 [V], documents that have the word in this stream.
+        collection_frequency: int64 [V], occurrences of the word in this stream.
+    """
+
+    ends: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    document_frequency: NDArray[np.int64]
+    collection_frequency: NDArray[np.int64]
+
+    @classmethod
+    def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
+        """Take over counts (int32 [n, V], columns sorted) and derive the statistics."""
+        n_words = matrix.shape[1]
+        ends = matrix.indptr.astype(np.int64)
+        totals = np.concatenate([[0], np.cumsum(matrix.data, dtype=np.int64)])
+        return cls(
+            ends=ends,
+            terms=matrix.indices.astype(np.int32, copy=False),
+            counts=matrix.data.astype(np.int32, copy=False),
+            lengths=np.diff(totals[ends]).astype(np.int64),
+            document_frequency=np.bincount(matrix.indices, minlength=n_words).astype(np.int64),
+            # Exact: float64 sums of counts stay below 2 ** 53.
+            collection_frequency=np.bincount(
+                matrix.indices, weights=matrix.data, minlength=n_words
+            ).astype(np.int64),
+        )
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of tokens over all documents, empty ones included."""
+        return float(self.lengths.mean()) if len(self.lengths) else 0.0
+
+
+_ARRAYS = tuple(StreamCounts.__dataclass_fields__)
+
+
+class TermIndex:
+    """Term counts of a collection's streams over one shared vocabulary.
+
+    Make one by ``build``, ``build_from_blocks`` or ``open``.
+
+    Attributes:
+        analyzer: the recipe by which texts became tokens.
+        vocabulary: the tokens of all streams, in code point order.
+        streams: the streams that the collection has, in the order of ``STREAMS``. The derived
+            stream ``"whole"`` is their sum and always exists besides.
+    """
+
+    def __init__(
+        self, analyzer: Analyzer, vocabulary: Vocabulary, counts: Mapping[str, StreamCounts]
+    ) -> None:
+        self.analyzer = analyzer
+        self.vocabulary = vocabulary
+        self.streams = tuple(stream for stream in STREAMS if stream in counts)
+        self._counts = dict(counts)
+        self._matrices: dict[str, csr_matrix] = {}
+
+    @classmethod
+    def build(
+        cls,
+        collection: Collection,
+        analyzer: Analyzer | None = None,
+        *,
+        threads: int | None = None,
+    ) -> TermIndex:
+        """Analyse and count all streams of a collection.
+
+        Args:
+            collection: the documents, row i of which is row i of every count matrix.
+            analyzer: the recipe; None for the default one.
+            threads: worker threads; None for one per core. The index is the same for any number.
+
+        Raises:
+            InputError: the collection has no streams.
+        """
+        return cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+
+    @classmethod
+    def build_from_blocks(
+        cls,
+        blocks: Iterable[Mapping[str, Sequence[str]]],
+        analyzer: Analyzer | None = None,
+        *,
+        threads: int | None = None,
+    ) -> TermIndex:
+        """Analyse and count documents that come in blocks; only the counts are kept in memory.
+
+        Args:
+            blocks: for each block of documents, the texts of every stream, one per document. All
+                blocks have the same streams.
+            analyzer: the recipe; None for the default one.
+            threads: worker threads; None for one per core.
+
+        Raises:
+            InputError: no blocks, no streams, an unknown stream, or blocks that do not match.
+        """
+        analyzer = analyzer or Analyzer()
+        rest = iter(blocks)
+        first = next(rest, None)
+        if not first:
+            raise InputError("an index needs documents with at least one stream, found none")
+        unknown = sorted(set(first) - set(STREAMS))
+        if unknown:
+            raise InputError(f"unknown streams {', '.join(unknown)}; use {', '.join(STREAMS)}")
+        streams = tuple(stream for stream in STREAMS if stream in first)
+        words, matrices = count_streams(_chain(first, rest), streams, analyzer, threads=threads)
+        counts = {
+            stream: StreamCounts.from_matrix(matrix)
+            for stream, matrix in zip(streams, matrices, strict=True)
+        }
+        if len(streams) == 1:
+            counts[WHOLE] = counts[streams[0]]
+        else:
+            whole = matrices[0]
+            for matrix in matrices[1:]:
+                whole = whole + matrix
+            counts[WHOLE] = StreamCounts.from_matrix(whole)
+        return cls(analyzer, Vocabulary(words), counts)
+
+    @property
+    def n_documents(self) -> int:
+        return len(self._counts[WHOLE].lengths)
+
+    def __contains__(self, stream: object) -> bool:
+        return stream in self._counts
+
+    def stream(self, stream: str) -> StreamCounts:
+        """Counts and statistics of a stream, or of ``"whole"``.
+
+        Raises:
+            InputError: the index has no such stream.
+        """
+        if stream not in self._counts:
+            raise InputError(
+                f"the index has no stream {stream!r}; it has {', '.join((*self.streams, WHOLE))}"
+            )
+        return self._counts[stream]
+
+    def counts(self, stream: str) -> csr_matrix:
+        """int32 [n_documents, V]: how often each word occurs in the stream of each document."""
+        part = self.stream(stream)
+        if stream not in self._matrices:
+            shape = (self.n_documents, len(self.vocabulary))
+            matrix = csr_matrix((part.counts, part.terms, part.ends), shape=shape, copy=False)
+            matrix.has_canonical_format = True
+            self._matrices[stream] = matrix
+        return self._matrices[stream]
+
+    def lengths(self, stream: str) -> NDArray[np.int64]:
+        """int64 [n_documents]: tokens of each document in the stream."""
+        return self.stream(stream).lengths
+
+    def document_frequency(self, stream: str) -> NDArray[np.int64]:
+        """int64 [V]: documents whose stream has the word."""
+        return self.stream(stream).document_frequency
+
+    def collection_frequency(self, stream: str) -> NDArray[np.int64]:
+        """int64 [V]: occurrences of the word in the stream."""
+        return self.stream(stream).collection_frequency
+
+    def query_counts(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
+        """Analyse texts by this index's recipe; words that no document has are left out.
+
+        Returns:
+            int32 [len(texts), V], columns sorted.
+        """
+        words, (counts,) = count_streams(
+            [{"query": texts}], ("query",), self.analyzer, threads=threads
+        )
+        rows = self.vocabulary.rows(words)
+        known = np.flatnonzero(rows >= 0)
+        # Both vocabularies are in code point order, so the known columns stay sorted.
+        kept = counts[:, known]
+        return csr_matrix(
+            (kept.data, rows[known].astype(np.int32)[kept.indices], kept.indptr),
+            shape=(len(texts), len(self.vocabulary)),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the index to a folder, replacing an index that is there, in one step at the end.
+
+        Raises:
+            InputError: the folder exists and holds something other than an index.
+            OSError: the folder cannot be written.
+        """
+        folder = Path(folder)
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _HEADER).exists():
+            raise InputError(f"{folder}: is not an index folder and not empty; name another folder")
+        with atomic_path(folder) as partial:
+            partial.mkdir()
+            encoded = [word.encode("utf-8") for word in self.vocabulary.words]
+            lengths = np.array([len(word) for word in encoded], dtype=np.int64)
+            np.save(partial / "word_lengths.npy", lengths)
+            np.save(partial / "words.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+            for stream in self._stored_streams():
+                for name in _ARRAYS:
+                    array = getattr(self._counts[stream], name)
+                    np.save(partial / f"{stream}.{name}.npy", np.asarray(array))
+            header = json.dumps(self._header(), indent=1)
+            (partial / _HEADER).write_text(header, encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> TermIndex:
+        """Open a stored index; arrays are memory-mapped, changes to them never reach the files.
+
+        Raises:
+            InputError: no index there, an incomplete one, or one of another version.
+        """
+        folder = Path(folder)
+        header = _read_header(folder)
+        analyzer = Analyzer.from_json(header["analyzer"])
+        words = _read_words(folder, header)
+        counts = {}
+        for stream in header["stored_streams"]:
+            arrays = {name: _map(folder, f"{stream}.{name}.npy") for name in _ARRAYS}
+            counts[stream] = StreamCounts(**arrays)
+            _check_sizes(folder, stream, counts[stream], header)
+        counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
+        return cls(analyzer, Vocabulary(words), counts)
+
+    def _stored_streams(self) -> tuple[str, ...]:
+        # With one stream the whole is that stream.
+        return self.streams if len(self.streams) == 1 else (*self.streams, WHOLE)
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "format": "ltr-features term index",
+            "version": INDEX_VERSION,
+            "analyzer": self.analyzer.to_json(),
+            "analyzer_fingerprint": self.analyzer.fingerprint,
+            "unicode_version": unicodedata.unidata_version,
+            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "n_documents": self.n_documents,
+            "n_words": len(self.vocabulary),
+            "stored_streams": list(self._stored_streams()),
+            "n_entries": {s: len(self._counts[s].terms) for s in self._stored_streams()},
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identifies recipe and vocabulary: what a model that was trained on this index needs."""
+        return f"{self.analyzer.fingerprint[:16]}-{self.vocabulary.fingerprint[:16]}"
+
+
+def _slices(collection: Collection) -> Iterator[dict[str, Sequence[str]]]:
+    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per stream."""
+    if not collection.streams:
+        raise InputError(f"collection {collection.name!r} has no streams to index")
+    begin = characters = 0
+    for row in range(collection.n_documents):
+        characters += max(len(texts[row]) for texts in collection.streams.values())
+        if characters >= BLOCK_CHARACTERS or row + 1 == collection.n_documents:
+            yield {s: texts[begin : row + 1] for s, texts in collection.streams.items()}
+            begin, characters = row + 1, 0
+
+
+def _chain(
+    first: Mapping[str, Sequence[str]], rest: Iterator[Mapping[str, Sequence[str]]]
+) -> Iterator[Mapping[str, Sequence[str]]]:
+    yield first
+    for number, block in enumerate(rest, start=1):
+        if set(block) != set(first):
+            raise InputError(
+                f"block {number} of documents has the streams {', '.join(sorted(block))}; "
+                f"block 0 had {', '.join(sorted(first))}"
+            )
+        yield block
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    path = folder / _HEADER
+    if not path.exists():
+        raise InputError(f"{folder}: no index here ({_HEADER} is missing); build it first")
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        version = header["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the header of an index ({error}); build it again") from None
+    if version != INDEX_VERSION:
+        raise InputError(
+            f"{folder}: index of version {version!r}; this program reads version "
+            f"{INDEX_VERSION}: build it again"
+        )
+    return dict(header)
+
+
+def _read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
+    ends = np.concatenate([[0], np.cumsum(_map(folder, "word_lengths.npy"))]).tolist()
+    text = _map(folder, "words.npy").tobytes()
+    if len(ends) != header["n_words"] + 1 or ends[-1] != len(text):
+        raise InputError(f"{folder}: the words do not match {_HEADER}; build the index again")
+    return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
+
+
+def _map(folder: Path, name: str) -> NDArray[Any]:
+    try:
+        # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched files.
+        return np.asarray(np.load(folder / name, mmap_mode="c", allow_pickle=False))
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder}: the index is incomplete, {name} is missing; build it again"
+        ) from None
+    except ValueError as error:
+        if (folder / name).stat().st_size:
+            try:  # numpy refuses to map an empty array
+                return np.asarray(np.load(folder / name, allow_pickle=False))
+            except ValueError:
+                pass
+        raise InputError(f"{folder / name}: damaged ({error}); build the index again") from None
+
+
+def _check_sizes(
+    folder: Path, stream: str, counts: StreamCounts, header: Mapping[str, Any]
+) -> None:
+    n_documents, n_words = header["n_documents"], header["n_words"]
+    n_entries = header["n_entries"][stream]
+    expected = {
+        "ends": n_documents + 1,
+        "terms": n_entries,
+        "counts": n_entries,
+        "lengths": n_documents,
+        "document_frequency": n_words,
+        "collection_frequency": n_words,
+    }
+    for name, size in expected.items():
+        found = len(getattr(counts, name))
+        if found != size:
+            raise InputError(
+                f"{folder}: {stream}.{name}.npy has {found} values, {_HEADER} says {size}; "
+                "build the index again"
+            )

@@ -1,0 +1,54 @@
+"""Work in blocks on a few threads, results in the order of the blocks."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from letor.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def thread_count(threads: int | None) -> int:
+    """``threads``, or the number of cores that this process may use.
+
+    Raises:
+        InputError: fewer than one thread.
+    """
+    if threads is None:
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+    if threads < 1:
+        raise InputError(f"threads must be 1 or more, got {threads}")
+    return threads
+
+
+def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None) -> Iterator[R]:
+    """``work(block)`` for each block, in order; ``work`` must release the GIL to gain anything.
+
+    At most two blocks per thread are taken ahead of the consumer, so that memory stays bounded
+    for an iterator of any length. The blocks, and so the results, do not depend on ``threads``.
+    """
+    workers = thread_count(threads)
+    if workers == 1:
+        yield from map(work, blocks)
+        return
+    pending: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for block in blocks:
+            pending.append(pool.submit(work, block))
+            if len(pending) >= 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

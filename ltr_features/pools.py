@@ -1,0 +1,159 @@
+"""Candidate pools: which documents a query's ranking is about, chosen without its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.bm25 import Bm25, inverse_document_frequency
+from ltr_features.collection import Judgements, Pairs
+from ltr_features.index import WHOLE, TermIndex
+from ltr_features.kernels.ranking import top_documents
+from ltr_features.parallel import map_blocks
+
+#: Queries per block of work.
+_BLOCK = 256
+
+
+class Bm25Retriever:
+    """BM25 retrieval over one stream of an index. Preparing it costs one pass over the counts.
+
+    Args:
+        index: the term index.
+        stream: the stream to search; ``"whole"`` is all streams together.
+        bm25: the parameters.
+
+    Raises:
+        InputError: the index has no such stream.
+    """
+
+    def __init__(self, index: TermIndex, stream: str = WHOLE, bm25: Bm25 | None = None) -> None:
+        self.bm25 = bm25 or Bm25()
+        counts = index.stream(stream)
+        shape = (index.n_documents, len(index.vocabulary))
+        scores = self.bm25.document_parts(counts)
+        postings = csr_matrix((scores, counts.terms, counts.ends), shape=shape).tocsc()
+        self._n_documents, self._n_words = shape
+        self._ends = postings.indptr.astype(np.int64)
+        self._documents = postings.indices.astype(np.int32, copy=False)
+        self._scores = postings.data
+        self._idf = inverse_document_frequency(counts)
+
+    def top(
+        self, query_counts: csr_matrix, depth: int, *, threads: int | None = None
+    ) -> tuple[Pairs, NDArray[np.float64]]:
+        """The best documents of each query.
+
+        Args:
+            query_counts: [m, V], see ``TermIndex.query_counts``.
+            depth: most documents per query.
+            threads: worker threads; None for one per core.
+
+        Returns:
+            Pairs, query by query, best document first (equal scores: by increasing row), and
+            their scores, float64 [n]. A document that shares no informative word (idf > 0) with
+            the query is not retrieved, so a query may have fewer than ``depth`` pairs, or none.
+
+        Raises:
+            InputError: ``depth`` below 1, or counts over another vocabulary.
+        """
+        if depth < 1:
+            raise InputError(f"pool depth must be 1 or more, got {depth}")
+        if query_counts.shape[1] != self._n_words:
+            raise InputError(
+                f"query counts have {query_counts.shape[1]} columns, the index has "
+                f"{self._n_words} words: analyse the queries by TermIndex.query_counts"
+            )
+        depth = min(depth, self._n_documents)
+        ends = query_counts.indptr.astype(np.int64)
+        terms = query_counts.indices.astype(np.int32)
+        weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
+
+        def search(block: range) -> tuple[NDArray, NDArray, NDArray]:  # type: ignore[type-arg]
+            return top_documents(
+                block.start, block.stop, ends, terms, weights,
+                self._ends, self._documents, self._scores, depth, self._n_documents,
+            )  # fmt: skip
+
+        results = list(map_blocks(search, _blocks(query_counts.shape[0]), threads))
+        sizes, documents, scores = (
+            [np.concatenate(part) for part in zip(*results, strict=True)]
+            if results
+            else [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)]
+        )
+        queries = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return Pairs(queries, documents.astype(np.int64)), scores
+
+
+def bm25_pool(
+    index: TermIndex,
+    query_counts: csr_matrix,
+    depth: int,
+    *,
+    stream: str = WHOLE,
+    bm25: Bm25 | None = None,
+    threads: int | None = None,
+) -> Pairs:
+    """BM25's best documents of each query; see ``Bm25Retriever.top``."""
+    return Bm25Retriever(index, stream, bm25).top(query_counts, depth, threads=threads)[0]
+
+
+@dataclass(frozen=True)
+class PoolRecall:
+    """How many of the relevant documents a pool holds.
+
+    Attributes:
+        mean: mean of the queries' recalls, over queries with relevant documents; NaN without any.
+        n_queries: queries with relevant documents.
+        n_relevant: relevant (query, document) pairs.
+        n_found: those of them that are in the pool.
+        per_query: float64 [number of queries], NaN for a query without relevant documents.
+    """
+
+    mean: float
+    n_queries: int
+    n_relevant: int
+    n_found: int
+    per_query: NDArray[np.float64]
+
+
+def pool_recall(
+    pairs: Pairs, judgements: Judgements, n_queries: int, *, min_grade: int = 1
+) -> PoolRecall:
+    """Recall of a pool, per query and over all.
+
+    Args:
+        pairs: the pool.
+        judgements: graded judgements; a pair judged more than once counts once.
+        n_queries: number of queries of the collection.
+        min_grade: least grade that counts as relevant.
+    """
+    relevant = judgements.grade >= min_grade
+    # Row pairs as one int64 key: queries * documents stays far below 2 ** 63.
+    most = 1 + max(
+        int(part.max()) for part in (pairs.document, judgements.document, np.zeros(1)) if len(part)
+    )
+    wanted = np.unique(judgements.query[relevant] * most + judgements.document[relevant])
+    found = np.isin(wanted, pairs.query * most + pairs.document)
+    n_relevant = np.bincount(wanted // most, minlength=n_queries)
+    n_found = np.bincount(wanted[found] // most, minlength=n_queries)
+    has_relevant = n_relevant > 0
+    per_query = np.full(n_queries, np.nan)
+    per_query[has_relevant] = n_found[has_relevant] / n_relevant[has_relevant]
+    return PoolRecall(
+        mean=float(per_query[has_relevant].mean()) if has_relevant.any() else float("nan"),
+        n_queries=int(has_relevant.sum()),
+        n_relevant=int(n_relevant.sum()),
+        n_found=int(n_found.sum()),
+        per_query=per_query,
+    )
+
+
+def _blocks(n: int) -> Iterator[range]:
+    for first in range(0, n, _BLOCK):
+        yield range(first, min(first + _BLOCK, n))

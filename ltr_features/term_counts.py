@@ -1,0 +1,266 @@
+"""Texts to term counts: a numba kernel over UTF-8 bytes, blocks on threads, one vocabulary.
+
+The result does not depend on the number of threads or on how the texts came in blocks: words are
+sorted by code point, columns within a row are in increasing order.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.kernels.text import (
+    IGNORED,
+    NOT_SURELY_NFC,
+    TOKEN,
+    count_words,
+    grow_slots,
+    merge_words,
+)
+from ltr_features.parallel import map_blocks
+from ltr_features.text import Analyzer, character_class
+
+#: Characters of text per block: small enough to bound memory, large enough to share words.
+BLOCK_CHARACTERS = 1 << 22
+
+#: Case folding maps no code point from here on (a test checks it).
+_FOLDED_LIMIT = 1 << 17
+
+
+def count_terms(
+    texts: Sequence[str], analyzer: Analyzer | None = None, *, threads: int | None = None
+) -> tuple[list[str], csr_matrix]:
+    """Count the tokens of each text.
+
+    Args:
+        texts: raw texts.
+        analyzer: the recipe; None for the default one.
+        threads: worker threads; None for one per core. The result is the same for any number.
+
+    Returns:
+        The distinct tokens in code point order, and int32 counts [len(texts), n words].
+    """
+    words, (counts,) = count_streams(({"text": texts},), ("text",), analyzer, threads=threads)
+    return words, counts
+
+
+def count_streams(
+    blocks: Iterable[dict[str, Sequence[str]]],
+    streams: Sequence[str],
+    analyzer: Analyzer | None = None,
+    *,
+    threads: int | None = None,
+) -> tuple[list[str], list[csr_matrix]]:
+    """Count the tokens of documents that come in blocks, over one vocabulary of all streams.
+
+    Memory is bounded by the counts; of the texts, a few blocks are held at a time.
+
+    Args:
+        blocks: for each block of documents, the texts of every stream, one per document.
+        streams: the streams to count; each block has all of them.
+        analyzer: the recipe; None for the default one.
+        threads: worker threads; None for one per core.
+
+    Returns:
+        The distinct tokens in code point order, and for each stream int32 counts [n, n words].
+
+    Raises:
+        InputError: a block lacks a stream, has texts of unequal number, or a text is no string.
+    """
+    analyzer = analyzer or Analyzer()
+    tables = _character_tables(analyzer.lowercase)
+    parts: dict[str, list[_Counts]] = {stream: [] for stream in streams}
+    merged = _Words()
+
+    def count(unit: tuple[str, Sequence[str]]) -> tuple[str, _Block]:
+        return unit[0], _count_block(unit[1], tables)
+
+    for stream, block in map_blocks(count, _units(blocks, streams), threads):
+        numbers = merged.add(block)
+        parts[stream].append(
+            _Counts(np.diff(block.row_ends), numbers[block.entry_words], block.entry_counts)
+        )
+    return _finish(merged.decoded(), [parts[stream] for stream in streams], analyzer)
+
+
+class _Block(NamedTuple):
+    """What the kernel ``count_words`` returns."""
+
+    pool: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+    row_ends: NDArray[np.int64]
+    entry_words: NDArray[np.int32]
+    entry_counts: NDArray[np.int32]
+    suspects: NDArray[np.bool_]
+
+
+class _Counts(NamedTuple):
+    """Counts of consecutive rows: entries per row, then word number and count of each entry."""
+
+    sizes: NDArray[np.int64]
+    words: NDArray[np.int64]
+    counts: NDArray[np.int32]
+
+
+def _units(
+    blocks: Iterable[dict[str, Sequence[str]]], streams: Sequence[str]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Cut blocks into (stream, texts) units of about BLOCK_CHARACTERS characters."""
+    for number, block in enumerate(blocks):
+        missing = [stream for stream in streams if stream not in block]
+        if missing:
+            raise InputError(f"block {number} of documents lacks the streams {', '.join(missing)}")
+        sizes = {stream: len(block[stream]) for stream in streams}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"block {number} of documents has texts of unequal number: {sizes}")
+        for stream in streams:
+            texts = block[stream]
+            begin = characters = 0
+            for row, text in enumerate(texts):
+                if not isinstance(text, str):
+                    raise InputError(
+                        f"text {row} of stream {stream!r} in block {number} is "
+                        f"{type(text).__name__}, not a string; use '' for a missing text"
+                    )
+                characters += len(text) + 1
+                if characters >= BLOCK_CHARACTERS:
+                    yield stream, texts[begin : row + 1]
+                    begin, characters = row + 1, 0
+            if begin < len(texts):
+                yield stream, texts[begin:]
+
+
+def _count_block(
+    texts: Sequence[str],
+    tables: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint64]],
+) -> _Block:
+    block = _Block(*count_words(*_encode(texts), *tables))
+    suspects = np.flatnonzero(block.suspects)
+    composed = {row: unicodedata.normalize("NFC", texts[row]) for row in suspects}
+    if any(texts[row] != text for row, text in composed.items()):
+        # Rare: only texts with marks or compatibility letters are looked at a second time.
+        texts = [composed.get(row, text) for row, text in enumerate(texts)]
+        block = _Block(*count_words(*_encode(texts), *tables))
+    return block
+
+
+def _encode(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in encoded], out=ends[1:])
+    # A bytearray gives a writable array, as elsewhere: the kernel is compiled for one type only.
+    return np.frombuffer(bytearray().join(encoded), dtype=np.uint8), ends
+
+
+@cache
+def _character_tables(
+    fold: bool,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint64]]:
+    """The tables ``ascii_folded``, ``classes`` and ``folded`` of the kernel ``count_words``."""
+    bits = {"separator": 0, "token": TOKEN, "ignored": IGNORED}
+    classes = np.zeros(0x110000, dtype=np.uint8)
+    folded = np.zeros(_FOLDED_LIMIT, dtype=np.uint64)
+    for point in range(0x110000):
+        character = chr(point)
+        kind = bits[character_class(character)]
+        if kind and point >= 128 and _may_compose(character):
+            kind |= NOT_SURELY_NFC
+        classes[point] = kind
+        if fold and kind and (image := character.casefold()) != character:
+            utf8 = image.encode("utf-8")
+            folded[point] = int.from_bytes(utf8, "little") | len(utf8) << 56
+    ascii_folded = np.zeros(128, dtype=np.uint8)
+    for point in np.flatnonzero(classes[:128]):
+        ascii_folded[point] = ord(chr(point).casefold()) if fold else point
+    return ascii_folded, classes, folded
+
+
+def _may_compose(character: str) -> bool:
+    """Whether a text with this character can differ from its NFC. A superset of the code points
+    with the property NFC_Quick_Check = No or Maybe: marks, Hangul vowels and finals, and whatever
+    NFC replaces on its own."""
+    return (
+        unicodedata.category(character)[0] == "M"
+        or "\u1160" <= character <= "\u11ff"
+        or not unicodedata.is_normalized("NFC", character)
+    )
+
+
+class _Words:
+    """A word table (see kernels.text) that grows as blocks are added."""
+
+    def __init__(self) -> None:
+        self._pool = np.empty(1 << 16, dtype=np.uint8)
+        self._ends = np.zeros(1 << 12, dtype=np.int64)
+        self._hashes = np.empty(1 << 12, dtype=np.uint64)
+        self._slots = np.full(1 << 13, -1, dtype=np.int64)
+        self._size = 0
+
+    def add(self, block: _Block) -> NDArray[np.int64]:
+        """int64 [n words of the block]: the number of each word in this table."""
+        most = self._size + len(block.hashes)
+        self._pool = _with_room(self._pool, int(self._ends[self._size]) + len(block.pool))
+        self._ends = _with_room(self._ends, most + 1)
+        self._hashes = _with_room(self._hashes, most)
+        if 2 * most > len(self._slots):
+            self._slots = np.full(1 << (4 * most).bit_length(), -1, dtype=np.int64)
+            grow_slots(self._hashes, self._size, self._slots)
+        numbers, self._size = merge_words(
+            block.pool,
+            block.ends,
+            block.hashes,
+            self._pool,
+            self._ends,
+            self._hashes,
+            self._slots,
+            self._size,
+        )
+        return numbers
+
+    def decoded(self) -> list[str]:
+        """The words in order of first appearance."""
+        ends = self._ends[: self._size + 1].tolist()
+        pool = self._pool[: ends[-1]].tobytes()
+        return [
+            pool[begin:end].decode("utf-8") for begin, end in zip(ends[:-1], ends[1:], strict=True)
+        ]
+
+
+def _with_room(array: NDArray, size: int) -> NDArray:  # type: ignore[type-arg]
+    if size <= len(array):
+        return array
+    larger = np.empty(max(size, 2 * len(array)), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _finish(
+    runs: list[str], parts: list[list[_Counts]], analyzer: Analyzer
+) -> tuple[list[str], list[csr_matrix]]:
+    """Runs to tokens: drop, stem, sort; the counts follow."""
+    terms = analyzer.terms(runs)
+    words = sorted({term for term in terms if term is not None})
+    row_of = {word: row for row, word in enumerate(words)}
+    column = np.array([-1 if term is None else row_of[term] for term in terms], dtype=np.int32)
+    return words, [_matrix(part, column, len(words)) for part in parts]
+
+
+def _matrix(parts: list[_Counts], column: NDArray[np.int32], n_words: int) -> csr_matrix:
+    sizes = np.concatenate([part.sizes for part in parts] or [np.zeros(0, np.int64)])
+    columns = np.concatenate([column[part.words] for part in parts] or [np.zeros(0, np.int32)])
+    counts = np.concatenate([part.counts for part in parts] or [np.zeros(0, np.int32)])
+    kept = columns >= 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[np.concatenate([[0], np.cumsum(sizes)])]
+    matrix = csr_matrix((counts[kept], columns[kept], ends), shape=(len(sizes), n_words))
+    # Two transpositions are a counting sort of the columns; stems that fell together are adjacent.
+    matrix = matrix.tocsc().tocsr()
+    matrix.sum_duplicates()
+    return matrix

@@ -1,0 +1,190 @@
+"""The text analysis recipe: which tokens a text has.
+
+The token rule, in full (Unicode general categories; the Unicode version is Python's):
+
+1. The text is put into canonical composition (NFC), so that ``e`` + U+0301 equals ``é``.
+2. Format characters (category Cf: soft hyphen, joiners, byte order mark, ...) are removed, except
+   U+200B, ZERO WIDTH SPACE, which separates words.
+3. A run is a maximal sequence of letters, numbers and marks (categories L*, N*, M*). Everything else
+   separates runs: white space, punctuation, symbols, and so the apostrophe (``don't`` gives ``don``
+   and ``t``), the hyphen and the underscore.
+4. Each code point is case-folded in full (Unicode's CaseFolding.txt, statuses C and F, which is
+   Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
+   U+0307. The rule depends on no neighbour and on no language.
+5. Of the folded runs are dropped: those of marks only, those outside the length limits (in code
+   points), stop words, and, on request, those of numbers only. What is left may be stemmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+import Stemmer
+
+from letor.errors import InputError
+
+#: Raised whenever the rule above changes, so that stored counts of another rule are refused.
+ANALYZER_VERSION = 1
+
+#: The one format character that separates words.
+ZERO_WIDTH_SPACE = "\u200b"
+
+#: Names that ``Analyzer.stopwords`` understands.
+STOPWORD_LISTS = ("english",)
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """A text analysis recipe. Equal recipes give equal tokens on every machine.
+
+    Attributes:
+        lowercase: fold case in full (step 4 of the module's rule).
+        stopwords: ``"english"``, or words given as a tuple (compared after folding, before
+            stemming); none by default.
+        stemmer: a Snowball algorithm by its PyStemmer name (``"english"``, ``"porter"``,
+            ``"german"``, ...); None leaves words as they are.
+        min_length: least number of code points of a token, before stemming.
+        max_length: greatest number of code points of a token, before stemming; longer ones are
+            dropped, not cut.
+        drop_numbers: drop tokens made of numbers only (``1998``, ``½``, ``Ⅳ``).
+
+    Raises:
+        InputError: a parameter is outside its range or names an unknown list or stemmer.
+    """
+
+    lowercase: bool = True
+    stopwords: str | tuple[str, ...] = ()
+    stemmer: str | None = None
+    min_length: int = 2
+    max_length: int = 64
+    drop_numbers: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stopwords, str) and self.stopwords not in STOPWORD_LISTS:
+            raise InputError(
+                f"stopwords: no list named {self.stopwords!r}; use one of "
+                f"{', '.join(STOPWORD_LISTS)}, or give the words as a tuple"
+            )
+        if not isinstance(self.stopwords, str):
+            object.__setattr__(self, "stopwords", tuple(self.stopwords))
+        if self.stemmer is not None and self.stemmer not in Stemmer.algorithms(aliases=True):
+            raise InputError(
+                f"stemmer: no algorithm named {self.stemmer!r}; use one of "
+                f"{', '.join(Stemmer.algorithms())}"
+            )
+        if not 1 <= self.min_length <= self.max_length:
+            raise InputError(
+                f"token lengths: 1 <= min_length <= max_length, got min_length={self.min_length}, "
+                f"max_length={self.max_length}"
+            )
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of a text, in order, repetitions kept."""
+        table = _FOLDING if self.lowercase else _KEEPING
+        runs = unicodedata.normalize("NFC", text).translate(table).split(" ")
+        return [term for term in self.terms(runs) if term is not None]
+
+    def terms(self, words: Iterable[str]) -> list[str | None]:
+        """For each folded run: the token that stands for it, or None where it is dropped."""
+        stop = self._stop
+        stem = (
+            (lambda word: word) if self.stemmer is None else Stemmer.Stemmer(self.stemmer).stemWord
+        )
+        return [
+            stem(word)
+            if self.min_length <= len(word) <= self.max_length
+            and word not in stop
+            and (word.isascii() or not _only(word, "M"))
+            and not (self.drop_numbers and _only(word, "N"))
+            else None
+            for word in words
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters as JSON-compatible values."""
+        return {**asdict(self), "version": ANALYZER_VERSION}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Analyzer:
+        """The inverse of ``to_json``.
+
+        Raises:
+            InputError: made by another version of the rule, or with unknown parameters.
+        """
+        if values.get("version") != ANALYZER_VERSION:
+            raise InputError(
+                f"text analysis recipe of version {values.get('version')!r}; this program has "
+                f"version {ANALYZER_VERSION}: analyse the texts again"
+            )
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(values) - known - {"version"})
+        if unknown:
+            raise InputError(f"text analysis recipe: unknown parameters {', '.join(unknown)}")
+        parameters = {name: value for name, value in values.items() if name in known}
+        if isinstance(parameters.get("stopwords"), list):
+            parameters["stopwords"] = tuple(parameters["stopwords"])
+        return cls(**parameters)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of the recipe, stop words spelled out."""
+        canonical = json.dumps(
+            {**self.to_json(), "stopwords": sorted(self._stop)}, sort_keys=True, ensure_ascii=True
+        )
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    @cached_property
+    def _stop(self) -> frozenset[str]:
+        if self.stopwords == "english":
+            return english_stopwords()
+        return frozenset(self.stopwords)
+
+
+@cache
+def english_stopwords() -> frozenset[str]:
+    """English function words, the list that this package ships."""
+    text = files("ltr_features").joinpath("stopwords_english.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())
+
+
+def character_class(character: str) -> str:
+    """``"token"``, ``"ignored"`` or ``"separator"``: steps 2 and 3 of the module's rule."""
+    category = unicodedata.category(character)
+    if category[0] in "LNM":
+        return "token"
+    if category == "Cf" and character != ZERO_WIDTH_SPACE:
+        return "ignored"
+    return "separator"
+
+
+class _Translation(dict[int, str | None]):
+    """A table for ``str.translate``, filled as code points are met."""
+
+    def __init__(self, fold: bool) -> None:
+        self._fold = fold
+
+    def __missing__(self, code_point: int) -> str | None:
+        character = chr(code_point)
+        kind = character_class(character)
+        value: str | None = " "
+        if kind == "ignored":
+            value = None
+        elif kind == "token":
+            value = character.casefold() if self._fold else character
+        self[code_point] = value
+        return value
+
+
+_FOLDING = _Translation(fold=True)
+_KEEPING = _Translation(fold=False)
+
+
+def _only(word: str, major_category: str) -> bool:
+    return all(unicodedata.category(character)[0] == major_category for character in word)
