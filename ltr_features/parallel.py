@@ -21,11 +21,9 @@ def thread_count(threads: int | None) -> int:
         InputError: fewer than one thread.
     """
     if threads is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        # Python 3.13 has os.process_cpu_count for this.
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity else os.cpu_count() or 1
     if threads < 1:
         raise InputError(f"threads must be 1 or more, got {threads}")
     return threads

@@ -74,18 +74,16 @@ class Bm25Retriever:
         terms = query_counts.indices.astype(np.int32)
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
 
-        def search(block: range) -> tuple[NDArray, NDArray, NDArray]:  # type: ignore[type-arg]
+        def search(block: range) -> tuple[NDArray, NDArray, NDArray]:
             return top_documents(
                 block.start, block.stop, ends, terms, weights,
                 self._ends, self._documents, self._scores, depth, self._n_documents,
             )  # fmt: skip
 
         results = list(map_blocks(search, _blocks(query_counts.shape[0]), threads))
-        sizes, documents, scores = (
-            [np.concatenate(part) for part in zip(*results, strict=True)]
-            if results
-            else [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)]
-        )
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in results)])
+        documents = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in results)])
+        scores = np.concatenate([np.zeros(0), *(part[2] for part in results)])
         queries = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         return Pairs(queries, documents.astype(np.int64)), scores
 

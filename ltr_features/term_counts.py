@@ -7,8 +7,9 @@ sorted by code point, columns within a row are in increasing order.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def count_terms(
 
 
 def count_streams(
-    blocks: Iterable[dict[str, Sequence[str]]],
+    blocks: Iterable[Mapping[str, Sequence[str]]],
     streams: Sequence[str],
     analyzer: Analyzer | None = None,
     *,
@@ -111,7 +112,7 @@ class _Counts(NamedTuple):
 
 
 def _units(
-    blocks: Iterable[dict[str, Sequence[str]]], streams: Sequence[str]
+    blocks: Iterable[Mapping[str, Sequence[str]]], streams: Sequence[str]
 ) -> Iterator[tuple[str, Sequence[str]]]:
     """Cut blocks into (stream, texts) units of about BLOCK_CHARACTERS characters."""
     for number, block in enumerate(blocks):
@@ -143,7 +144,7 @@ def _count_block(
     tables: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint64]],
 ) -> _Block:
     block = _Block(*count_words(*_encode(texts), *tables))
-    suspects = np.flatnonzero(block.suspects)
+    suspects = np.flatnonzero(block.suspects).tolist()
     composed = {row: unicodedata.normalize("NFC", texts[row]) for row in suspects}
     if any(texts[row] != text for row, text in composed.items()):
         # Rare: only texts with marks or compatibility letters are looked at a second time.
@@ -178,7 +179,7 @@ def _character_tables(
             utf8 = image.encode("utf-8")
             folded[point] = int.from_bytes(utf8, "little") | len(utf8) << 56
     ascii_folded = np.zeros(128, dtype=np.uint8)
-    for point in np.flatnonzero(classes[:128]):
+    for point in np.flatnonzero(classes[:128]).tolist():
         ascii_folded[point] = ord(chr(point).casefold()) if fold else point
     return ascii_folded, classes, folded
 
@@ -229,12 +230,10 @@ class _Words:
         """The words in order of first appearance."""
         ends = self._ends[: self._size + 1].tolist()
         pool = self._pool[: ends[-1]].tobytes()
-        return [
-            pool[begin:end].decode("utf-8") for begin, end in zip(ends[:-1], ends[1:], strict=True)
-        ]
+        return [pool[begin:end].decode("utf-8") for begin, end in pairwise(ends)]
 
 
-def _with_room(array: NDArray, size: int) -> NDArray:  # type: ignore[type-arg]
+def _with_room(array: NDArray, size: int) -> NDArray:
     if size <= len(array):
         return array
     larger = np.empty(max(size, 2 * len(array)), dtype=array.dtype)

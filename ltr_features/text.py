@@ -5,9 +5,9 @@ The token rule, in full (Unicode general categories; the Unicode version is Pyth
 1. The text is put into canonical composition (NFC), so that ``e`` + U+0301 equals ``é``.
 2. Format characters (category Cf: soft hyphen, joiners, byte order mark, ...) are removed, except
    U+200B, ZERO WIDTH SPACE, which separates words.
-3. A run is a maximal sequence of letters, numbers and marks (categories L*, N*, M*). Everything else
-   separates runs: white space, punctuation, symbols, and so the apostrophe (``don't`` gives ``don``
-   and ``t``), the hyphen and the underscore.
+3. A run is a maximal sequence of letters, numbers and marks (categories L*, N*, M*). Everything
+   else separates runs: white space, punctuation, symbols, and so the apostrophe (``don't`` gives
+   ``don`` and ``t``), the hyphen and the underscore.
 4. Each code point is case-folded in full (Unicode's CaseFolding.txt, statuses C and F, which is
    Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
    U+0307. The rule depends on no neighbour and on no language.
@@ -94,11 +94,8 @@ class Analyzer:
     def terms(self, words: Iterable[str]) -> list[str | None]:
         """For each folded run: the token that stands for it, or None where it is dropped."""
         stop = self._stop
-        stem = (
-            (lambda word: word) if self.stemmer is None else Stemmer.Stemmer(self.stemmer).stemWord
-        )
-        return [
-            stem(word)
+        kept = [
+            word
             if self.min_length <= len(word) <= self.max_length
             and word not in stop
             and (word.isascii() or not _only(word, "M"))
@@ -106,6 +103,10 @@ class Analyzer:
             else None
             for word in words
         ]
+        if self.stemmer is None:
+            return kept
+        stem = Stemmer.Stemmer(self.stemmer).stemWord
+        return [None if word is None else stem(word) for word in kept]
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON-compatible values."""

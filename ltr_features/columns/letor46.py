@@ -93,7 +93,7 @@ _DOCUMENT_COLUMNS = (
 
 
 def _declared() -> tuple[ColumnSpec, ...]:
-    columns = []
+    columns: list[ColumnSpec] = []
     for name, description, unit, value_range, reference in _TERM_COLUMNS:
         for stream, called in LETOR_STREAMS.items():
             columns.append(

@@ -103,7 +103,8 @@ class ColumnContext:
         that several calls of a family need."""
         if key not in self._computed:
             self._computed[key] = compute()
-        return self._computed[key]  # type: ignore[no-any-return]
+        value: T = self._computed[key]
+        return value
 
 
 class ColumnFamily(ABC):
@@ -220,4 +221,5 @@ def column_table(
 
 def _load(target: str) -> type[ColumnFamily]:
     module, _, attribute = target.partition(":")
-    return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    family: type[ColumnFamily] = getattr(import_module(module), attribute)
+    return family
