@@ -21,7 +21,7 @@ RULES = (
     "stays in the mean; so does a query for which nothing was retrieved. Equal scores are ordered "
     "by document id, ascending."
 )
-"""What holds for every measure here; part of each definition."""
+"""What holds for every measure of this module; part of each definition."""
 
 _IDEAL = (
     "divided by the same sum for the ideal ranking of all judged documents, those that the "
@@ -72,13 +72,18 @@ class Measure:
 
     Attributes:
         name: e.g. ``"NDCG@10"``; the column's name in every table.
-        definition: one line: gain, discount, cut-off, queries without relevant documents, ties.
+        formula: what is computed: gain, discount, cut-off, normalisation.
         ranx_name: the name under which ranx computes it.
     """
 
     name: str
-    definition: str
+    formula: str
     ranx_name: str
+
+    @property
+    def definition(self) -> str:
+        """One line: the formula, queries without relevant documents, ties."""
+        return f"{self.formula} {RULES}"
 
 
 def get_measure(name: str) -> Measure:
@@ -97,8 +102,8 @@ def get_measure(name: str) -> Measure:
     if (at and not re.fullmatch(r"[1-9]\d*", cut_off)) or (needs_cut_off and not at):
         raise InputError(f"measure {name!r} needs a positive cut-off, for example {family}@10")
     top = f"the first {cut_off} documents" if at else "all ranked documents"
-    text = f"{definition.format(top=top, k=cut_off)}. {RULES}"
-    return Measure(name, text, ranx_name + at + cut_off)
+    formula = definition.format(top=top, k=cut_off) + "."
+    return Measure(name, formula, ranx_name + at + cut_off)
 
 
 def evaluate(qrels: pd.DataFrame, run: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:

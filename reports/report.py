@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from letor.errors import InputError
-from reports.measures import get_measure
+from reports.measures import RULES, get_measure
 from reports.significance import TestSettings, compare
 
 
@@ -202,12 +202,20 @@ class Report:
             raise InputError("a report needs at least one study")
 
     @property
-    def definitions(self) -> dict[str, str]:
-        """Definition of every measure that some table shows, in order of appearance."""
+    def measures(self) -> list[str]:
+        """Every measure that some table shows, in order of appearance."""
         names: dict[str, None] = {}
         for study in self.studies:
             names |= dict.fromkeys(study.measures)
             if study.hard_queries is not None:
                 names[study.hard_measure] = None
+        return list(names)
+
+    @property
+    def definitions(self) -> list[tuple[str, str]]:
+        """(name, definition) of every measure shown; then what holds for all those of
+        ``reports.measures``."""
         given = self.measure_definitions
-        return {m: given[m] if m in given else get_measure(m).definition for m in names}
+        shared = [m for m in self.measures if m not in given]
+        listed = [(m, given[m] if m in given else get_measure(m).formula) for m in self.measures]
+        return [*listed, (", ".join(shared), RULES)] if shared else listed

@@ -23,7 +23,7 @@ RESAMPLES_AT_ONCE = 256
 TIE = 1e-9
 """Differences up to this size count as ties (rounding errors are about 1e-16)."""
 
-CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "fdr_bh": "Benjamini-Hochberg"}
+_CORRECTION_NAMES = {"holm": "Holm", "bonferroni": "Bonferroni", "fdr_bh": "Benjamini-Hochberg"}
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,18 @@ class TestSettings:
     seed: int = 0
 
     @property
+    def correction_name(self) -> str:
+        """The correction as it is written in prose."""
+        return _CORRECTION_NAMES.get(self.correction, self.correction)
+
+    @property
     def description(self) -> str:
         """One sentence per number in the tables."""
         return (
             f"p: Fisher's randomisation test on the paired per-query values, two-sided, "
             f"{self.n_permutations:,} random sign patterns (all patterns where there are no more "
             f"than that), (b + 1)/(m + 1), seed {self.seed}. "
-            f"Corrected p: {CORRECTIONS.get(self.correction, self.correction)} over all "
+            f"Corrected p: {self.correction_name} over all "
             f"comparisons and measures of the table. p (t): paired t-test, two-sided. "
             f"Interval: {self.confidence:.0%} percentile bootstrap of the mean difference over "
             f"queries, {self.n_resamples:,} samples, seed {self.seed}. "

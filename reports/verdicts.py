@@ -8,7 +8,6 @@ from typing import Literal
 import pandas as pd
 
 from reports.report import Study
-from reports.significance import CORRECTIONS
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 
@@ -53,13 +52,12 @@ def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
 
 
 def _numbers(study: Study, row: pd.Series) -> str:
-    correction = CORRECTIONS.get(study.test.correction, study.test.correction)
     change = "gain" if row["difference"] > 0 else "loss" if row["difference"] < 0 else "change"
     text = (
         f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: a "
         f"mean {change} of {signed(row['difference'])} ({percent(row['relative'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
-        f"p = {p_value(row['p_corrected'])} ({correction} over {len(study.comparisons)} tests), "
+        f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over {len(study.comparisons)} tests), "
         f"{p_value(row['p'])} uncorrected. "
         f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
         f"{row['lost']:,} lost."
@@ -150,3 +148,9 @@ def p_value(p: float) -> str:
     if p < 0.0001:
         return "< 0.0001"
     return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def p_equals(p: float) -> str:
+    """ "p = 0.012" or "p < 0.0001"."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

@@ -55,7 +55,7 @@ def test_equal_quality_gains_only_where_the_baseline_chose_the_queries() -> None
         assert abs(other["gain"]) < 0.02
         assert abs(other["net_gain"]) < 0.02
     better = table.loc[("better", "value < 0.5", "other seed")]
-    assert better["net_gain"] > 0.03
+    assert better["net_gain"] > 0.02
     assert better["p"] < 0.01
 
 
