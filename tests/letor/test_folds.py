@@ -1,0 +1,98 @@
+"""Folds: LETOR's rotation, seeded k-fold, strata, groups, errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.folds import Fold, has_relevant, k_fold, letor_rotation
+
+
+def test_letor_rotation_is_the_official_one():
+    """Fold i: train S_i, S_i+1, S_i+2; validation S_i+3; test S_i+4 (LETOR 4.0 description)."""
+    parts = [[f"s{i}a", f"s{i}b"] for i in range(1, 6)]
+    folds = letor_rotation(parts)
+    assert [f.name for f in folds] == ["Fold1", "Fold2", "Fold3", "Fold4", "Fold5"]
+    assert folds[0].train == ["s1a", "s1b", "s2a", "s2b", "s3a", "s3b"]
+    assert (folds[0].validation, folds[0].test) == (["s4a", "s4b"], ["s5a", "s5b"])
+    assert folds[3].train == ["s4a", "s4b", "s5a", "s5b", "s1a", "s1b"]
+    assert (folds[3].validation, folds[3].test) == (["s2a", "s2b"], ["s3a", "s3b"])
+
+
+@given(st.integers(3, 6), st.integers(0, 60), st.integers(0, 5))
+def test_k_fold_tests_every_query_once(k, extra, seed):
+    ids = [f"q{i}" for i in range(k + extra)]
+    folds = k_fold(ids, k, seed=seed)
+    assert sorted(q for f in folds for q in f.test) == sorted(ids)
+    sizes = [len(f.test) for f in folds]
+    assert max(sizes) - min(sizes) <= 1
+    for i, fold in enumerate(folds):
+        assert sorted([*fold.train, *fold.validation, *fold.test]) == sorted(ids)
+        assert fold.validation == folds[i - 1].test
+    assert folds == k_fold(ids, k, seed=seed)
+
+
+def test_k_fold_depends_on_the_seed_only():
+    ids = [str(i) for i in range(50)]
+    assert k_fold(ids, seed=1) != k_fold(ids, seed=2)
+    assert k_fold(ids, seed=1) == k_fold(ids, seed=1)
+
+
+def test_strata_are_spread_evenly():
+    ids = [f"q{i}" for i in range(100)]
+    empty = [i < 28 for i in range(100)]
+    for fold in k_fold(ids, seed=3, strata=empty):
+        share = sum(empty[int(q[1:])] for q in fold.test)
+        assert share in (5, 6)
+        assert len(fold.test) == 20
+
+
+def test_groups_stay_together_and_parts_stay_even():
+    rng = np.random.default_rng(0)
+    article = rng.integers(0, 40, 300)
+    ids = [f"q{i}" for i in range(300)]
+    folds = k_fold(ids, seed=3, groups=article)
+    parts = [{article[int(q[1:])] for q in f.test} for f in folds]
+    assert sum(len(p) for p in parts) == len(set(article))
+    assert max(len(f.test) for f in folds) - min(len(f.test) for f in folds) <= 10
+
+
+def test_groups_and_strata_together():
+    article = [i // 5 for i in range(200)]
+    kind = [i // 5 % 2 for i in range(200)]
+    for fold in k_fold([str(i) for i in range(200)], seed=1, groups=article, strata=kind):
+        assert sum(kind[int(q)] for q in fold.test) == 20
+        assert len(fold.test) == 40
+
+
+def rows():
+    query = ["b", "a", "b", "c", "d", "a"]
+    return RankingData.from_rows(np.arange(6).reshape(6, 1), [0, 1, 0, 2, 0, 0], query)
+
+
+def test_split_keeps_all_rows_of_a_query():
+    train, validation, test = Fold("f", ["a", "b"], ["d"], ["c"]).split(rows())
+    assert train.X[:, 0].tolist() == [0, 1, 2, 5]
+    assert (validation.query_ids, test.query_ids) == (["d"], ["c"])
+
+
+def test_has_relevant():
+    assert has_relevant(rows()).tolist() == [False, True, True, False]
+    assert has_relevant(rows(), 2).tolist() == [False, False, True, False]
+
+
+def test_errors_name_the_query():
+    with pytest.raises(InputError, match="query 'a' is in test and already in train"):
+        Fold("f", ["a"], ["b"], ["a"])
+    with pytest.raises(InputError, match="2 validation queries are not in the data: x, y"):
+        Fold("f", ["a"], ["x", "y"], ["b"]).split(rows())
+    with pytest.raises(InputError, match="at least 3"):
+        letor_rotation([["a"], ["b"]])
+    with pytest.raises(InputError, match="distinct"):
+        k_fold(["a", "a", "b"], 3, seed=0)
+    with pytest.raises(InputError, match=r"groups of queries \(2\)"):
+        k_fold(["a", "b", "c"], 3, seed=0, groups=[0, 0, 1])
+    with pytest.raises(InputError, match="strata has 1 entries for 3"):
+        k_fold(["a", "b", "c"], 3, seed=0, strata=[0])

@@ -1,0 +1,95 @@
+"""Normalisers against plain per-query loops, and their states."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.normalise import NORMALISERS, get_normaliser, normaliser_from_state
+
+
+def data_of(X, query):
+    return RankingData.from_rows(X, np.zeros(len(query)), query)
+
+
+def twin(name, X, query):
+    """Column by column, query by query."""
+    result = np.empty_like(X)
+    for q in set(query):
+        rows = [i for i, other in enumerate(query) if other == q]
+        for j in range(X.shape[1]):
+            x = X[rows, j].astype(np.float64)
+            low, spread = (x.min(), np.ptp(x)) if name == "minmax" else (x.mean(), x.std())
+            result[rows, j] = 0 if np.ptp(x) == 0 else (x - low) / spread
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(np.float32, (9, 3), elements=st.floats(-1e6, 1e6, width=32)),
+    st.lists(st.sampled_from("abcd"), min_size=9, max_size=9),
+)
+@pytest.mark.parametrize("name", ["minmax", "zscore"])
+def test_per_query_kinds_equal_their_twins(name, X, query):
+    before = X.copy()
+    found = get_normaliser(name).transform(data_of(X, query)).X
+    expected = twin(name, X, query)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_minmax_by_hand():
+    """A constant column and a query of one row become 0; two queries do not mix."""
+    X = [[1, 5], [10, 0], [3, 5], [2, 5]]
+    found = get_normaliser("minmax").transform(data_of(X, ["a", "b", "a", "a"])).X
+    assert found.tolist() == [[0, 0], [0, 0], [1, 0], [0.5, 0]]
+
+
+def test_missing_and_infinite_values():
+    nan, inf = np.nan, np.inf
+    data = data_of([[nan], [1], [3], [inf], [-inf]], ["a"] * 5)
+    np.testing.assert_array_equal(
+        get_normaliser("minmax").transform(data).X[:, 0], [nan, 0, 1, 1, 0]
+    )
+    np.testing.assert_array_equal(
+        get_normaliser("zscore").transform(data).X[:, 0], [nan, -1, 1, nan, nan]
+    )
+    standard = get_normaliser("standard").fit(data)
+    np.testing.assert_array_equal(standard.transform(data).X[:, 0], [nan, -1, 1, nan, nan])
+
+
+def test_standard_uses_the_training_rows():
+    train = data_of([[0, 0.1], [2, 0.1]] * 5, ["a", "b"] * 5)
+    fitted = get_normaliser("standard").fit(train)
+    found = fitted.transform(data_of([[3, 7]], ["z"])).X
+    assert found.tolist() == [[2, 0]], "mean 1, deviation 1; a constant training column is 0"
+
+
+def test_standard_refuses_other_columns_and_unfitted_use():
+    with pytest.raises(InputError, match="not fitted"):
+        get_normaliser("standard").transform(data_of([[1]], ["a"]))
+    fitted = get_normaliser("standard").fit(data_of([[1]], ["a"]))
+    other = RankingData.from_rows([[1]], [0], ["a"], column_names=["bm25"])
+    with pytest.raises(InputError, match="bm25"):
+        fitted.transform(other)
+
+
+@pytest.mark.parametrize("name", sorted(NORMALISERS))
+def test_state_survives_json_bit_for_bit(name):
+    rng = np.random.default_rng(0)
+    data = data_of(rng.normal(size=(30, 4)), rng.integers(0, 5, 30))
+    fitted = get_normaliser(name).fit(data)
+    again = normaliser_from_state(json.loads(json.dumps(fitted.state())))
+    assert again.name == name
+    np.testing.assert_array_equal(again.transform(data).X, fitted.transform(data).X)
+
+
+def test_unknown_name():
+    with pytest.raises(InputError, match="'max' is unknown; choose from none, minmax"):
+        get_normaliser("max")

@@ -1,0 +1,162 @@
+"""Qrels and runs: round trips, strictly decreasing scores, errors with file and line."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.trec import qrels_of, read_qrels, read_run, run_of, write_qrels, write_run
+
+
+def run_frame(scores, query=None):
+    query = ["q"] * len(scores) if query is None else query
+    return pd.DataFrame(
+        {"qid": query, "docno": [f"d{i}" for i in range(len(scores))], "score": scores}
+    )
+
+
+def test_run_as_written(tmp_path):
+    """Queries in order of appearance, ties in row order, the later tied score one float lower."""
+    path = tmp_path / "run.txt"
+    frame = run_frame([1.0, 0.25, 1.0, 3.0, -0.5], ["b", "a", "b", "b", "a"])
+    write_run(frame, path, tag="mine")
+    assert path.read_text() == (
+        "b Q0 d3 1 3.0 mine\n"
+        "b Q0 d0 2 1.0 mine\n"
+        "b Q0 d2 3 0.99999994 mine\n"
+        "a Q0 d1 1 0.25 mine\n"
+        "a Q0 d4 2 -0.5 mine\n"
+    )
+
+
+scores = st.lists(
+    st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0]), st.floats(-1e30, 1e30)),
+    min_size=1, max_size=30,
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(scores)
+def test_written_scores_strictly_decrease_and_stay_close(tmp_path_factory, scores):
+    path = tmp_path_factory.mktemp("run") / "run.txt"
+    write_run(run_frame(scores), path)
+    run = read_run(path)
+    single = run["score"].to_numpy(np.float32)
+    assert (np.diff(single) < 0).all(), "in the precision of trec_eval"
+    assert (np.diff(run["score"]) < 0).all()
+    order = np.argsort(-np.array(scores), kind="stable")
+    assert run["docno"].tolist() == [f"d{i}" for i in order]
+    assert run["rank"].tolist() == list(range(1, len(scores) + 1))
+    # Lowered by no more than one float32 step per tied or nearly tied document.
+    given_ = np.array(scores, dtype=np.float32)[order]
+    lowest = given_.copy()
+    for _ in scores:
+        lowest = np.nextafter(lowest, np.float32(-np.inf))
+    assert ((single <= given_) & (single >= lowest)).all()
+
+
+def test_scores_that_differ_only_in_float64_keep_their_order(tmp_path):
+    write_run(run_frame([1.0, 1.0 + 1e-12]), tmp_path / "run.txt")
+    assert read_run(tmp_path / "run.txt")["docno"].tolist() == ["d1", "d0"]
+
+
+@pytest.mark.parametrize("name", ["qrels.txt", "qrels.txt.gz"])
+def test_qrels_round_trip(tmp_path, name):
+    qrels = pd.DataFrame({"qid": ["7", "7", "ä"], "docno": ["x", "y", "x"], "label": [2, 0, -1]})
+    write_qrels(qrels, tmp_path / name)
+    again = read_qrels(tmp_path / name)
+    assert again.to_dict("list") == qrels.to_dict("list")
+    assert again["label"].dtype == np.int64
+    raw = (tmp_path / name).read_bytes()
+    text = gzip.decompress(raw) if name.endswith("gz") else raw
+    assert text.decode() == "7 0 x 2\n7 0 y 0\nä 0 x -1\n"
+
+
+def test_gz_bytes_repeat(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        write_run(run_frame([1.0, 2.0]), tmp_path / name)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_reading_accepts_tabs_blank_lines_and_crlf(tmp_path):
+    path = tmp_path / "run.txt"
+    path.write_bytes(b"1\tQ0\td1\t1\t2.5\tt\r\n\r\n1 Q0  d2 2 1e-3 t\n")
+    run = read_run(path)
+    assert run["score"].tolist() == [2.5, 0.001]
+    assert run["docno"].tolist() == ["d1", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "message"),
+    [
+        (read_qrels, "1 0 d 1\n1 0 d\n", r":2: 3 fields instead of 4 .*'1 0 d'"),
+        (read_qrels, "1 0 d 1.5\n", ":1: label '1.5' is not a number"),
+        (read_qrels, "1 0 d 1\n\n1 0 d 0\n", ":3: document 'd' of query '1' is already in line 1"),
+        (read_run, "1 Q0 d 1 x t\n", ":1: score 'x' is not a number"),
+        (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),
+        (read_run, "1 Q0 d first 1 t\n", ":1: rank 'first' is not a number"),
+        (read_run, "1 Q0 d 1 1 t\n1 Q0 d 2 0 t\n", ":2: document 'd' of query '1'"),
+        (read_run, "1 0 d 1\n", r"fields instead of 6 \(qid Q0 docno rank score tag\)"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, reader, text, message):
+    path = tmp_path / "file.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as raised:
+        reader(path)
+    assert str(path) in str(raised.value)
+
+
+def test_damaged_files_are_named(tmp_path):
+    path = tmp_path / "qrels.gz"
+    path.write_bytes(gzip.compress(b"1 0 d 1\n" * 1000)[:-12])
+    with pytest.raises(InputError, match=r"qrels\.gz: cannot be read after line"):
+        read_qrels(path)
+    path.write_bytes(b"1 0 d 1\n")
+    with pytest.raises(InputError, match="cannot be read after line 0"):
+        read_qrels(path)
+    plain = tmp_path / "qrels"
+    plain.write_bytes(b"1 0 \xff 1\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_qrels(plain)
+
+
+def test_frames_that_no_file_can_hold_are_refused(tmp_path):
+    path = tmp_path / "out"
+    good = run_frame([1.0, 2.0])
+    with pytest.raises(InputError, match="document id 'd 1'"):
+        write_run(good.assign(docno=["d 1", "d2"]), path)
+    with pytest.raises(InputError, match="query id ''"):
+        write_run(good.assign(qid=["", "q"]), path)
+    with pytest.raises(InputError, match="document 'd' occurs twice for query 'q'"):
+        write_run(good.assign(docno="d"), path)
+    with pytest.raises(InputError, match="document d1 is nan"):
+        write_run(run_frame([1.0, np.nan]), path)
+    with pytest.raises(InputError, match="document d0 is 1e"):
+        write_run(run_frame([1e39, 1.0]), path)
+    with pytest.raises(InputError, match="tag 'a b'"):
+        write_run(good, path, tag="a b")
+    with pytest.raises(InputError, match="columns missing: label"):
+        write_qrels(good, path)
+    with pytest.raises(InputError, match="whole numbers"):
+        write_qrels(good.assign(label=[0.5, 1]), path)
+    assert not path.exists()
+
+
+def test_frames_of_rows(tmp_path):
+    ids = np.array(["x", "y", "z"], dtype=object)
+    data = RankingData.from_rows(np.zeros((3, 1)), [1, 0, 2], ["a", "b", "a"], document_ids=ids)
+    assert qrels_of(data).to_dict("list") == {
+        "qid": ["a", "b", "a"], "docno": ["x", "y", "z"], "label": [1, 0, 2],
+    }  # fmt: skip
+    run = run_of(data, [0.5, 0.1, 0.7])
+    assert run.columns.tolist() == ["qid", "docno", "score"]
+    with pytest.raises(InputError, match=r"\(1,\) for 3 rows"):
+        run_of(data, [1.0])
+    with pytest.raises(InputError, match="document ids"):
+        run_of(RankingData.from_rows([[0]], [1], ["a"]), [1.0])
