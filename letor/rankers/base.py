@@ -124,7 +124,7 @@ class Ranker(ABC):
         with atomic_path(folder) as temporary:
             temporary.mkdir()
             description["fitted"] = self._save(temporary)
-            text = json.dumps(description, indent=1, ensure_ascii=False)
+            text = json.dumps(description, indent=1, ensure_ascii=False, default=_plain)
             (temporary / "ranker.json").write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -177,6 +177,11 @@ class Ranker(ABC):
     def __repr__(self) -> str:
         parameters = ", ".join(f"{p}={value!r}" for p, value in self.get_params().items())
         return f"{type(self).__name__}({parameters})"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, which may be parameters, as JSON can hold them."""
+    return value.tolist()
 
 
 def _check_trainable(data: RankingData, what: str) -> None:

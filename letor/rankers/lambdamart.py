@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,21 @@ from letor.rankers.base import Ranker
 # Rows of one query that LightGBM's ranking objectives accept.
 MAX_ROWS_PER_QUERY = 10_000
 MODEL_FILE = "model.txt"
+
+# Least and largest value, of the type that the parameter must have.
+_RANGES: dict[str, tuple[float, float]] = {
+    "n_estimators": (1, 1_000_000),
+    "learning_rate": (1e-9, 1e9),
+    "num_leaves": (2, 131_072),
+    "min_data_in_leaf": (0, 2**31 - 1),
+    "feature_fraction": (1e-9, 1.0),
+    "bagging_fraction": (1e-9, 1.0),
+    "lambda_l2": (0.0, 1e300),
+    "truncation_level": (1, 2**31 - 1),
+    "early_stopping_rounds": (1, 2**31 - 1),
+    "seed": (0, 2**31 - 1),
+    "num_threads": (1, 1024),
+}
 
 
 class LambdaMART(Ranker):
@@ -104,6 +120,7 @@ class LambdaMART(Ranker):
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+        self._check_ranges()
         measure = parse_measure(self.measure)
         label_gain = self._label_gain([train] if valid is None else [train, valid])
         parameters = self._lightgbm_parameters(label_gain)
@@ -160,10 +177,6 @@ class LambdaMART(Ranker):
         self._booster = lightgbm.Booster(model_str=text)
 
     def _lightgbm_parameters(self, label_gain: list[float]) -> dict[str, Any]:
-        for parameter in ("n_estimators", "num_leaves", "early_stopping_rounds", "num_threads"):
-            least = 2 if parameter == "num_leaves" else 1
-            if getattr(self, parameter) < least:
-                raise InputError(f"{parameter}={getattr(self, parameter)}: must be >= {least}")
         return {
             "objective": "lambdarank",
             "metric": "none",
@@ -182,6 +195,17 @@ class LambdaMART(Ranker):
             "num_threads": self.num_threads,
             "verbosity": -1,
         }
+
+    def _check_ranges(self) -> None:
+        for parameter, (least, largest) in _RANGES.items():
+            value = getattr(self, parameter)
+            kind = Integral if isinstance(least, int) else Real
+            right_type = isinstance(value, kind)
+            if not right_type or not least <= value <= largest:
+                what = "a whole number" if kind is Integral else "a number"
+                raise InputError(
+                    f"{parameter}={value!r}: must be {what} from {least:g} to {largest:g}"
+                )
 
     def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
         """Gains of the labels 0 .. largest."""

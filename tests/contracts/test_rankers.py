@@ -1,0 +1,260 @@
+"""What every ranker promises (``letor.rankers.base.Ranker``), installed plug-ins included."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.normalise import NORMALISERS
+from letor.rankers.base import NotFittedError, Ranker
+from letor.rankers.registry import get_ranker, ranker_names
+
+# Settings that keep the tests short; a ranker that is not named here runs with its defaults.
+QUICK = {"lambdamart": {"n_estimators": 40, "learning_rate": 0.2}}
+
+
+@pytest.fixture(params=ranker_names())
+def make(request):
+    """Makes a fresh ranker."""
+    kind = get_ranker(request.param)
+    return lambda **more: kind(**{**QUICK.get(request.param, {}), **more})
+
+
+def toy(seed, n_queries=30, noise=0.0):
+    """Labels 0, 1, 2 by the thirds of column "good"; string ids, rows of a query scattered."""
+    rng = np.random.default_rng(seed)
+    n = 12 * n_queries
+    query = rng.permutation(np.repeat([f"query {i}" for i in range(n_queries)], 12))
+    X = rng.random((n, 3), dtype=np.float32)
+    y = np.floor(3 * np.clip(X[:, 1] + noise * rng.normal(size=n), 0, 0.999))
+    names = ["noise", "good", "more noise"]
+    ids = np.array([f"d{i}" for i in range(n)], dtype=object)
+    return RankingData.from_rows(X, y, query, column_names=names, document_ids=ids)
+
+
+def scores_of(ranker, data):
+    scores = ranker.predict(data)
+    assert scores.dtype == np.float32
+    assert scores.shape == (len(data),)
+    assert np.isfinite(scores).all()
+    return scores
+
+
+def test_separable_toy_reaches_ndcg_1(make):
+    ranker = make()
+    assert ranker.fit(toy(0, 60), toy(1)) is ranker
+    held_out = toy(2)
+    assert Evaluator(parse_measure("ndcg@10"), held_out).mean(scores_of(ranker, held_out)) == 1
+
+
+def test_reordering_rows_only_reorders_scores(make):
+    ranker = make(normalise="minmax").fit(toy(0, noise=0.2), toy(1, noise=0.2))
+    data = toy(2)
+    scores = scores_of(ranker, data)
+    order = np.random.default_rng(0).permutation(len(data))
+    np.testing.assert_array_equal(scores_of(ranker, data.select_rows(order)), scores[order])
+
+
+def test_other_queries_do_not_change_a_querys_scores(make):
+    ranker = make(normalise="minmax").fit(toy(0, noise=0.2))
+    data = toy(2)
+    rows = data.query_index == 3
+    alone = data.select_rows(rows)
+    np.testing.assert_array_equal(scores_of(ranker, alone), scores_of(ranker, data)[rows])
+
+
+def test_constant_column_is_harmless(make):
+    def extended(data):
+        return data.with_columns(["constant"], np.full(len(data), 7))
+
+    plain = make().fit(toy(0), toy(1)).predict(toy(2))
+    with_constant = make().fit(extended(toy(0)), extended(toy(1)))
+    np.testing.assert_array_equal(scores_of(with_constant, extended(toy(2))), plain)
+    importance = with_constant.feature_importance().set_index("column")
+    assert importance.loc["constant", "splits"] == 0
+
+
+def test_queries_of_one_row_are_allowed(make):
+    def with_singles(data):
+        single = RankingData.from_rows(
+            data.X[:5], [0, 1, 2, 0, 1], list("vwxyz"), column_names=data.column_names
+        )
+        return RankingData.from_rows(
+            np.vstack([single.X, data.X]),
+            np.concatenate([single.y, data.y]),
+            [*"vwxyz", *(data.query_ids[q] for q in data.query_index)],
+            column_names=data.column_names,
+        )
+
+    ranker = make().fit(with_singles(toy(0)), with_singles(toy(1)))
+    assert len(scores_of(ranker, with_singles(toy(2)))) == 5 + len(toy(2))
+
+
+def test_validation_rows_are_optional(make):
+    assert np.ptp(scores_of(make().fit(toy(0)), toy(2))) > 0
+
+
+def test_no_rows_give_no_scores(make):
+    ranker = make().fit(toy(0))
+    nothing = toy(2).select_rows(np.zeros(len(toy(2)), dtype=bool))
+    assert ranker.predict(nothing).shape == (0,)
+
+
+def test_columns_are_matched_by_name(make):
+    ranker = make().fit(toy(0), toy(1).select_columns(["good", "more noise", "noise"]))
+    assert ranker.feature_names_ == ["noise", "good", "more noise"]
+    data = toy(2)
+    turned = data.select_columns(["more noise", "noise", "good"])
+    np.testing.assert_array_equal(scores_of(ranker, turned), scores_of(ranker, data))
+
+
+def test_missing_and_unknown_columns_are_refused_by_name(make):
+    ranker = make().fit(toy(0))
+    with pytest.raises(InputError, match=r"rows to score lack columns .*: good, noise"):
+        ranker.predict(toy(2).select_columns(["more noise"]))
+    with pytest.raises(InputError, match="not trained on: extra;"):
+        ranker.predict(toy(2).with_columns(["extra"], np.zeros(len(toy(2)))))
+    with pytest.raises(InputError, match=r"validation rows lack columns .*: good"):
+        make().fit(toy(0), toy(1).select_columns(["noise", "more noise"]))
+
+
+def test_two_fits_are_equal(make):
+    train, valid = toy(0, noise=0.2), toy(1, noise=0.2)
+    ranker = make()
+    first = ranker.fit(train, valid).predict(toy(2))
+    np.testing.assert_array_equal(ranker.fit(train, valid).predict(toy(2)), first)
+    np.testing.assert_array_equal(make().fit(train, valid).predict(toy(2)), first)
+
+
+def test_number_of_threads_changes_nothing(make):
+    if "num_threads" not in make().get_params():
+        pytest.skip("this ranker has no num_threads")
+    one, two = (
+        make(num_threads=t).fit(toy(0, 200, 0.2), toy(1, noise=0.2)).predict(toy(2)) for t in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("normalise", sorted(NORMALISERS))
+def test_save_and_load_keep_every_bit(make, normalise, tmp_path):
+    """The normaliser travels with the model."""
+    ranker = make(normalise=normalise).fit(toy(0, noise=0.2), toy(1, noise=0.2))
+    ranker.save(tmp_path / "model")
+    for kind in (Ranker, type(ranker)):
+        again = kind.load(tmp_path / "model")
+        assert type(again) is type(ranker)
+        assert again.get_params() == ranker.get_params()
+        assert again.feature_names_ == ranker.feature_names_
+        np.testing.assert_array_equal(again.predict(toy(2)), ranker.predict(toy(2)))
+        assert again.feature_importance().equals(ranker.feature_importance())
+    again.save(tmp_path / "again")
+    for path in (tmp_path / "model").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_normaliser_is_applied_at_scoring(make):
+    """Per query, a positive factor and an offset vanish under min-max; powers of two are exact."""
+    ranker = make(normalise="minmax").fit(toy(0))
+    data = toy(2)
+    factor = np.float32(2) ** (data.query_index % 5)[:, None]
+    stretched = replace(data, X=data.X * factor)
+    np.testing.assert_array_equal(scores_of(ranker, stretched), scores_of(ranker, data))
+
+
+def test_inputs_are_not_modified(make):
+    for normalise in NORMALISERS:
+        data = [toy(0), toy(1), toy(2)]
+        for part in data:
+            part.X.flags.writeable = False
+            part.y.flags.writeable = False
+        before = [(part.X.copy(), part.y.copy()) for part in data]
+        make(normalise=normalise).fit(data[0], data[1]).predict(data[2])
+        for part, (X, y) in zip(data, before, strict=True):
+            np.testing.assert_array_equal(part.X, X)
+            np.testing.assert_array_equal(part.y, y)
+
+
+def test_unfitted_rankers_say_so(make, tmp_path):
+    ranker = make()
+    for call in (
+        lambda: ranker.predict(toy(0)),
+        lambda: ranker.save(tmp_path / "model"),
+        ranker.feature_importance,
+    ):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            call()
+    assert not (tmp_path / "model").exists()
+
+
+def test_parameters_can_be_read_and_set(make):
+    ranker = make()
+    assert type(ranker)(**ranker.get_params()).get_params() == ranker.get_params()
+    assert ranker.set_params(normalise="zscore") is ranker
+    assert ranker.get_params()["normalise"] == "zscore"
+    with pytest.raises(InputError, match="no parameter 'trees'; it has"):
+        ranker.set_params(trees=3)
+    with pytest.raises(InputError, match="'max' is unknown"):
+        make(normalise="max").fit(toy(0))
+
+
+def test_labels_without_order_are_refused(make):
+    data = toy(0)
+    with pytest.raises(InputError, match="training rows: none of the 30 queries has two different"):
+        make().fit(replace(data, y=np.ones_like(data.y)))
+    with pytest.raises(InputError, match="validation rows: none"):
+        make().fit(data, replace(data, y=np.zeros_like(data.y)))
+    unjudged = data.y.copy()
+    unjudged[4] = -1
+    query = data.query_ids[data.query_index[4]]
+    with pytest.raises(InputError, match=rf"1 training labels .*row 4, query {query}: -1"):
+        make().fit(replace(data, y=unjudged))
+
+
+def test_a_failed_fit_leaves_the_old_model(make):
+    ranker = make().fit(toy(0))
+    before = ranker.predict(toy(2))
+    with pytest.raises(InputError):
+        ranker.fit(replace(toy(0), y=-toy(0).y))
+    np.testing.assert_array_equal(ranker.predict(toy(2)), before)
+
+
+def test_importance_names_the_useful_column(make):
+    table = make().fit(toy(0)).feature_importance()
+    assert list(table.columns) == ["column", "gain", "splits"]
+    assert sorted(table["column"]) == ["good", "more noise", "noise"]
+    assert table["column"].iloc[0] == "good"
+    assert (table["gain"].diff().dropna() <= 0).all()
+
+
+def test_fitting_is_quiet(make, capfd):
+    make().fit(toy(0), toy(1)).predict(toy(2))
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_folders_that_hold_no_such_ranker_are_refused(make, tmp_path):
+    with pytest.raises(InputError, match=r"no ranker\.json"):
+        Ranker.load(tmp_path)
+    make().fit(toy(0)).save(tmp_path / "model")
+    path = tmp_path / "model" / "ranker.json"
+    description = json.loads(path.read_text())
+    path.write_text(json.dumps({**description, "format_version": 99}))
+    with pytest.raises(InputError, match="format version 99"):
+        Ranker.load(tmp_path / "model")
+    path.write_text(json.dumps({**description, "ranker": "unheard of"}))
+    with pytest.raises(InputError, match="'unheard of'"):
+        Ranker.load(tmp_path / "model")
+    with pytest.raises(InputError, match="'unheard of'"):
+        type(make()).load(tmp_path / "model")
+    path.write_text("{")
+    with pytest.raises(InputError, match="not the description of a ranker"):
+        Ranker.load(tmp_path / "model")
+
+
+def test_unknown_ranker():
+    with pytest.raises(InputError, match=r"'svm' is unknown; choose from .*lambdamart"):
+        get_ranker("svm")

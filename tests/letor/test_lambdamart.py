@@ -1,0 +1,135 @@
+"""What LambdaMART adds to the contract of rankers (tests/contracts/test_rankers.py)."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.lambdamart import LambdaMART
+
+
+def rows(seed, n_queries=40, size=15, labels=3):
+    rng = np.random.default_rng(seed)
+    n = n_queries * size
+    X = rng.random((n, 4), dtype=np.float32)
+    y = np.floor(labels * np.clip(X[:, 0] + 0.3 * rng.normal(size=n), 0, 0.999))
+    return RankingData.from_rows(X, y, rng.permutation(np.repeat(np.arange(n_queries), size)))
+
+
+def quick(**more):
+    return LambdaMART(**{"n_estimators": 60, "learning_rate": 0.2, **more})
+
+
+def test_best_iteration_is_the_best_of_our_measure():
+    """The curve is the stated measure of the validation rows; prediction uses the best trees."""
+    train, valid = rows(0), rows(1)
+    ranker = quick(early_stopping_rounds=8, measure="skip:ndcg@5").fit(train, valid)
+    curve = np.array(ranker.validation_curve_)
+    assert ranker.best_iteration_ == np.argmax(curve) + 1
+    assert len(curve) == min(60, ranker.best_iteration_ + 8)
+    # Training shuffles rows within queries; scores without ties give the same value.
+    scores = ranker.predict(valid)
+    value = Evaluator(parse_measure("skip:ndcg@5"), valid).mean(scores)
+    np.testing.assert_allclose(value, curve.max(), atol=0.01)
+
+
+def test_without_validation_all_trees_are_kept():
+    ranker = quick().fit(rows(0))
+    assert ranker.best_iteration_ == 60
+    assert ranker.validation_curve_ == []
+
+
+def test_order_of_the_file_does_not_give_the_labels_away():
+    """With useless columns all scores tie: rows sorted by label must not look well ranked."""
+    data = rows(0)
+    data = replace(data, X=np.zeros_like(data.X))
+    by_label = data.select_rows(np.argsort(-data.y, kind="stable"))
+    ranker = quick(n_estimators=1).fit(by_label, by_label)
+    assert ranker.validation_curve_[0] < 0.8
+    assert Evaluator(parse_measure("ndcg@10"), by_label).mean(ranker.predict(by_label)) == 1
+
+
+def test_gain_changes_the_model():
+    train = rows(0, labels=5)
+    scores = [
+        quick(gain=g).fit(train).predict(train)
+        for g in ("exponential", "linear", [0, 1, 3, 7, 15], [0, 0, 0, 0, 1])
+    ]
+    np.testing.assert_array_equal(scores[0], scores[2])
+    assert not np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[3])
+
+
+def test_large_labels_need_a_linear_gain():
+    """Labels of LETOR's '-list' files are positions."""
+    data = rows(0)
+    positions = replace(data, y=np.floor(data.X[:, 0] * 1000))
+    with pytest.raises(InputError, match=r"too large for the exponential gain .* gain='linear'"):
+        quick().fit(positions)
+    scores = quick(gain="linear").fit(positions).predict(positions)
+    assert Evaluator(parse_measure("linear:ndcg@10"), positions).mean(scores) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"gain": "log"}, "gain='log'"),
+        ({"gain": [0, 1]}, "gain has 2 entries, but labels go up to 2"),
+        ({"measure": "ndgc@10"}, "measure 'ndgc@10' is unknown"),
+        ({"n_estimators": 0}, "n_estimators=0"),
+        ({"num_leaves": 1}, "num_leaves=1"),
+        ({"num_threads": 0}, "num_threads=0"),
+        ({"early_stopping_rounds": 0}, "early_stopping_rounds=0"),
+        ({"n_estimators": 10.5}, r"n_estimators=10\.5: must be a whole number from 1"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"seed": -1}, "seed=-1"),
+        ({"bagging_fraction": 1.5}, "bagging_fraction"),
+        ({"min_data_in_leaf": -3}, "min_data_in_leaf"),
+    ],
+)
+def test_impossible_parameters_are_named(parameters, message, capfd):
+    with pytest.raises(InputError, match=message):
+        quick(**parameters).fit(rows(0))
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == "", "refused before LightGBM sees them"
+
+
+def test_rows_that_lightgbm_cannot_take_are_named():
+    data = rows(0)
+    with pytest.raises(InputError, match=r"label 0\.5: LambdaMART needs whole numbers"):
+        quick().fit(replace(data, y=data.y / 2))
+    long = RankingData.from_rows(np.zeros((10_001, 1)), np.arange(10_001) % 2, ["long"] * 10_001)
+    with pytest.raises(InputError, match="query long has 10001 rows"):
+        quick().fit(long)
+
+
+def test_missing_and_infinite_values_are_accepted():
+    data = rows(0)
+    X = data.X.copy()
+    X[::7, 1] = np.nan
+    X[::5, 2] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = quick().fit(replace(data, X=X)).predict(replace(data, X=X))
+    assert np.isfinite(scores).all()
+
+
+def test_numpy_parameters_are_saved(tmp_path):
+    ranker = quick(n_estimators=np.int64(3), gain=np.array([0.0, 1.0, 3.0])).fit(rows(0))
+    ranker.save(tmp_path / "model")
+    again = LambdaMART.load(tmp_path / "model")
+    assert (again.n_estimators, again.gain) == (3, [0, 1, 3])
+
+
+def test_damaged_model_file_is_named(tmp_path):
+    quick(n_estimators=3).fit(rows(0)).save(tmp_path / "model")
+    (tmp_path / "model" / "model.txt").write_text("tree\nversion=v4\n")
+    with pytest.raises(InputError, match=r"model\.txt is not a LightGBM model"):
+        LambdaMART.load(tmp_path / "model")
+    (tmp_path / "model" / "model.txt").unlink()
+    with pytest.raises(InputError, match=r"model\.txt"):
+        LambdaMART.load(tmp_path / "model")
