@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
+from letor.packed import PackedStrings
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,10 @@ class RankingData:
         query_ids: distinct query ids as strings, in order of first appearance, length m.
         query_index: int64 [n], position in ``query_ids`` of each row's query.
         column_names: p distinct names; ``"1"``, ``"2"``, ... where a file gives none.
-        document_ids: document id of each row (object array of str, [n]), or None.
-        comments: bytes after ``#`` of each row, ``#`` included, line end excluded (object array of
-            bytes, [n]; ``b""`` where a row has none), or None.
+        document_ids: document id of each row (str, [n]; ``""`` where a row has none), or None.
+        comments: bytes after ``#`` of each row, ``#`` included, line end excluded (bytes, [n];
+            ``b""`` where a row has none), or None. Both are object arrays or ``PackedStrings``,
+            which behave like them and are made into Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
     """
@@ -38,8 +40,8 @@ class RankingData:
     query_ids: Sequence[str]
     query_index: NDArray[np.int64]
     column_names: Sequence[str]
-    document_ids: NDArray[np.object_] | None = None
-    comments: NDArray[np.object_] | None = None
+    document_ids: NDArray[np.object_] | PackedStrings | None = None
+    comments: NDArray[np.object_] | PackedStrings | None = None
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,321 @@
+"""Kernels that read LETOR/SVMlight lines: ``label qid:ID id:value ... #comment``."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from letor.kernels.text import (
+    CARRIAGE_RETURN,
+    COLON,
+    EQUALS,
+    HASH,
+    LINE_FEED,
+    NULL,
+    NUMBER,
+    SPACE,
+    TAB,
+    byte_at,
+    find_line_feed,
+    leading_digits,
+    read_number,
+    word_at,
+)
+
+# Flags of a row.
+BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY = 1, 2, 4, 8
+
+# Columns of ``spans``: byte positions of a row. A row's data end and its comment starts at CUT;
+# where there is no comment, CUT = LINE_STOP. LINE_STOP excludes the line end.
+LINE_START, QUERY_START, QUERY_STOP, CUT, LINE_STOP = 0, 1, 2, 3, 4
+N_SPANS = 5
+
+_QID = np.uint64(0x3A646971)  # "qid:"
+_FIRST_FOUR = np.uint64(0xFFFFFFFF)
+
+
+@njit(cache=True, nogil=True)
+def _skip_blanks(buffer, position):
+    while True:
+        byte = byte_at(buffer, position)
+        if byte not in (SPACE, TAB):
+            return position
+        position += 1
+
+
+@njit(cache=True, nogil=True)
+def _ends_data(buffer, position):
+    """Whether a comment or the line end (LF, CRLF) is at ``position``."""
+    byte = byte_at(buffer, position)
+    if byte == CARRIAGE_RETURN:
+        return byte_at(buffer, position + 1) == LINE_FEED
+    return byte in (HASH, LINE_FEED)
+
+
+@njit(cache=True, nogil=True)
+def _is_row(buffer, position):
+    """Whether the line that starts at ``position`` is neither blank nor a comment alone."""
+    return not _ends_data(buffer, _skip_blanks(buffer, position))
+
+
+@njit(cache=True, nogil=True)
+def count_rows(buffer, start, stop):
+    """Number of lines in ``buffer[start:stop]`` that are neither blank nor a comment alone.
+
+    ``start`` begins a line and ``stop`` ends one. The first loop is vectorised; the second runs
+    only where a line begins with something that may make it no row.
+    """
+    lines, doubtful = 0, 0
+    for i in range(start, stop - 1):
+        ends = buffer[i] == LINE_FEED
+        lines += ends
+        doubtful += ends & (buffer[i + 1] <= HASH)
+    if doubtful == 0 and byte_at(buffer, start) > HASH:
+        return lines + 1
+    rows, position = 0, start
+    while position < stop:
+        rows += _is_row(buffer, position)
+        position = find_line_feed(buffer, position) + 1
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _read_query_id(buffer, position):
+    """Span of the query id at ``position`` ("qid:ID"): (start, stop); stop = -1 if malformed."""
+    if word_at(buffer, position) & _FIRST_FOUR != _QID:
+        return position, np.int64(-1)
+    start = position + 4
+    stop = start
+    while byte_at(buffer, stop) > SPACE and byte_at(buffer, stop) != HASH:
+        stop += 1
+    if stop == start or not (byte_at(buffer, stop) in (SPACE, TAB) or _ends_data(buffer, stop)):
+        return start, np.int64(-1)
+    return start, stop
+
+
+@njit(cache=True, nogil=True)
+def _same_text(buffer, start, stop, other_start, other_stop):
+    if stop - start != other_stop - other_start:
+        return False
+    for i in range(stop - start):  # noqa: SIM110
+        if buffer[start + i] != buffer[other_start + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _read_values(buffer, position, max_columns, marks, x):
+    """The ``id:value`` pairs of a row: (next position or -1 if bad, flags, last id).
+
+    Values land in ``x``, gaps are filled with ``marks[0]``, text that is no float32 with the mark
+    of its kind; ids above ``x.size`` are checked and counted but not stored.
+    """
+    flags, last = 0, 0
+    while not _ends_data(buffer, position):
+        count, column = leading_digits(word_at(buffer, position))
+        position += count
+        if column <= last or column > max_columns or byte_at(buffer, position) != COLON:
+            return np.int64(-1), flags, last
+        kind, value, position = read_number(buffer, position + 1)
+        if kind != NUMBER:
+            if kind < NULL:
+                return np.int64(-1), flags, last
+            value = marks[kind - NULL + 1]
+            flags |= HAS_NULL if kind == NULL else HAS_NON_FINITE
+        if column <= x.size:
+            x[last : column - 1] = marks[0]
+            x[column - 1] = value
+        last = column
+        if byte_at(buffer, position) == SPACE:
+            position += 1
+        elif byte_at(buffer, position) != TAB and not _ends_data(buffer, position):
+            return np.int64(-1), flags, last
+        position = _skip_blanks(buffer, position)
+    x[last:] = marks[0]
+    return position, flags, last
+
+
+@njit(cache=True, nogil=True)
+def _read_row(buffer, position, max_columns, marks, x, y, span):
+    """Read one row: (where the search for the line end continues, flags, last id)."""
+    span[QUERY_START] = span[QUERY_STOP] = 0
+    kind, label, stop = read_number(buffer, position)
+    if kind != NUMBER or byte_at(buffer, stop) not in (SPACE, TAB):
+        return position, BAD, 0
+    y[0] = label
+    query_start, query_stop = _read_query_id(buffer, _skip_blanks(buffer, stop))
+    if query_stop < 0:
+        return position, BAD, 0
+    span[QUERY_START], span[QUERY_STOP] = query_start, query_stop
+    stop, flags, last = _read_values(
+        buffer, _skip_blanks(buffer, query_stop), max_columns, marks, x
+    )
+    if stop < 0:
+        return query_stop, flags | BAD, last
+    return stop, flags, last
+
+
+@njit(cache=True, nogil=True)
+def read_rows(buffer, start, stop, row, max_columns, marks, X, y, spans, flags):
+    """Read the rows of the lines in ``buffer[start:stop]`` into rows ``row``, ``row`` + 1, ...
+
+    Args:
+        buffer: uint8, the text.
+        start, stop: positions where a line begins and where one has ended.
+        row: number of the first row.
+        max_columns: largest id allowed.
+        marks: float32 [5], stored for: id absent, NULL, nan, infinite, beyond float32.
+        X, y, spans, flags: outputs, float32 [n, p], float32 [n], int64 [n, 5], uint8 [n]. A row
+            flagged BAD is malformed or needs exact arithmetic; its X and y are undefined.
+
+    Returns:
+        The largest id of a row that is not BAD.
+    """
+    largest = 0
+    query_start = query_stop = 0
+    while start < stop:
+        first = _skip_blanks(buffer, start)
+        if _ends_data(buffer, first):
+            start = find_line_feed(buffer, first) + 1
+            continue
+        span = spans[row]
+        position, flag, last = _read_row(
+            buffer, first, max_columns, marks, X[row], y[row : row + 1], span
+        )
+        end = find_line_feed(buffer, position)
+        span[LINE_START], span[CUT] = start, position
+        span[LINE_STOP] = end - (buffer[end - 1] == CARRIAGE_RETURN)
+        if not flag & BAD:
+            largest = max(largest, last)
+        if _same_text(buffer, query_start, query_stop, span[QUERY_START], span[QUERY_STOP]):
+            flag |= SAME_QUERY
+        query_start, query_stop = span[QUERY_START], span[QUERY_STOP]
+        flags[row] = flag
+        row += 1
+        start = end + 1
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def number_queries(buffer, spans, flags, query_index, first_rows):
+    """Number the query ids of the rows in order of first appearance; BAD rows get -1.
+
+    A hash table with linear probing; equal hashes are told apart by the bytes themselves.
+    ``first_rows`` (int64 [n], output) holds the first row of each query. Returns their number.
+    """
+    size = 16
+    changes = 0
+    for row in range(flags.size):
+        changes += not flags[row] & SAME_QUERY
+    while size < 2 * changes:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int64)
+    n_queries, previous = 0, np.int64(-1)
+    for row in range(flags.size):
+        if flags[row] & BAD:
+            query_index[row] = previous = -1
+            continue
+        if not flags[row] & SAME_QUERY or previous < 0:
+            start, stop = spans[row, QUERY_START], spans[row, QUERY_STOP]
+            slot = _hash(buffer, start, stop) & (size - 1)
+            while table[slot] >= 0:
+                other = spans[first_rows[table[slot]]]
+                if _same_text(buffer, start, stop, other[QUERY_START], other[QUERY_STOP]):
+                    break
+                slot = (slot + 1) & (size - 1)
+            if table[slot] < 0:
+                table[slot] = n_queries
+                first_rows[n_queries] = row
+                n_queries += 1
+            previous = table[slot]
+        query_index[row] = previous
+    return n_queries
+
+
+@njit(cache=True, nogil=True)
+def _hash(buffer, start, stop):
+    """FNV-1a (Fowler, Noll, Vo), 64 bits, folded so that the low bits depend on all of them."""
+    value = np.uint64(14695981039346656037)
+    for i in range(start, stop):
+        value = (value ^ np.uint64(buffer[i])) * np.uint64(1099511628211)
+    return np.int64((value ^ (value >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
+
+
+@njit(cache=True, nogil=True)
+def replace_marks(X, bits, null, use_minimum, query_index, lowest):
+    """Replace NULLs by LETOR's MIN rule (if asked) and all other marks by the plain NaN.
+
+    MIN rule: NULL becomes the least value of its column within its query, 0 if it has none.
+    ``bits`` is X seen as uint32, ``null`` the pattern that stands for NULL, ``lowest`` float32
+    [m, p] filled with +inf.
+    """
+    n, p = X.shape
+    if use_minimum:
+        for i in range(n):
+            for j in range(p):
+                if X[i, j] < lowest[query_index[i], j]:
+                    lowest[query_index[i], j] = X[i, j]
+    for i in range(n):
+        for j in range(p):
+            if use_minimum and bits[i, j] == null:
+                least = lowest[query_index[i], j]
+                X[i, j] = least if least < np.inf else np.float32(0.0)
+            elif np.isnan(X[i, j]):
+                X[i, j] = np.float32(np.nan)
+
+
+@njit(cache=True, nogil=True)
+def pack_comments(buffer, spans, offsets, packed, document_spans):
+    """Copy the comments side by side and find the document id of each.
+
+    ``document_spans`` (int64 [n, 2], output) are positions in ``packed`` of the word after
+    ``docno =`` or else ``docid =``; equal where there is none.
+    """
+    found = False
+    for row in range(spans.shape[0]):
+        start, length = spans[row, CUT], offsets[row + 1] - offsets[row]
+        for i in range(length):
+            packed[offsets[row] + i] = buffer[start + i]
+        first, last = _find_document_id(packed, offsets[row], offsets[row + 1])
+        document_spans[row, 0], document_spans[row, 1] = first, last
+        found |= last > first
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _find_document_id(text, start, stop):
+    found_start = found_stop = start
+    position = start
+    while position + 5 < stop:
+        # "doc" at the start of a word; "id" or "no" follow
+        if (
+            text[position] == 100
+            and text[position + 1] == 111
+            and text[position + 2] == 99
+            and (position == start or text[position - 1] in (HASH, SPACE, TAB))
+        ):
+            is_number = text[position + 3] == 110 and text[position + 4] == 111
+            is_id = text[position + 3] == 105 and text[position + 4] == 100
+            first, last = _word_after_equals(text, position + 5, stop)
+            if last > first and (is_number or (is_id and found_stop == found_start)):
+                found_start, found_stop = first, last
+            if last > first and is_number:
+                break
+        position += 1
+    return found_start, found_stop
+
+
+@njit(cache=True, nogil=True)
+def _word_after_equals(text, position, stop):
+    """Span of the word after ``=`` at ``position``, blanks around the sign skipped."""
+    while position < stop and text[position] in (SPACE, TAB):
+        position += 1
+    if position >= stop or text[position] != EQUALS:
+        return position, position
+    position += 1
+    while position < stop and text[position] in (SPACE, TAB):
+        position += 1
+    first = position
+    while position < stop and text[position] not in (SPACE, TAB):
+        position += 1
+    return first, position

@@ -1,0 +1,235 @@
+"""Kernels that write LETOR/SVMlight lines; numbers as the shortest text that reads back equal."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+
+from letor.kernels.text import COLON, DOT, MINUS, SPACE, TAB, ZERO
+
+MAX_FIXED_DIGITS = 12  # a float32 times 10^12 is exact in double: 24 + 28 bits
+MAX_NUMBER_LENGTH = 17  # of the shortest text, sign included
+MAX_FIXED_LENGTH = 33  # sign, 19 digits, point, 12 decimals
+
+_INTEGER_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
+_DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
+_FIXED_LIMIT = 9.0e18
+
+_LEAST_POWER, _GREATEST_POWER = -31, 45
+
+
+def _leading_64_bits(power: int) -> int:
+    """10^power times the power of two that makes it 64 bits long, rounded up."""
+    value = Fraction(10) ** power
+    shift = 0
+    while value * Fraction(2) ** shift < 2**63:
+        shift += 1
+    while value * Fraction(2) ** shift >= 2**64:
+        shift -= 1
+    return -((-value * Fraction(2) ** shift) // 1)
+
+
+_POWERS = np.array(
+    [_leading_64_bits(k) for k in range(_LEAST_POWER, _GREATEST_POWER + 1)], dtype=np.uint64
+)
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_SHIFT_32 = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def _times_power(power, factor):
+    """Leading bits of 10^power * factor, the lowest bit set where lower ones are not all zero."""
+    low = (power & _LOW_32) * factor
+    middle = (power >> _SHIFT_32) * factor + (low >> _SHIFT_32)
+    return np.int64(middle >> _SHIFT_32) | np.int64((middle & _LOW_32) > np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def shortest_decimal(bits):
+    """Shortest decimal that reads back as a float32, the closest of them: (digits, exponent).
+
+    R. Giulietti, The Schubfach way to render doubles (2020), with the sizes of float32. ``bits``
+    is the pattern of a positive finite number; its value is ``digits * 10^exponent``.
+    """
+    fraction, biased = bits & 0x7FFFFF, bits >> 23
+    if biased == 0:
+        c, q = fraction, -149
+    else:
+        c, q = fraction | 0x800000, biased - 150
+    if -24 < q <= 0 and c & ((1 << -q) - 1) == 0:
+        return c >> -q, 0
+    # v = c 2^q; numbers from (c - 1/2) 2^q (or c - 1/4) to (c + 1/2) 2^q round to v
+    uneven = fraction == 0 and biased > 1
+    k = (q * 1262611 - (524031 if uneven else 0)) >> 22  # floor(log10 of the interval's width)
+    h = q + ((-k * 1741647) >> 19) + 1
+    power = _POWERS[-k - _LEAST_POWER]
+    lower = _times_power(power, np.uint64((4 * c - 2 + uneven) << h)) + (c & 1)
+    value = _times_power(power, np.uint64((4 * c) << h))
+    upper = _times_power(power, np.uint64((4 * c + 2) << h)) - (c & 1)
+    s = value >> 2
+    if s >= 10:
+        tenth = s // 10
+        below, above = lower <= 40 * tenth, 40 * tenth + 40 <= upper
+        if below != above:
+            return tenth + above, k + 1
+    below, above = lower <= 4 * s, 4 * s + 4 <= upper
+    if below != above:
+        return s + above, k
+    middle = 4 * s + 2
+    return s + (value > middle or (value == middle and s & 1)), k
+
+
+@njit(cache=True, nogil=True)
+def _count_digits(number):
+    count = 1
+    while count < 19 and number >= _INTEGER_POWERS[count]:
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _write_digits(out, position, number, count):
+    """Write the last ``count`` digits of a number, with leading zeros."""
+    for i in range(position + count - 1, position - 1, -1):
+        out[i] = ZERO + number % 10
+        number //= 10
+    return position + count
+
+
+@njit(cache=True, nogil=True)
+def _write_integer(out, position, number):
+    return _write_digits(out, position, number, _count_digits(number))
+
+
+@njit(cache=True, nogil=True)
+def _write_decimal(out, position, digits, exponent):
+    """Write digits * 10^exponent, plainly or as d.ddde-xx, whichever suits its size."""
+    while digits % 10 == 0:
+        digits //= 10
+        exponent += 1
+    count = _count_digits(digits)
+    point = count + exponent
+    if 0 < point <= 9 and exponent >= 0:
+        return _write_integer(out, position, digits * _INTEGER_POWERS[exponent])
+    if 0 < point <= 9:
+        whole = digits // _INTEGER_POWERS[-exponent]
+        position = _write_digits(out, position, whole, point)
+        out[position] = DOT
+        return _write_digits(out, position + 1, digits, -exponent)
+    if -5 < point <= 0:
+        out[position] = ZERO
+        out[position + 1] = DOT
+        return _write_digits(out, position + 2, digits, -exponent)
+    position = _write_digits(out, position, digits // _INTEGER_POWERS[count - 1], 1)
+    if count > 1:
+        out[position] = DOT
+        position = _write_digits(out, position + 1, digits, count - 1)
+    out[position] = 101  # e
+    position += 1
+    if point < 1:
+        out[position] = MINUS
+        position += 1
+    return _write_integer(out, position, abs(point - 1))
+
+
+@njit(cache=True, nogil=True)
+def write_number(out, position, value, bits, fixed):
+    """Write a float32 (``bits``: its pattern): the next position, -1 if it cannot be written.
+
+    ``fixed`` is the number of decimals, rounded half to even as printf does, or -1 for the
+    shortest text that reads back equal.
+    """
+    if bits >> 31:
+        out[position] = MINUS
+        position += 1
+        bits &= 0x7FFFFFFF
+        value = -value
+    if bits >= 0x7F800000:
+        return np.int64(-1)
+    if fixed < 0:
+        if bits == 0:
+            out[position] = ZERO
+            return position + 1
+        digits, exponent = shortest_decimal(bits)
+        return _write_decimal(out, position, digits, exponent)
+    scaled = np.float64(value) * _DOUBLE_POWERS[fixed]
+    if scaled > _FIXED_LIMIT:
+        return np.int64(-1)
+    number = np.int64(np.rint(scaled))
+    position = _write_integer(out, position, number // _INTEGER_POWERS[fixed])
+    if fixed > 0:
+        out[position] = DOT
+        position = _write_digits(out, position + 1, number, fixed)
+    return position
+
+
+@njit(cache=True, nogil=True)
+def _copy(source, start, stop, out, position):
+    for i in range(stop - start):
+        out[position + i] = source[start + i]
+    return position + stop - start
+
+
+@njit(cache=True, nogil=True)
+def _is_blank(byte):
+    return byte in (SPACE, TAB)
+
+
+@njit(cache=True, nogil=True)
+def write_heads(y, bits, query_index, query_text, query_spans, out, spans):
+    """Write ``label qid:ID `` of each row into ``out``; ``spans`` (int64 [n, 2]) says where."""
+    position = np.int64(0)
+    for i in range(y.size):
+        spans[i, 0] = position
+        position = write_number(out, position, y[i], np.int64(bits[i]), -1)
+        for byte in (SPACE, 113, 105, 100, COLON):  # " qid:"
+            out[position] = byte
+            position += 1
+        q = query_index[i]
+        position = _copy(query_text, query_spans[q, 0], query_spans[q, 1], out, position)
+        out[position] = SPACE
+        position += 1
+        spans[i, 1] = position
+
+
+@njit(cache=True, nogil=True)
+def write_rows(heads, head_spans, tails, tail_spans, values, bits, first_id, fixed, line_end, out):
+    """Write rows as head, ``id:value`` of the values that are not NaN, tail, line end.
+
+    Blanks are added where needed: before a value, and between the last value and a tail.
+
+    Args:
+        heads, tails: uint8, texts that hold the beginnings and ends of the rows.
+        head_spans, tail_spans: int64 [n, 2], their positions.
+        values, bits: float32 and uint32 [n, k], the same numbers.
+        first_id: id of the first value.
+        fixed: as in ``write_number``.
+        line_end: uint8, may be empty.
+        out: uint8, output, large enough.
+
+    Returns:
+        (length, 0, 0), or (-1, row, column) of a value that ``write_number`` refuses.
+    """
+    position = np.int64(0)
+    for i in range(values.shape[0]):
+        position = _copy(heads, head_spans[i, 0], head_spans[i, 1], out, position)
+        start = position
+        for j in range(values.shape[1]):
+            if np.isnan(values[i, j]):
+                continue
+            if position == 0 or not _is_blank(out[position - 1]):
+                out[position] = SPACE
+                position += 1
+            position = _write_integer(out, position, first_id + j)
+            out[position] = COLON
+            position = write_number(out, position + 1, values[i, j], np.int64(bits[i, j]), fixed)
+            if position < 0:
+                return position, i, j
+        if position > start and tail_spans[i, 1] > tail_spans[i, 0]:
+            out[position] = SPACE
+            position += 1
+        position = _copy(tails, tail_spans[i, 0], tail_spans[i, 1], out, position)
+        position = _copy(line_end, 0, line_end.size, out, position)
+    return position, 0, 0

@@ -1,0 +1,141 @@
+"""Read and write LETOR / SVMlight text, in parallel, with full validation, losing nothing."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels import svmlight as kernels
+from letor.lines import BadLine
+from letor.packed import PackedStrings
+from letor.rows import NULL_BITS, Rows, parse, settle_doubtful_rows
+from letor.streams import read_buffer
+from letor.writing import append_columns, write_letor
+
+__all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
+
+MAX_COLUMNS = 10_000
+
+
+class LetorWarning(UserWarning):
+    """Lines were left out while reading."""
+
+
+def read_letor(
+    path: str | os.PathLike[str],
+    *,
+    missing: float = 0.0,
+    null: Literal["min", "nan"] = "min",
+    non_finite: Literal["raise", "nan"] = "raise",
+    on_error: Literal["raise", "skip"] = "raise",
+    rejected: list[BadLine] | None = None,
+    n_columns: int | None = None,
+    max_columns: int = MAX_COLUMNS,
+    comments: bool = True,
+    threads: int | None = None,
+) -> RankingData:
+    """Read a LETOR / SVMlight file, plain or compressed (.gz, .bz2, .zst).
+
+    A line is ``label qid:ID id:value id:value ... #comment``; ids start at 1 and increase; query
+    ids are any text without blanks; LF and CRLF end lines; blank lines and lines of comment only
+    are skipped; rows of a query need not be adjacent. Numbers are rounded correctly to float32.
+
+    Args:
+        path: the file.
+        missing: value of columns that a line does not give: 0 or NaN.
+        null: ``"min"`` replaces ``NULL`` by the least value of the column within the query (the
+            MIN version of LETOR 4.0; 0 where the query has NULLs only), ``"nan"`` by NaN.
+        non_finite: what to do with ``nan``, ``inf`` and numbers beyond float32 (Istella marks
+            missing values by 1.797e308): refuse the line, or read NaN.
+        on_error: ``"raise"`` stops at the first bad line; ``"skip"`` leaves bad lines out, lists
+            them in ``rejected``, or warns with their number if that is not given.
+        rejected: receives a ``BadLine`` for each line left out.
+        n_columns: number of columns of X; larger ids are errors. Default: the largest id.
+        max_columns: ids above this are errors (a typing error must not allocate terabytes).
+        comments: whether to keep comments and the document ids in them (``#docid = ID`` of
+            LETOR, ``docno = ID`` of Terrier, which wins).
+        threads: number of threads; default: all cores. The result does not depend on it.
+
+    Returns:
+        The rows in file order; ``comments`` and ``document_ids`` are packed, and None where no
+        line has any.
+
+    Raises:
+        InputError: no such file, damaged compression, no rows, or a bad line (with its number,
+            text and reason).
+    """
+    _check_options(missing, n_columns, max_columns)
+    limit = n_columns or max_columns
+    rows = parse(
+        read_buffer(path), missing=missing, width=n_columns, max_columns=limit, threads=threads
+    )
+    bad = []
+    for line in settle_doubtful_rows(rows, limit, refuse_non_finite=non_finite == "raise"):
+        if on_error == "raise":
+            raise InputError(f"{path}, {line}")
+        bad.append(line)
+    if rejected is not None:
+        rejected.extend(bad)
+    elif bad:
+        message = f"{path}: {len(bad)} bad lines left out; the first is {bad[0]}"
+        warnings.warn(message, LetorWarning, stacklevel=2)
+    if len(rows.y) == len(bad):
+        raise InputError(f"{path}: no rows{f' but {len(bad)} bad lines' if bad else ''}")
+    return assemble(rows, use_minimum=null == "min", comments=comments)
+
+
+def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
+    """Make a data set of the rows that are not flagged BAD, marks replaced."""
+    n = len(rows.y)
+    query_index, first_rows = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    m = kernels.number_queries(rows.buffer, rows.spans, rows.flags, query_index, first_rows)
+    query_ids = PackedStrings(
+        rows.buffer,
+        rows.spans[first_rows[:m], kernels.QUERY_START],
+        rows.spans[first_rows[:m], kernels.QUERY_STOP],
+        is_text=True,
+    ).tolist()
+    X, y, spans, flags = rows.X, rows.y, rows.spans, rows.flags
+    if np.any(flags & kernels.BAD):
+        kept = flags & kernels.BAD == 0
+        X, y, spans, query_index = X[kept], y[kept], spans[kept], query_index[kept]
+    if np.any(flags & (kernels.HAS_NULL | kernels.HAS_NON_FINITE)):
+        shape = (m, X.shape[1]) if use_minimum else (0, 0)
+        lowest = np.full(shape, np.inf, dtype=np.float32)
+        kernels.replace_marks(X, X.view(np.uint32), NULL_BITS, use_minimum, query_index, lowest)
+    texts, documents = _pack_comments(rows.buffer, spans) if comments else (None, None)
+    names = [str(j + 1) for j in range(X.shape[1])]
+    return RankingData(X, y, query_ids, query_index, names, documents, texts)
+
+
+def _pack_comments(
+    buffer: NDArray[np.uint8], spans: NDArray[np.int64]
+) -> tuple[PackedStrings | None, PackedStrings | None]:
+    """Comments and document ids, copied so that they outlive the mapped file."""
+    offsets = np.zeros(len(spans) + 1, dtype=np.int64)
+    np.cumsum(spans[:, kernels.LINE_STOP] - spans[:, kernels.CUT], out=offsets[1:])
+    if offsets[-1] == 0:
+        return None, None
+    packed = np.empty(offsets[-1], dtype=np.uint8)
+    documents = np.empty((len(spans), 2), dtype=np.int64)
+    has_documents = kernels.pack_comments(buffer, spans, offsets, packed, documents)
+    packed.flags.writeable = False
+    texts = PackedStrings(packed, offsets[:-1], offsets[1:], is_text=False)
+    if not has_documents:
+        return texts, None
+    start, stop = np.ascontiguousarray(documents.T)
+    return texts, PackedStrings(packed, start, stop, is_text=True)
+
+
+def _check_options(missing: float, n_columns: int | None, max_columns: int) -> None:
+    if not (missing == 0 or np.isnan(missing)):
+        raise InputError(f"missing={missing}: columns that a line does not give are 0 or NaN")
+    for name, value in (("n_columns", n_columns), ("max_columns", max_columns)):
+        if value is not None and not 1 <= value < 10**8:
+            raise InputError(f"{name}={value}: must be between 1 and 99,999,999")

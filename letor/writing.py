@@ -1,0 +1,338 @@
+"""Write LETOR / SVMlight text, and append columns to such files without touching the rest."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.kernels import svmlight as reading
+from letor.kernels import svmlight_writing as kernels
+from letor.packed import PackedStrings
+from letor.rows import Rows, available_cores, parse, settle_doubtful_rows
+from letor.streams import open_input, open_output
+
+_BLOCK_BYTES = 1 << 22
+_READ_BYTES = 1 << 24
+_NOTHING = np.frombuffer(b"", dtype=np.uint8)
+
+T = TypeVar("T")
+
+
+def write_letor(
+    data: RankingData,
+    path: str | os.PathLike[str],
+    *,
+    digits: int | None = None,
+    line_end: Literal["\n", "\r\n"] = "\n",
+    threads: int | None = None,
+) -> None:
+    """Write a data set as LETOR / SVMlight text; .gz, .bz2 and .zst are compressed.
+
+    Columns are numbered 1 to p in their order; NaN values are left out (``read_letor`` with
+    ``missing=nan`` restores them). Comments are written as they are; without comments, document
+    ids become ``#docid = ID``. LETOR text has no place for column names and provenance: Parquet
+    keeps those.
+
+    Args:
+        data: the rows, written in their order.
+        path: the file; it appears when it is complete.
+        digits: decimals of the values (0 to 12; LETOR has 6), or None for the shortest text that
+            reads back as the same float32.
+        line_end: LF, or CRLF as in LETOR's own files.
+        threads: number of threads; default: all cores. The file does not depend on it.
+
+    Raises:
+        InputError: an infinite value, one too large for fixed decimals, a label that is not
+            finite, or a query id, document id or comment that the format cannot hold.
+    """
+    _check_digits(digits)
+    finite = np.isfinite(data.y)
+    if not finite.all():
+        raise InputError(f"row {int(np.argmin(finite))}: the label is not finite")
+    queries = PackedStrings.from_values(data.query_ids)
+    _check_words(queries, "query id")
+    comments = _comments(data)
+    end = np.frombuffer(line_end.encode(), dtype=np.uint8)
+
+    def write_block(rows: slice) -> memoryview:
+        heads, head_spans = _heads(data.y[rows], data.query_index[rows], queries)
+        tails = comments[rows]
+        return _format(
+            (heads, head_spans),
+            (tails.buffer, tails.spans),
+            data.X[rows],
+            data.column_names,
+            first_id=1,
+            digits=digits,
+            line_end=end,
+            row=rows.start,
+        )
+
+    blocks = _row_blocks(len(data), _pair_size(data.X.shape[1], digits) * data.X.shape[1] + 100)
+    with atomic_path(path) as temporary, open_output(temporary, Path(path).suffix) as stream:
+        _write_in_order(stream, write_block, blocks, threads)
+
+
+def append_columns(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    values: NDArray[np.floating] | Iterable[NDArray[np.floating]],
+    *,
+    first_id: int | None = None,
+    digits: int | None = None,
+    max_columns: int = 1_000_000,
+    threads: int | None = None,
+) -> list[int]:
+    """Copy a LETOR file, appending columns to its rows; everything else is kept byte for byte.
+
+    The new ``id:value`` pairs stand before the comment or line end; the text before them, the
+    comment, the line end, blank lines and comment lines stay as they are. The file is read twice
+    (once to check all of it) in pieces, so that it may be larger than memory. NaN is left out.
+
+    Args:
+        source: the file, plain or compressed.
+        target: the new file, plain or compressed; may be the same path.
+        values: float32 [n, k], row i for the i-th row of the file (it may be memory-mapped), or
+            an iterable of such blocks, one after the other, for values larger than memory.
+        first_id: id of the first new column; default: the largest id of the file + 1.
+        digits: as in ``write_letor``.
+        max_columns: largest id accepted in the file.
+        threads: number of threads; default: all cores.
+
+    Returns:
+        The ids of the new columns.
+
+    Raises:
+        InputError: a bad line; ids not below ``first_id``; a number of rows that differs from
+            that of ``values``; an infinite value, or one too large for fixed decimals.
+    """
+    _check_digits(digits)
+    n, largest = _survey(source, max_columns, threads)
+    first_id = largest + 1 if first_id is None else first_id
+    if first_id <= largest:
+        raise InputError(f"first_id={first_id}: {source} has a column {largest} already")
+    if isinstance(values, np.ndarray):
+        if values.ndim != 2 or len(values) != n:
+            raise InputError(f"values have shape {values.shape}, but {source} has {n} rows")
+        values = [values]
+    blocks = _Blocks(values)
+    row = 0
+    with atomic_path(target) as temporary, open_output(temporary, Path(target).suffix) as stream:
+        for buffer in _line_buffers(source):
+            rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
+            list(settle_doubtful_rows(rows, max_columns, refuse_non_finite=False))
+            added = blocks.take(len(rows.y), f"{source} has {n} rows")
+            _write_appended(stream, rows, added, first_id, digits, row, threads)
+            row += len(rows.y)
+    if blocks.has_more():
+        raise InputError(f"values have more rows than {source}, which has {n}")
+    return list(range(first_id, first_id + blocks.width))
+
+
+def _check_digits(digits: int | None) -> None:
+    if digits is not None and not 0 <= digits <= kernels.MAX_FIXED_DIGITS:
+        raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
+
+
+def _check_words(words: PackedStrings, what: str) -> None:
+    """Refuse words that a LETOR line cannot hold."""
+    used = words.buffer
+    if np.any((used <= 32) | (used == ord("#"))) or np.any(words.start == words.stop):
+        for word in words:
+            if not word or any(c <= " " or c == "#" for c in word):
+                raise InputError(f"{what} {word!r}: LETOR text needs one without blanks or '#'")
+
+
+def _comments(data: RankingData) -> PackedStrings:
+    """The comment of each row, checked; made from document ids where there are none."""
+    if data.comments is None and data.document_ids is None:
+        nowhere = np.zeros(len(data), dtype=np.int64)
+        return PackedStrings(_NOTHING, nowhere, nowhere, is_text=False)
+    if data.comments is None:
+        documents = PackedStrings.from_values([d or "-" for d in data.document_ids or ()])
+        _check_words(documents, "document id")
+        values = [f"#docid = {d}" if d else "" for d in data.document_ids or ()]
+        return PackedStrings.from_values(values)
+    comments = PackedStrings.from_values(data.comments)
+    present = comments.start < comments.stop
+    if np.any(comments.buffer[comments.start[present]] != ord("#")):
+        raise InputError("a comment does not begin with '#'")
+    if np.any(comments.buffer == ord("\n")):
+        raise InputError("a comment has a line feed")
+    return comments
+
+
+def _heads(
+    y: NDArray[np.float32], query_index: NDArray[np.int64], queries: PackedStrings
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    y = np.require(y, np.float32, ["C", "W"])
+    query_index = np.require(query_index, np.int64, ["C", "W"])
+    lengths = queries.stop - queries.start
+    room = len(y) * (kernels.MAX_NUMBER_LENGTH + 6) + int(lengths[query_index].sum())
+    heads = np.empty(room, dtype=np.uint8)
+    spans = np.empty((len(y), 2), dtype=np.int64)
+    bits = y.view(np.uint32)
+    kernels.write_heads(y, bits, query_index, queries.buffer, queries.spans, heads, spans)
+    heads.flags.writeable = False
+    return heads, spans
+
+
+def _pair_size(largest_id: int, digits: int | None) -> int:
+    """Room that `` id:value`` may need."""
+    number = kernels.MAX_NUMBER_LENGTH if digits is None else kernels.MAX_FIXED_LENGTH
+    return 2 + len(str(largest_id)) + number
+
+
+def _format(
+    heads: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    tails: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    values: NDArray[np.floating],
+    names: Sequence[str],
+    *,
+    first_id: int,
+    digits: int | None,
+    line_end: NDArray[np.uint8],
+    row: int,
+) -> memoryview:
+    """The text of a block of rows; ``row`` and ``names`` serve the error message."""
+    values = np.require(values, np.float32, ["C", "W"])
+    n, k = values.shape
+    room = n * k * _pair_size(first_id + k, digits) + n * (1 + line_end.size)
+    room += sum(int((spans[:, 1] - spans[:, 0]).sum()) for _, spans in (heads, tails))
+    out = np.empty(room, dtype=np.uint8)
+    fixed = -1 if digits is None else digits
+    length, i, j = kernels.write_rows(
+        *heads, *tails, values, values.view(np.uint32), first_id, fixed, line_end, out
+    )
+    if length < 0:
+        raise InputError(
+            f"row {row + i}, column {names[j]}: LETOR text cannot hold {values[i, j]}"
+            + (f" with {digits} decimals; use digits=None" if np.isfinite(values[i, j]) else "")
+        )
+    return out[:length].data
+
+
+def _row_blocks(n: int, row_size: int) -> list[slice]:
+    size = max(1, _BLOCK_BYTES // row_size)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _write_in_order(
+    stream: IO[bytes], make: Callable[[T], memoryview], items: Iterable[T], threads: int | None
+) -> None:
+    """Write ``make(item)`` of all items in their order, made by several threads a little ahead."""
+    threads = threads or available_cores()
+    pending: deque[Future[memoryview]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            pending.append(pool.submit(make, item))
+            if len(pending) > 2 * threads:
+                stream.write(pending.popleft().result())
+        while pending:
+            stream.write(pending.popleft().result())
+
+
+def _line_buffers(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint8]]:
+    """A file's content in pieces of whole lines."""
+    with open_input(path) as stream:
+        rest = b""
+        while piece := stream.read(_READ_BYTES):
+            end = piece.rfind(b"\n") + 1
+            if end == 0:
+                rest += piece
+                continue
+            yield np.frombuffer(rest + piece[:end], dtype=np.uint8)
+            rest = piece[end:]
+        if rest:
+            yield np.frombuffer(rest, dtype=np.uint8)
+
+
+def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None) -> tuple[int, int]:
+    """Check all lines of a file: (number of rows, largest id)."""
+    n = largest = lines = 0
+    for buffer in _line_buffers(path):
+        rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
+        for bad in settle_doubtful_rows(rows, max_columns, refuse_non_finite=False, line=lines + 1):
+            raise InputError(f"{path}, {bad}")
+        n += len(rows.y)
+        largest = max(largest, rows.largest)
+        lines += int(np.count_nonzero(buffer == ord("\n")))
+    return n, largest
+
+
+class _Blocks:
+    """Rows taken from the front of a sequence of blocks."""
+
+    def __init__(self, blocks: Iterable[NDArray[np.floating]]) -> None:
+        self._blocks = iter(blocks)
+        self._rest: NDArray[np.floating] | None = None
+        self.width = 0
+
+    def _advance(self) -> bool:
+        """Make ``_rest`` a block with rows; False at the end."""
+        while self._rest is None or not len(self._rest):
+            block = next(self._blocks, None)
+            if block is None:
+                return False
+            if block.ndim != 2 or self.width not in (0, block.shape[1]):
+                raise InputError(f"a block of values has shape {block.shape}: need [n, k], one k")
+            self.width = block.shape[1]
+            self._rest = block
+        return True
+
+    def take(self, n: int, need: str) -> NDArray[np.float32]:
+        parts = []
+        while n > 0:
+            if not self._advance() or self._rest is None:
+                raise InputError(f"values have too few rows: {need}")
+            parts.append(np.asarray(self._rest[:n], dtype=np.float32))
+            self._rest = self._rest[n:]
+            n -= len(parts[-1])
+        return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.float32)
+
+    def has_more(self) -> bool:
+        return self._advance()
+
+
+def _write_appended(
+    stream: IO[bytes],
+    rows: Rows,
+    values: NDArray[np.float32],
+    first_id: int,
+    digits: int | None,
+    row: int,
+    threads: int | None,
+) -> None:
+    """Write a piece of the source with its rows' new values."""
+    cut, stop = rows.spans[:, reading.CUT], rows.spans[:, reading.LINE_STOP]
+    # What lies between the end of a row and the cut of the next (line end, other lines, data)
+    # is the next one's head.
+    heads = np.stack([np.concatenate([[0], stop[:-1]])[: len(stop)], cut], axis=1)
+    tails = np.stack([cut, stop], axis=1)
+    names = [str(first_id + j) for j in range(values.shape[1])]
+
+    def write_block(part: slice) -> memoryview:
+        return _format(
+            (rows.buffer, heads[part]),
+            (rows.buffer, tails[part]),
+            values[part],
+            names,
+            first_id=first_id,
+            digits=digits,
+            line_end=_NOTHING,
+            row=row + part.start,
+        )
+
+    mean_size = rows.buffer.size // max(len(cut), 1) + 30 * len(names)
+    _write_in_order(stream, write_block, _row_blocks(len(cut), mean_size + 1), threads)
+    stream.write(rows.buffer[stop[-1] if len(stop) else 0 :].tobytes())
