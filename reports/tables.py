@@ -49,8 +49,8 @@ def marks_note(study: Study) -> str:
     return (
         f"▲ ▼ significantly better, worse than {against}: Fisher's randomisation test, two-sided, "
         f"{test.n_permutations:,} permutations, seed {test.seed}, p < {test.alpha:g} after "
-        f"correction ({test.correction_name}) over the {len(study.comparisons)} comparisons of this "
-        f"table ({len(study.pairs)} pairs x {len(study.measures)} measures, "
+        f"correction ({test.correction_name}) over the {len(study.comparisons)} comparisons of "
+        f"this table ({len(study.pairs)} pairs x {len(study.measures)} measures, "
         f"{len(study.queries):,} queries)."
     )
 

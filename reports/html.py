@@ -1,0 +1,203 @@
+"""A report as one self-contained HTML file: no network, light and dark, printable."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from letor.files import atomic_path
+from reports import figures, verdicts
+from reports.hard_queries import DEFINITIONS as HARD_DEFINITIONS
+from reports.report import Report, Study, SystemResult
+from reports.significance import TIE
+from reports.tables import baseline_letters, marks_note, significance_marks
+
+IMPORTANT_COLUMNS = 20
+EXTREME_QUERIES = 8
+
+
+def write(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write the report as one HTML file; returns its path.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    content = render(report)
+    with atomic_path(path) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
+    return path
+
+
+def render(report: Report) -> str:
+    """The report as HTML. The same report gives the same text: no time stamp, no random id."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "value": verdicts.value,
+        "signed": verdicts.signed,
+        "percent": verdicts.percent,
+        "p_value": verdicts.p_value,
+    }
+    definitions = report.definitions
+    return environment.get_template("report.html.jinja").render(
+        report=report,
+        studies=[_study_view(report, s, f"s{i + 1}") for i, s in enumerate(report.studies)],
+        definitions=definitions,
+        anchors={name: f"definition-{i + 1}" for i, (name, _) in enumerate(definitions)},
+        hard_definitions=HARD_DEFINITIONS,
+        families=sorted({c.family for c in report.columns}),
+        family_number=_family_numbers(report),
+        curves=[
+            (curve, figures.curve_chart(curve, f"curve{i + 1}"))
+            for i, curve in enumerate(report.curves)
+        ],
+        style=Markup(_template_text("style.css")),
+        script=Markup(_template_text("script.js")),
+    )
+
+
+def _template_text(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
+    """What the template shows of one study."""
+    primary = study.measures[0]
+    return {
+        "key": key,
+        "study": study,
+        "verdict": verdicts.verdict(study),
+        "hard_verdict": verdicts.hard_query_verdict(study),
+        "letters": baseline_letters(study),
+        "marks": significance_marks(study),
+        "marks_note": marks_note(study),
+        "best": {
+            m: max(f"{s.per_query[m].mean():.4f}" for s in study.systems) for m in study.measures
+        },
+        "comparisons": {m: _comparison_rows(study, m) for m in study.measures},
+        "charts": [
+            (pair, _gain_loss(study, pair, f"{key}-gain{i + 1}"))
+            for i, pair in enumerate(study.pairs)
+        ],
+        "hard": [] if study.hard_queries is None else study.hard_queries.to_dict("records"),
+        "importance": [
+            (system, *_importance(report, system, f"{key}-columns{i + 1}"))
+            for i, system in enumerate(_headline_first(study))
+            if system.importance is not None and system.importance["gain"].sum() > 0
+        ],
+        "extremes": _extremes(study, primary),
+        "data": _embedded(study),
+    }
+
+
+def _headline_first(study: Study) -> list[SystemResult]:
+    headline = study.pairs[0][0]
+    return sorted(study.systems, key=lambda s: s.name != headline)
+
+
+def _comparison_rows(study: Study, measure: str) -> list[dict[str, Any]]:
+    table = study.comparisons[study.comparisons["measure"] == measure]
+    limit = float(np.abs(table[["low", "high", "difference"]].to_numpy()).max())
+    rows = []
+    for row in table.to_dict("records"):
+        outcome = verdicts.outcome_of(pd.Series(row))
+        style = {"helps": "gain", "hurts": "loss"}.get(outcome, "unsure")
+        chart = figures.interval_chart(row["low"], row["difference"], row["high"], limit, style)
+        rows.append({**row, "style": style, "chart": chart})
+    return rows
+
+
+def _gain_loss(study: Study, pair: tuple[str, str], key: str) -> Markup:
+    measure = study.measures[0]
+    differences = study.values(pair[0], measure) - study.values(pair[1], measure)
+    title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
+    return figures.gain_loss_chart(differences, measure, title, key, TIE)
+
+
+def _family_numbers(report: Report) -> dict[str, int]:
+    """A number (colour) for each family in order of the column table; unlisted columns last."""
+    families = [*(c.family for c in report.columns), "other"]
+    return {family: i for i, family in enumerate(dict.fromkeys(families))}
+
+
+def _importance(report: Report, system: SystemResult, key: str) -> tuple[Markup, str]:
+    """The chart of the most important columns, and the families' shares in words."""
+    numbers = _family_numbers(report)
+    family = {c.name: c.family for c in report.columns}
+    table = pd.DataFrame(system.importance)[["column", "gain"]]
+    table["column"] = table["column"].astype(str)
+    table = table.sort_values(["gain", "column"], ascending=[False, True])
+    table["share"] = table["gain"] / table["gain"].sum()
+    table["family"] = [family.get(c, "other") for c in table["column"]]
+    shown = [
+        (str(r["column"]), float(r["share"]), numbers[r["family"]])
+        for r in table.head(IMPORTANT_COLUMNS).to_dict("records")
+    ]
+    totals = table.groupby("family", sort=False)["share"].sum().sort_values(ascending=False)
+    words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in totals.items())
+    hidden = len(table) - len(shown)
+    if hidden:
+        rest = 100 * table["share"].iloc[len(shown) :].sum()
+        words += f"; {hidden} further columns, not drawn, have {rest:.1f} % together"
+    chart = figures.importance_chart(shown, list(numbers), f"Columns used by {system.name}", key)
+    return chart, words
+
+
+def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The headline pair's largest gains and losses."""
+    system, baseline = study.pairs[0]
+    a, b = study.values(system, measure), study.values(baseline, measure)
+    d = a - b
+    tables = []
+    for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
+        order = np.argsort(-sign * d, kind="stable")[:EXTREME_QUERIES]
+        rows = [
+            {
+                "query": study.queries[i],
+                "text": study.query_texts.get(study.queries[i], study.queries[i]),
+                "baseline": b[i],
+                "system": a[i],
+                "difference": d[i],
+            }
+            for i in order
+            if sign * d[i] > TIE
+        ]
+        tables.append((title, rows))
+    return tables
+
+
+def _embedded(study: Study) -> Markup:
+    """Per-query values for the page's script: JSON with nothing that HTML would interpret.
+
+    Values are whole ten-thousandths, as two little-endian bytes each, in base64: all queries of
+    the first measure of the first system, then its next measure, then the next system.
+    """
+    values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
+    packed = np.rint(values * 10_000).astype("<u2").tobytes()
+    content: Mapping[str, Any] = {
+        "queries": study.queries,
+        "texts": [study.query_texts.get(q, "") for q in study.queries],
+        "systems": [s.name for s in study.systems],
+        "measures": list(study.measures),
+        "values": base64.b64encode(packed).decode("ascii"),
+    }
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -1,0 +1,173 @@
+(() => {
+  "use strict";
+  const PAGE = 25;
+  const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(4);
+  const studies = {};
+
+  // Two little-endian bytes per value, in ten-thousandths.
+  function decoded(text) {
+    const bytes = atob(text);
+    const values = new Float64Array(bytes.length / 2);
+    for (let i = 0; i < values.length; i++) {
+      values[i] = (bytes.charCodeAt(2 * i) | (bytes.charCodeAt(2 * i + 1) << 8)) / 10000;
+    }
+    return values;
+  }
+
+  for (const element of document.querySelectorAll("script.study-data")) {
+    const data = JSON.parse(element.textContent);
+    data.numbers = decoded(data.values);
+    data.column = (system, measure) => {
+      const start = (system * data.measures.length + measure) * data.queries.length;
+      return data.numbers.subarray(start, start + data.queries.length);
+    };
+    data.label = i => data.texts[i] || data.queries[i];
+    studies[element.dataset.study] = data;
+  }
+
+  function explorer(key, data) {
+    const root = document.getElementById(key + "-explorer");
+    const find = selector => root.querySelector(selector);
+    const lower = data.queries.map((q, i) => (q + " " + data.texts[i]).toLowerCase());
+    const state = { key: "difference", up: false, page: 0 };
+    root.hidden = false;
+
+    function rows() {
+      const system = data.column(+find(".system").value, +find(".measure").value);
+      const baseline = data.column(+find(".against").value, +find(".measure").value);
+      const words = find(".search").value.toLowerCase().split(/\s+/).filter(Boolean);
+      const found = [];
+      for (let i = 0; i < data.queries.length; i++) {
+        if (words.every(w => lower[i].includes(w))) {
+          found.push({ i, system: system[i], baseline: baseline[i],
+                       difference: Math.round((system[i] - baseline[i]) * 10000) / 10000 });
+        }
+      }
+      const textual = { id: data.queries, text: data.texts }[state.key];
+      const by = textual
+        ? (a, b) => textual[a.i].localeCompare(textual[b.i], "en", { numeric: true })
+        : (a, b) => a[state.key] - b[state.key];
+      found.sort((a, b) => (state.up ? by(a, b) : by(b, a)) || a.i - b.i);
+      return found;
+    }
+
+    function cell(row, content, style) {
+      const element = document.createElement("td");
+      element.textContent = content;
+      if (style) element.className = style;
+      row.append(element);
+      return element;
+    }
+
+    function bar(row, difference, largest) {
+      const element = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      element.setAttribute("class", "bar");
+      element.setAttribute("viewBox", "-50 0 100 10");
+      element.setAttribute("preserveAspectRatio", "none");
+      element.setAttribute("width", "100%");
+      element.setAttribute("aria-hidden", "true");
+      const size = largest ? 50 * Math.abs(difference) / largest : 0;
+      const shape = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      shape.setAttribute("class", difference > 0 ? "gain" : "loss");
+      shape.setAttribute("x", difference > 0 ? 0 : -size);
+      shape.setAttribute("width", size);
+      shape.setAttribute("height", 10);
+      element.append(shape);
+      cell(row, "").append(element);
+    }
+
+    function show() {
+      const found = rows();
+      const pages = Math.max(1, Math.ceil(found.length / PAGE));
+      state.page = Math.min(Math.max(state.page, 0), pages - 1);
+      const start = state.page * PAGE;
+      const largest = found.reduce((most, r) => Math.max(most, Math.abs(r.difference)), 0);
+      const body = find("tbody");
+      body.replaceChildren();
+      for (const r of found.slice(start, start + PAGE)) {
+        const row = document.createElement("tr");
+        cell(row, data.queries[r.i], "muted");
+        cell(row, data.texts[r.i]);
+        cell(row, r.baseline.toFixed(4), "number");
+        cell(row, r.system.toFixed(4), "number");
+        const style = r.difference > 0 ? " gain-text" : r.difference < 0 ? " loss-text" : "";
+        cell(row, signed(r.difference), "number" + style);
+        bar(row, r.difference, largest);
+        body.append(row);
+      }
+      const count = n => n.toLocaleString("en");
+      find(".status").textContent = found.length
+        ? `${count(start + 1)}–${count(Math.min(start + PAGE, found.length))} of ${count(found.length)} queries`
+        : "no query matches";
+      find(".back").disabled = state.page === 0;
+      find(".next").disabled = state.page === pages - 1;
+      for (const head of root.querySelectorAll("th[data-key]")) {
+        if (head.dataset.key === state.key) {
+          head.setAttribute("aria-sort", state.up ? "ascending" : "descending");
+        } else {
+          head.removeAttribute("aria-sort");
+        }
+      }
+    }
+
+    for (const control of root.querySelectorAll(".controls input, .controls select")) {
+      control.addEventListener("input", () => { state.page = 0; show(); });
+    }
+    find(".back").addEventListener("click", () => { state.page--; show(); });
+    find(".next").addEventListener("click", () => { state.page++; show(); });
+    for (const head of root.querySelectorAll("th[data-key]")) {
+      head.querySelector("button").addEventListener("click", () => {
+        const textual = head.dataset.key === "id" || head.dataset.key === "text";
+        state.up = state.key === head.dataset.key ? !state.up : textual;
+        state.key = head.dataset.key;
+        state.page = 0;
+        show();
+      });
+    }
+    show();
+  }
+
+  // The query under the pointer, over the sorted bars.
+  function tips(figure) {
+    const data = studies[figure.dataset.study];
+    const system = data.column(data.systems.indexOf(figure.dataset.system), 0);
+    const baseline = data.column(data.systems.indexOf(figure.dataset.baseline), 0);
+    const tip = document.getElementById("tip");
+    const drawing = figure.querySelector("svg");
+    let order = null;
+    drawing.addEventListener("pointermove", event => {
+      order ??= Array.from(data.queries.keys())
+        .sort((a, b) => (system[b] - baseline[b]) - (system[a] - baseline[a]) || a - b);
+      const box = drawing.getBoundingClientRect();
+      const x = (event.clientX - box.left) / box.width * 900;
+      const rank = Math.floor((x - 58) / (900 - 58 - 12) * order.length);
+      const i = order[rank];
+      tip.hidden = i === undefined;
+      if (tip.hidden) return;
+      tip.textContent = `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(Math.round((system[i] - baseline[i]) * 1e4) / 1e4)})`;
+      const left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
+      tip.style.left = Math.max(left, 8) + "px";
+      tip.style.top = event.pageY + 16 + "px";
+    });
+    drawing.addEventListener("pointerleave", () => { tip.hidden = true; });
+  }
+
+  function theme() {
+    const button = document.getElementById("theme");
+    const root = document.documentElement;
+    const dark = () => root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
+    const label = () => { button.textContent = dark() ? "Light" : "Dark"; };
+    button.hidden = !CSS.supports("color", "light-dark(#000, #fff)");
+    button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
+    label();
+  }
+
+  theme();
+  for (const [key, data] of Object.entries(studies)) explorer(key, data);
+  for (const figure of document.querySelectorAll("figure.gains")) tips(figure);
+  addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+  });
+})();
