@@ -84,6 +84,10 @@ class Collection:
         query_texts: raw query texts, parallel to ``query_ids``.
         judgements: graded judgements; unjudged pairs count as not relevant.
         links: links between documents, or None where the collection has none.
+        query_sources: int64 [n_queries], the document that each query was made from, which is
+            neither candidate nor relevant to it (-1: none); or None.
+        query_groups: a label per query; queries of one group (made from one article, say) are
+            kept together by splits "by group"; or None.
         description: how the collection came about (files, rules, counts); JSON-compatible.
     """
 
@@ -94,6 +98,8 @@ class Collection:
     query_texts: Sequence[str]
     judgements: Judgements
     links: Links | None = None
+    query_sources: NDArray[np.int64] | None = None
+    query_groups: Sequence[str] | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,6 +129,15 @@ class Collection:
                 raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
         _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
         _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
+        for name in ("query_sources", "query_groups"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.query_ids):
+                raise InputError(
+                    f"collection {self.name!r}: {name} has {len(values)} entries for "
+                    f"{len(self.query_ids)} queries"
+                )
+        if self.query_sources is not None:
+            _check_rows("query_sources + 1", self.query_sources + 1, len(self.document_ids) + 1)
         if self.links is not None:
             _check_rows("links.source", self.links.source, len(self.document_ids))
             _check_rows("links.target", self.links.target, len(self.document_ids))

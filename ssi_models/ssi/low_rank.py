@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -52,6 +52,10 @@ class LowRankSSI(MatchingModel):
         accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
             steps, above all those of rare words.
         init, init_scale: see above.
+        scales: candidate factors of the learned part, f = s (Uq) . (Vd) + q . d. After every
+            epoch the one with the best validation MAP is noted, and that of the epoch that is
+            kept is folded into U. ``(1.0,)`` is the paper; smaller ones hold the model up by its
+            identity where the learned part has little to say.
         batch_size: B. n_negatives: K.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation MAP.
@@ -61,6 +65,7 @@ class LowRankSSI(MatchingModel):
 
     Attributes:
         U_, V_: float32 [V, N]; row j holds the embedding of word j (the paper's column j).
+            U_ includes the chosen factor of ``scales``.
         history_: :class:`ssi_models.training.History`, validation measure = MAP.
         validation_queries_: int64, the rows of the queries held out for early stopping.
 
@@ -87,6 +92,7 @@ class LowRankSSI(MatchingModel):
         accumulator_start: float = 1e-3,
         init: str = "identity",
         init_scale: float = 0.1,
+        scales: Sequence[float] = (1.0,),
         batch_size: int = 128,
         n_negatives: int = 256,
         max_epochs: int = 50,
@@ -102,6 +108,7 @@ class LowRankSSI(MatchingModel):
         self.accumulator_start = accumulator_start
         self.init = init
         self.init_scale = init_scale
+        self.scales = scales
         self.batch_size = batch_size
         self.n_negatives = n_negatives
         self.max_epochs = max_epochs
@@ -172,7 +179,7 @@ class LowRankSSI(MatchingModel):
             fingerprint = "" if path is None else self._fingerprint(Q, D, preferences)
             settings = Settings(self.max_epochs, self.patience, path, fingerprint, callback)
             self.history_ = train(run, stream.epoch, settings)
-        self.U_, self.V_ = run.U, run.V
+        self.U_, self.V_ = run.U * run.scale, run.V
         return self
 
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
@@ -243,6 +250,8 @@ class LowRankSSI(MatchingModel):
         for name in ("margin", "learning_rate", "accumulator_start", "init_scale"):
             if not 0 < getattr(self, name) < np.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        if not self.scales or not all(0 < scale < np.inf for scale in self.scales):
+            raise ValueError(f"scales must be positive and finite, got {self.scales}")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
         if self.max_epochs < 0:
@@ -286,6 +295,7 @@ class _Run:
             self.V = (model.init_scale * rng.standard_normal(shape, np.float32)).astype(np.float32)
         self.U_accumulator = np.full(n_words, model.accumulator_start)
         self.V_accumulator = np.full(n_words, model.accumulator_start)
+        self.scale = np.ones(1, np.float32)
         self.head = np.full(n_words, -1, np.int32)
         self.slot = np.full(D.shape[0], -1, np.int32)
         judged = preferences if excluded is None else _with_excluded(preferences, excluded)
@@ -300,6 +310,7 @@ class _Run:
             "V": self.V,
             "U_accumulator": self.U_accumulator,
             "V_accumulator": self.V_accumulator,
+            "scale": self.scale,
         }
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
@@ -333,12 +344,19 @@ class _Run:
         return loss, violations, tuples
 
     def validate(self) -> float:
-        """MAP of the held-out queries over all documents."""
+        """MAP of the held-out queries over all documents, at the best of the scales."""
         Eq = self._embed(self.Q, self.held_out, self.U)
         Ed = self._embed(self.D, np.arange(len(self.D[0]) - 1), self.V)
-        out = np.empty(len(self.held_out))
-        average_precision(self.validation_lexical + Eq @ Ed.T, self.relevant, self.hidden, out)
-        return float(np.nanmean(out))
+        learned = Eq @ Ed.T
+        values = []
+        for scale in self.model.scales:
+            out = np.empty(len(self.held_out))
+            scores = self.validation_lexical + np.float32(scale) * learned
+            average_precision(scores, self.relevant, self.hidden, out)
+            values.append(float(np.nanmean(out)))
+        best = int(np.argmax(values))
+        self.scale[0] = self.model.scales[best]
+        return values[best]
 
     def _prepare_validation(
         self, preferences: Preferences, excluded: NDArray[np.int64] | None

@@ -1,0 +1,141 @@
+"""Column sets over (query, document) pairs, without leaks from labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from ltr_features.collection import Collection, Pairs
+from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features.pools import bm25_pool
+
+
+def candidate_pairs(context: ColumnContext, depth: int) -> Pairs:
+    """Candidates of every query: BM25's best ``depth`` documents over all streams together,
+    without the document that the query was made from. Labels are not looked at.
+
+    Raises:
+        InputError: a query has no candidate (its words occur in no document).
+    """
+    collection = context.collection
+    sources = collection.query_sources
+    pool = bm25_pool(
+        context.index,
+        context.query_counts,
+        depth if sources is None else depth + 1,
+        threads=context.threads,
+    )
+    if sources is not None:
+        kept = pool.document != sources[pool.query]
+        pool = Pairs(pool.query[kept], pool.document[kept])
+    counts = np.bincount(pool.query, minlength=collection.n_queries)
+    if not counts.all():
+        empty = np.flatnonzero(counts == 0)
+        raise InputError(
+            f"{len(empty)} of {collection.n_queries} queries have no candidate: no document has "
+            f"one of their words; the first is {collection.query_ids[empty[0]]!r} "
+            f"({collection.query_texts[empty[0]]!r}). Remove these queries or add documents"
+        )
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    best = np.arange(len(pool)) - starts < depth
+    return Pairs(pool.query[best], pool.document[best])
+
+
+def build_columns(
+    context: ColumnContext, pairs: Pairs, families: Sequence[ColumnFamily]
+) -> RankingData:
+    """Rows of the pairs, in their order, with the families' columns and the judged grades.
+
+    Returns:
+        Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``.
+        Provenance per column: family, definition, reference, and that nothing was learned.
+
+    Raises:
+        InputError: two families share a column name; a pair outside the collection.
+    """
+    context.check(pairs)
+    names, parts, provenance = [], [], {}
+    for family in families:
+        parts.append(family.compute(context, pairs))
+        absent = family.absent(context)
+        for column in family.columns:
+            if column.name in provenance:
+                raise InputError(f"column {column.name!r} comes from two families; rename one")
+            names.append(column.name)
+            provenance[column.name] = {
+                "family": family.name,
+                "description": column.description,
+                "reference": column.reference,
+                "trained on": "nothing: counts of the collection",
+                **({"absent": absent[column.name]} if column.name in absent else {}),
+            }
+    collection = context.collection
+    query_ids = np.array(collection.query_ids, dtype=object)
+    document_ids = np.array(collection.document_ids, dtype=object)[pairs.document]
+    present, index = np.unique(pairs.query, return_inverse=True)
+    return RankingData(
+        X=np.hstack(parts) if parts else np.empty((len(pairs), 0), np.float32),
+        y=grades(collection, pairs).astype(np.float32),
+        query_ids=query_ids[present].tolist(),
+        query_index=index.astype(np.int64),
+        column_names=names,
+        document_ids=document_ids,
+        provenance=provenance,
+    )
+
+
+def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
+    """int64 [n]: the judged grade of each pair, 0 where it is not judged."""
+    judged = collection.judgements
+    key = judged.query * collection.n_documents + judged.document
+    order = np.argsort(key, kind="stable")
+    wanted = pairs.query * collection.n_documents + pairs.document
+    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+    result = np.zeros(len(pairs), dtype=np.int64)
+    if len(key):
+        found = key[order][at] == wanted
+        result[found] = judged.grade[order][at][found]
+    return result
+
+
+#: Scores of pairs by a model that was trained on the labels of the given query rows only.
+ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
+
+
+def fold_scores(
+    scores_from: ScoresFrom, pairs: Pairs, train_parts: Sequence[NDArray[np.int64]]
+) -> NDArray[np.float32]:
+    """A learned column for one fold, in which no row was scored by a model that saw its labels.
+
+    Rows of queries outside training are scored by a model trained on all training parts. Rows of
+    training queries are scored out of fold: those of one part by a model trained on the other
+    parts, so that a ranker meets in training the quality of scores that it will meet in testing.
+
+    Args:
+        scores_from: trains (or looks up) a model for a sorted array of query rows and scores.
+        pairs: all pairs of the fold (training, validation and test queries).
+        train_parts: two or more disjoint arrays of query rows, together the training queries.
+
+    Returns:
+        float32 [len(pairs)].
+
+    Raises:
+        InputError: fewer than two parts, an empty part, or parts that share a query.
+    """
+    if len(train_parts) < 2 or any(len(part) == 0 for part in train_parts):
+        raise InputError("out-of-fold scores need at least two non-empty parts of training queries")
+    train = np.sort(np.concatenate(train_parts))
+    if len(np.unique(train)) != len(train):
+        raise InputError("the parts of the training queries share a query")
+    scores = np.empty(len(pairs), dtype=np.float32)
+    blocks = [(part, np.setdiff1d(train, part)) for part in train_parts]
+    rest = ~np.isin(pairs.query, train)
+    blocks_of_rows = [(np.isin(pairs.query, part), seen) for part, seen in blocks]
+    for rows, seen in [(rest, train), *blocks_of_rows]:
+        if rows.any():
+            scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
+    return scores
