@@ -22,7 +22,7 @@ from ltr_features.kernels.text import (
     NOT_SURELY_NFC,
     TOKEN,
     count_words,
-    grow_slots,
+    fill_slots,
     merge_words,
 )
 from ltr_features.parallel import map_blocks
@@ -96,7 +96,7 @@ class _Block(NamedTuple):
 
     pool: NDArray[np.uint8]
     ends: NDArray[np.int64]
-    hashes: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
     row_ends: NDArray[np.int64]
     entry_words: NDArray[np.int32]
     entry_counts: NDArray[np.int32]
@@ -107,7 +107,7 @@ class _Counts(NamedTuple):
     """Counts of consecutive rows: entries per row, then word number and count of each entry."""
 
     sizes: NDArray[np.int64]
-    words: NDArray[np.int64]
+    words: NDArray[np.int32]
     counts: NDArray[np.int32]
 
 
@@ -154,7 +154,7 @@ def _count_block(
 
 
 def _encode(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    encoded = [text.encode("utf-8", "surrogatepass") + b"\0" for text in texts]
     ends = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in encoded], out=ends[1:])
     # A bytearray gives a writable array, as elsewhere: the kernel is compiled for one type only.
@@ -178,7 +178,7 @@ def _character_tables(
         if fold and kind and (image := character.casefold()) != character:
             utf8 = image.encode("utf-8")
             folded[point] = int.from_bytes(utf8, "little") | len(utf8) << 56
-    ascii_folded = np.zeros(128, dtype=np.uint8)
+    ascii_folded = np.zeros(256, dtype=np.uint8)
     for point in np.flatnonzero(classes[:128]).tolist():
         ascii_folded[point] = ord(chr(point).casefold()) if fold else point
     return ascii_folded, classes, folded
@@ -201,26 +201,26 @@ class _Words:
     def __init__(self) -> None:
         self._pool = np.empty(1 << 16, dtype=np.uint8)
         self._ends = np.zeros(1 << 12, dtype=np.int64)
-        self._hashes = np.empty(1 << 12, dtype=np.uint64)
-        self._slots = np.full(1 << 13, -1, dtype=np.int64)
+        self._keys = np.empty(1 << 12, dtype=np.uint64)
+        self._slots = np.full(1 << 13, -1, dtype=np.int32)
         self._size = 0
 
-    def add(self, block: _Block) -> NDArray[np.int64]:
-        """int64 [n words of the block]: the number of each word in this table."""
-        most = self._size + len(block.hashes)
+    def add(self, block: _Block) -> NDArray[np.int32]:
+        """int32 [n words of the block]: the number of each word in this table."""
+        most = self._size + len(block.keys)
         self._pool = _with_room(self._pool, int(self._ends[self._size]) + len(block.pool))
         self._ends = _with_room(self._ends, most + 1)
-        self._hashes = _with_room(self._hashes, most)
+        self._keys = _with_room(self._keys, most)
         if 2 * most > len(self._slots):
-            self._slots = np.full(1 << (4 * most).bit_length(), -1, dtype=np.int64)
-            grow_slots(self._hashes, self._size, self._slots)
+            self._slots = np.full(1 << (4 * most).bit_length(), -1, dtype=np.int32)
+            fill_slots(self._keys, self._size, self._slots)
         numbers, self._size = merge_words(
             block.pool,
             block.ends,
-            block.hashes,
+            block.keys,
             self._pool,
             self._ends,
-            self._hashes,
+            self._keys,
             self._slots,
             self._size,
         )

@@ -1,8 +1,11 @@
 """Counting tokens in UTF-8 bytes, and merging the words of several blocks into one table.
 
 A word table is: ``pool`` uint8, the bytes of the words one after the other; ``ends`` int64 [n + 1],
-word w is ``pool[ends[w]:ends[w + 1]]``; ``hashes`` uint64 [n]; ``slots`` int64 [power of two], open
-addressing with linear probing: -1, or the upper half of the word's hash above the word's number.
+word w is ``pool[ends[w]:ends[w + 1]]``; ``keys`` uint64 [n]; ``slots`` int32 [power of two], open
+addressing with linear probing: -1 or the number of a word.
+
+The key of a word of at most 8 bytes is the word itself, so that equal keys are equal words; that of
+a longer word is a hash whose top byte is 0xFF, which UTF-8 never has, and the bytes decide.
 """
 
 from __future__ import annotations
@@ -10,48 +13,60 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# FNV-1a, 64 bits.
+# FNV-1a, 64 bits, for long words; 2 ** 64 / golden ratio, to spread keys over slots.
 _OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
-_LOW = np.int64(0xFFFFFFFF)
-_HIGH = np.int64(0x7FFFFFFF00000000)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_LONG = np.uint64(0xFF00000000000000)
+_BYTE = np.uint64(8)
 
 #: Bits of a code point's class.
 TOKEN, IGNORED, NOT_SURELY_NFC = 1, 2, 4
 
 
 @njit(cache=True, nogil=True)
-def grow_slots(hashes, n_words, slots):
-    """Enter words 0..n_words-1 into empty slots (all -1)."""
-    mask = len(slots) - 1
-    for word in range(n_words):
-        h = np.int64(hashes[word])
-        at = (h ^ (h >> 29)) & mask
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = (h & _HIGH) | word
+def _first_slot(key, slots):
+    spread = key * _SPREAD
+    return np.int64(spread ^ (spread >> np.uint64(32))) & (len(slots) - 1)
 
 
 @njit(cache=True, nogil=True)
-def find_word(slots, hashes, ends, pool, source, begin, length, word_hash):
-    """Slot of the word ``source[begin:begin + length]``, or of the free place where it belongs."""
-    mask = len(slots) - 1
-    h = np.int64(word_hash)
-    at = (h ^ (h >> 29)) & mask
+def _long_key(pool, begin, end):
+    key = _OFFSET_BASIS
+    for k in range(begin, end):
+        key = (key ^ np.uint64(pool[k])) * _PRIME
+    return key | _LONG
+
+
+@njit(cache=True, nogil=True)
+def _find_slot(slots, keys, ends, pool, source, begin, end, key):
+    """Slot of the word ``source[begin:end]``, or the free slot where it belongs."""
+    at = _first_slot(key, slots)
     while True:
-        entry = slots[at]
-        if entry < 0:
+        word = slots[at]
+        if word < 0:
             return at
-        if (entry & _HIGH) == (h & _HIGH):
-            word = entry & _LOW
+        if keys[word] == key:
+            if key < _LONG:
+                return at
             first = ends[word]
-            if ends[word + 1] - first == length:
+            if ends[word + 1] - first == end - begin:
                 k = 0
-                while k < length and pool[first + k] == source[begin + k]:
+                while k < end - begin and pool[first + k] == source[begin + k]:
                     k += 1
-                if k == length:
+                if k == end - begin:
                     return at
-        at = (at + 1) & mask
+        at = (at + 1) & (len(slots) - 1)
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(keys, n_words, slots):
+    """Enter the distinct words 0..n_words-1 into empty slots (all -1)."""
+    for word in range(n_words):
+        at = _first_slot(keys[word], slots)
+        while slots[at] >= 0:
+            at = (at + 1) & (len(slots) - 1)
+        slots[at] = word
 
 
 @njit(cache=True, nogil=True)
@@ -59,57 +74,54 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
     """Count the folded runs of each text.
 
     Args:
-        text: uint8, the UTF-8 bytes of all texts, one after the other.
-        text_ends: int64 [m + 1], text i is ``text[text_ends[i]:text_ends[i + 1]]``.
-        ascii_folded: uint8 [128], the folded byte, 0 for a separator.
+        text: uint8, the UTF-8 bytes of all texts, each followed by a zero byte.
+        text_ends: int64 [m + 1], text i is ``text[text_ends[i]:text_ends[i + 1]]``, zero included.
+        ascii_folded: uint8 [256], the folded byte; 0 for a separator and from 128 on.
         classes: uint8 [0x110000], bits TOKEN, IGNORED, NOT_SURELY_NFC of each code point.
         folded: uint64 [2 ** 17], UTF-8 of the folded code point, first byte lowest, at most 6
             bytes, their number in the top byte; 0 = the code point itself, as from 2 ** 17 on.
 
     Returns:
-        pool, ends, hashes: the distinct runs in order of first appearance.
+        pool, ends, keys: the distinct runs in order of first appearance.
         row_ends: int64 [m + 1], text i owns entries ``row_ends[i]:row_ends[i + 1]``.
         entry_words, entry_counts: int32, in order of first appearance within the text.
         suspects: bool [m], texts with a code point that may not stand in NFC text.
     """
     n_texts = len(text_ends) - 1
-    most = len(text) // 2 + n_texts + 1
-    pool = np.empty(3 * len(text) + 16, np.uint8)
+    most = len(text) // 2 + 1
+    # Bounds that cannot be passed; the system gives memory only to what is touched.
+    pool = np.empty(3 * len(text) + 8, np.uint8)
     ends = np.empty(most + 1, np.int64)
-    hashes = np.empty(most, np.uint64)
-    last_text = np.empty(most, np.int32)
+    keys = np.empty(most, np.uint64)
     last_entry = np.empty(most, np.int64)
     entry_words = np.empty(most, np.int32)
     entry_counts = np.empty(most, np.int32)
     row_ends = np.zeros(n_texts + 1, np.int64)
     suspects = np.zeros(n_texts, np.bool_)
-    slots = np.full(1 << 14, -1, np.int64)
+    slots = np.full(1 << 14, -1, np.int32)
+    ends[0] = 0
     n_words = 0
     n_entries = 0
-    ends[0] = 0
+    begin = 0
+    tail = 0
+    key = np.uint64(0)
     for row in range(n_texts):
+        first_entry = n_entries
+        seen = 0
         at = text_ends[row]
         stop = text_ends[row + 1]
-        begin = ends[n_words]
-        tail = begin
-        h = _OFFSET_BASIS
-        seen = 0
-        while at <= stop:
-            separator = False
-            if at == stop:
-                separator = True
+        while at < stop:
+            byte = ascii_folded[text[at]]
+            if byte != 0:
+                pool[tail] = byte
+                key = (key << _BYTE) | np.uint64(byte)
+                tail += 1
                 at += 1
-            elif text[at] < 128:
-                byte = ascii_folded[text[at]]
+                continue
+            lead = np.int64(text[at])
+            if lead < 0x80:
                 at += 1
-                if byte == 0:
-                    separator = True
-                else:
-                    pool[tail] = byte
-                    tail += 1
-                    h = (h ^ np.uint64(byte)) * _PRIME
             else:
-                lead = np.int64(text[at])
                 if lead < 0xE0:
                     width = 2
                     point = lead & 0x1F
@@ -128,48 +140,50 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
                     if image == 0:
                         for k in range(width):
                             pool[tail] = text[at + k]
-                            h = (h ^ np.uint64(pool[tail])) * _PRIME
+                            key = (key << _BYTE) | np.uint64(pool[tail])
                             tail += 1
                     else:
                         for _ in range(np.int64(image >> np.uint64(56))):
                             pool[tail] = np.uint8(image & np.uint64(0xFF))
-                            h = (h ^ np.uint64(pool[tail])) * _PRIME
-                            image >>= np.uint64(8)
+                            key = (key << _BYTE) | np.uint64(pool[tail])
+                            image >>= _BYTE
                             tail += 1
-                elif not kind & IGNORED:
-                    separator = True
                 at += width
-            if separator and tail > begin:
-                slot = find_word(slots, hashes, ends, pool, pool, begin, tail - begin, h)
-                if slots[slot] >= 0:
-                    word = slots[slot] & _LOW
-                else:
-                    word = n_words
-                    slots[slot] = (np.int64(h) & _HIGH) | word
-                    hashes[word] = h
-                    last_text[word] = -1
-                    n_words += 1
-                    ends[n_words] = tail
-                    begin = tail
-                    if 2 * n_words > len(slots):
-                        slots = np.full(4 * len(slots), -1, np.int64)
-                        grow_slots(hashes, n_words, slots)
-                if last_text[word] == row:
-                    entry_counts[last_entry[word]] += 1
-                else:
-                    last_text[word] = row
-                    last_entry[word] = n_entries
-                    entry_words[n_entries] = word
-                    entry_counts[n_entries] = 1
-                    n_entries += 1
-                tail = begin
-                h = _OFFSET_BASIS
+                if kind & (TOKEN | IGNORED):
+                    continue
+            if tail == begin:
+                continue
+            if tail - begin > 8:
+                key = _long_key(pool, begin, tail)
+            slot = _find_slot(slots, keys, ends, pool, pool, begin, tail, key)
+            word = slots[slot]
+            if word < 0:
+                word = n_words
+                slots[slot] = word
+                keys[word] = key
+                last_entry[word] = -1
+                n_words += 1
+                ends[n_words] = tail
+                begin = tail
+                if 2 * n_words > len(slots):
+                    slots = np.full(4 * len(slots), -1, np.int32)
+                    fill_slots(keys, n_words, slots)
+            tail = begin
+            key = np.uint64(0)
+            entry = last_entry[word]
+            if entry >= first_entry:
+                entry_counts[entry] += 1
+            else:
+                last_entry[word] = n_entries
+                entry_words[n_entries] = word
+                entry_counts[n_entries] = 1
+                n_entries += 1
         row_ends[row + 1] = n_entries
         suspects[row] = (seen & NOT_SURELY_NFC) != 0
     return (
-        pool[: ends[n_words]].copy(),
+        pool[:begin].copy(),
         ends[: n_words + 1].copy(),
-        hashes[:n_words].copy(),
+        keys[:n_words].copy(),
         row_ends,
         entry_words[:n_entries].copy(),
         entry_counts[:n_entries].copy(),
@@ -178,25 +192,25 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
 
 
 @njit(cache=True, nogil=True)
-def merge_words(pool, ends, hashes, all_pool, all_ends, all_hashes, all_slots, n_words):
+def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_words):
     """Enter the words of a block into a larger table, which has room for all of them.
 
     Returns:
-        numbers: int64 [n], the number of each word of the block in the larger table.
+        numbers: int32 [n], the number of each word of the block in the larger table.
         n_words: how many words the larger table has now.
     """
-    numbers = np.empty(len(hashes), np.int64)
-    for i in range(len(hashes)):
+    numbers = np.empty(len(keys), np.int32)
+    for i in range(len(keys)):
         begin = ends[i]
-        length = ends[i + 1] - begin
-        slot = find_word(all_slots, all_hashes, all_ends, all_pool, pool, begin, length, hashes[i])
+        end = ends[i + 1]
+        slot = _find_slot(all_slots, all_keys, all_ends, all_pool, pool, begin, end, keys[i])
         if all_slots[slot] < 0:
-            all_slots[slot] = (np.int64(hashes[i]) & _HIGH) | n_words
-            all_hashes[n_words] = hashes[i]
+            all_slots[slot] = n_words
+            all_keys[n_words] = keys[i]
             first = all_ends[n_words]
-            for k in range(length):
+            for k in range(end - begin):
                 all_pool[first + k] = pool[begin + k]
             n_words += 1
-            all_ends[n_words] = first + length
-        numbers[i] = all_slots[slot] & _LOW
+            all_ends[n_words] = first + end - begin
+        numbers[i] = all_slots[slot]
     return numbers, n_words

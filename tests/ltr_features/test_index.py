@@ -1,0 +1,164 @@
+import json
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements
+from ltr_features.index import TermIndex
+from ltr_features.text import Analyzer
+
+NONE = np.zeros(0, dtype=np.int64)
+
+
+def collection(**streams):
+    n = len(next(iter(streams.values())))
+    ids = [f"d{i}" for i in range(n)]
+    return Collection("toy", ids, streams, [], [], Judgements(NONE, NONE, NONE))
+
+
+@pytest.fixture
+def index():
+    return TermIndex.build(
+        collection(title=["Red fox", "", "owl"], body=["a red, red fox", "blue owl blue", ""])
+    )
+
+
+def test_counts_and_statistics(index):
+    assert index.vocabulary.words == ("blue", "fox", "owl", "red")
+    assert index.streams == ("body", "title")
+    assert index.n_documents == 3
+    assert index.counts("body").toarray().tolist() == [[0, 1, 0, 2], [2, 0, 1, 0], [0, 0, 0, 0]]
+    assert index.counts("title").toarray().tolist() == [[0, 1, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
+    assert index.counts("whole").toarray().tolist() == [[0, 2, 0, 3], [2, 0, 1, 0], [0, 0, 1, 0]]
+    assert index.counts("body").dtype == np.int32
+    assert index.lengths("whole").tolist() == [5, 3, 1]
+    assert index.document_frequency("whole").tolist() == [1, 1, 2, 1]
+    assert index.document_frequency("title").tolist() == [0, 1, 1, 1]
+    assert index.collection_frequency("whole").tolist() == [2, 2, 2, 3]
+    assert index.stream("body").mean_length == 2.0
+
+
+def test_the_whole_of_one_stream_is_that_stream(tmp_path):
+    index = TermIndex.build(collection(body=["red fox", "owl"]))
+    index.save(tmp_path / "index")
+    for one in (index, TermIndex.open(tmp_path / "index")):
+        assert one.streams == ("body",)
+        assert (one.counts("whole") != one.counts("body")).nnz == 0
+    assert not (tmp_path / "index" / "whole.terms.npy").exists()
+
+
+def test_queries_are_analysed_by_the_same_recipe_and_unseen_words_left_out(index):
+    counts = index.query_counts(["RED red unicorn", "", "owl! fox?"])
+    assert counts.toarray().tolist() == [[0, 0, 0, 2], [0, 0, 0, 0], [0, 1, 1, 0]]
+    assert counts.dtype == np.int32
+    assert counts.has_sorted_indices
+    assert index.query_counts([]).shape == (0, 4)
+
+
+def test_a_missing_stream_is_named(index):
+    assert "anchor" not in index
+    assert "whole" in index
+    with pytest.raises(InputError, match="no stream 'anchor'; it has body, title, whole"):
+        index.counts("anchor")
+
+
+def test_save_and_open_give_the_same_index(index, tmp_path):
+    index.save(tmp_path / "index")
+    again = TermIndex.open(tmp_path / "index")
+    assert again.vocabulary == index.vocabulary
+    assert again.analyzer == index.analyzer
+    assert again.streams == index.streams
+    assert again.fingerprint == index.fingerprint
+    for stream in ("body", "title", "whole"):
+        assert (again.counts(stream) != index.counts(stream)).nnz == 0
+        for name in ("ends", "terms", "counts", "lengths", "document_frequency"):
+            ours, theirs = getattr(again.stream(stream), name), getattr(index.stream(stream), name)
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.dtype == theirs.dtype
+    # Saving again replaces the folder; nothing else is left beside it.
+    again.save(tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_changes_in_memory_never_reach_the_files(index, tmp_path):
+    index.save(tmp_path / "index")
+    TermIndex.open(tmp_path / "index").stream("body").counts[:] = 99
+    again = TermIndex.open(tmp_path / "index")
+    assert again.counts("body").max() == 2
+
+
+def test_words_of_any_script_survive(tmp_path):
+    TermIndex.build(collection(body=["Straße 日本 𝒳𝒴 é"])).save(tmp_path / "index")
+    assert TermIndex.open(tmp_path / "index").vocabulary.words == ("strasse", "日本", "𝒳𝒴")
+
+
+def test_an_index_without_words_can_be_stored(tmp_path):
+    index = TermIndex.build(collection(body=["", "?"]))
+    index.save(tmp_path / "index")
+    again = TermIndex.open(tmp_path / "index")
+    assert len(again.vocabulary) == 0
+    assert again.counts("whole").shape == (2, 0)
+    assert again.query_counts(["a word"]).shape == (1, 0)
+
+
+def test_building_from_blocks_equals_building_at_once():
+    streams = {"title": ["red", "", "owl fox", "x"], "body": ["fox", "blue owl", "", "zebra red"]}
+    index = TermIndex.build(collection(**streams))
+    blocks = ({s: texts[i : i + 1] for s, texts in streams.items()} for i in range(4))
+    streamed = TermIndex.build_from_blocks(blocks, threads=2)
+    assert streamed.vocabulary == index.vocabulary
+    for stream in ("title", "body", "whole"):
+        assert (streamed.counts(stream) != index.counts(stream)).nnz == 0
+
+
+def test_bad_blocks_are_refused():
+    with pytest.raises(InputError, match="needs documents with at least one stream"):
+        TermIndex.build_from_blocks([])
+    with pytest.raises(InputError, match="unknown streams colour"):
+        TermIndex.build_from_blocks([{"colour": ["red"]}])
+    with pytest.raises(InputError, match="block 1 of documents has the streams title"):
+        TermIndex.build_from_blocks([{"body": ["red"]}, {"title": ["red"]}])
+
+
+def test_incomplete_and_foreign_folders_are_refused(index, tmp_path):
+    folder = tmp_path / "index"
+    with pytest.raises(InputError, match="no index here"):
+        TermIndex.open(folder)
+    index.save(folder)
+
+    (folder / "body.counts.npy").rename(folder / "gone")
+    with pytest.raises(InputError, match=r"incomplete, body\.counts\.npy is missing"):
+        TermIndex.open(folder)
+    np.save(folder / "body.counts.npy", np.zeros(1, np.int32))
+    with pytest.raises(InputError, match=r"body\.counts\.npy has 1 values, index\.json says 4"):
+        TermIndex.open(folder)
+    (folder / "body.counts.npy").write_bytes(b"no array")
+    with pytest.raises(InputError, match="damaged"):
+        TermIndex.open(folder)
+    (folder / "gone").replace(folder / "body.counts.npy")
+    TermIndex.open(folder)
+
+    header = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps({**header, "version": 0}))
+    with pytest.raises(InputError, match="index of version 0; this program reads version 1"):
+        TermIndex.open(folder)
+    (folder / "index.json").write_text("{")
+    with pytest.raises(InputError, match="not the header of an index"):
+        TermIndex.open(folder)
+
+
+def test_a_folder_with_other_things_is_not_overwritten(index, tmp_path):
+    (tmp_path / "thesis.tex").write_text("important")
+    with pytest.raises(InputError, match="not an index folder and not empty"):
+        index.save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "important"
+
+
+def test_the_recipe_is_kept(tmp_path):
+    recipe = Analyzer(stopwords="english", stemmer="english", min_length=3)
+    TermIndex.build(collection(body=["the running foxes"]), recipe).save(tmp_path / "index")
+    again = TermIndex.open(tmp_path / "index")
+    assert again.analyzer == recipe
+    assert again.vocabulary.words == ("fox", "run")
+    assert again.query_counts(["Fox runs"]).toarray().tolist() == [[1, 1]]

@@ -1,0 +1,120 @@
+import unicodedata
+from collections import Counter
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import ltr_features.term_counts as term_counts
+from letor.errors import InputError
+from ltr_features.term_counts import count_streams, count_terms
+from ltr_features.text import Analyzer
+
+# Characters at which the rule turns: expanding folds, final sigma, marks, format characters,
+# compositions, Hangul letters, astral letters, a lone surrogate, the ends of UTF-8's widths.
+TRICKY = (
+    "İßςΣΐﬃ\u0345\u0301\u0323eEsS'’_-\u00ad\u200b\u200d\ufeff\u1112\u1161\u11ab각𝒳𐐀Ⴀ"
+    "\ud800\x00\x7f\x80߿ࠀ\uffff\U00010000\U0010ffff1½ \n"
+)
+TEXTS = st.lists(
+    st.text(st.one_of(st.sampled_from(TRICKY), st.characters(exclude_categories=()))), max_size=6
+)
+
+
+def slow_tokens(text, fold):
+    """The rule of ltr_features.text, step by step."""
+    runs, run = [], ""
+    for character in unicodedata.normalize("NFC", text) + "\n":
+        category = unicodedata.category(character)
+        if category[0] in "LNM":
+            run += character.casefold() if fold else character
+        elif category != "Cf" or character == "\u200b":
+            runs.append(run)
+            run = ""
+    return [run for run in runs if any(unicodedata.category(c)[0] != "M" for c in run)]
+
+
+def as_counters(words, counts):
+    return [
+        {words[j]: int(c) for j, c in zip(row.indices, row.data, strict=True)} for row in counts
+    ]
+
+
+@given(TEXTS, st.booleans())
+@example(["E\u0301 e\u0323\u0301", "", "Σς ΣΣ", "ab\u00adcd"], True)
+@settings(deadline=None, max_examples=300)
+def test_kernel_and_twins_agree_on_any_text(texts, fold):
+    analyzer = Analyzer(lowercase=fold, min_length=1, max_length=10**6)
+    expected = [Counter(slow_tokens(text, fold)) for text in texts]
+    words, counts = count_terms(texts, analyzer, threads=1)
+    assert as_counters(words, counts) == expected
+    assert [Counter(analyzer.tokens(text)) for text in texts] == expected
+    assert words == sorted(set().union(*expected))
+
+
+@given(TEXTS, st.integers(1, 30))
+@settings(deadline=None, max_examples=50)
+def test_blocks_and_threads_do_not_change_the_counts(texts, characters):
+    whole = count_terms(texts, threads=1)
+    with patch.object(term_counts, "BLOCK_CHARACTERS", characters):
+        for threads in (1, 3):
+            words, counts = count_terms(texts, threads=threads)
+            assert words == whole[0]
+            for name in ("data", "indices", "indptr"):
+                np.testing.assert_array_equal(getattr(counts, name), getattr(whole[1], name))
+
+
+def test_many_long_and_colliding_words():
+    # Grows the kernel's tables several times; words of 7, 8, 9 bytes and long common prefixes.
+    rng = np.random.default_rng(1)
+    stems = ["a" * n + str(i) for n in (1, 6, 7, 8, 60) for i in range(12_000)]
+    texts = [" ".join(rng.choice(stems, 3000)) for _ in range(40)]
+    words, counts = count_terms(texts, Analyzer(max_length=100), threads=2)
+    assert as_counters(words, counts) == [Counter(text.split()) for text in texts]
+
+
+def test_counts_are_int32_with_sorted_columns():
+    words, counts = count_terms(["b a b", "", "c a"], Analyzer(min_length=1))
+    assert words == ["a", "b", "c"]
+    assert counts.dtype == np.int32
+    assert counts.toarray().tolist() == [[1, 2, 0], [0, 0, 0], [1, 0, 1]]
+    assert counts.has_sorted_indices
+
+
+def test_stems_that_fall_together_are_added_up():
+    words, counts = count_terms(
+        ["runs running run the"], Analyzer(stopwords=("the",), stemmer="english")
+    )
+    assert words == ["run"]
+    assert counts.toarray().tolist() == [[3]]
+
+
+def test_no_texts_and_no_words():
+    words, counts = count_terms([])
+    assert (words, counts.shape) == ([], (0, 0))
+    words, counts = count_terms(["", "?!"])
+    assert (words, counts.shape) == ([], (2, 0))
+
+
+def test_streams_share_one_vocabulary():
+    blocks = [
+        {"title": ["Red fox"], "body": ["a red red fox"]},
+        {"title": ["Owl"], "body": ["blue owl"]},
+    ]
+    words, (title, body) = count_streams(blocks, ("title", "body"))
+    assert words == ["blue", "fox", "owl", "red"]
+    assert title.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
+    assert body.toarray().tolist() == [[0, 1, 0, 2], [1, 0, 1, 0]]
+
+
+def test_bad_texts_are_named():
+    with pytest.raises(InputError, match="text 1 of stream 'text' in block 0 is NoneType"):
+        count_terms(["a", None])
+    with pytest.raises(InputError, match="unequal number"):
+        count_streams([{"title": ["a"], "body": []}], ("title", "body"))
+    with pytest.raises(InputError, match="block 0 of documents lacks the streams body"):
+        count_streams([{"title": ["a"]}], ("title", "body"))
+    with pytest.raises(InputError, match="threads must be 1 or more, got 0"):
+        count_terms(["a"], threads=0)

@@ -1,0 +1,134 @@
+import unicodedata
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.text import Analyzer, english_stopwords
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat's MAT, don't!", ["the", "cat", "mat", "don"]),
+        ("snake_case x-ray C3PO", ["snake", "case", "ray", "c3po"]),
+        ("Straße STRASSE", ["strasse", "strasse"]),
+        ("ΣΊΣΥΦΟΣ σίσυφος", ["σίσυφοσ", "σίσυφοσ"]),
+        ("İstanbul", ["i\u0307stanbul"]),
+        ("cafe\u0301 café", ["café", "café"]),
+        (
+            "co\u00adoperate zero\u200bwidth می\u200cخواهم",
+            ["cooperate", "zero", "width", "میخواهم"],
+        ),
+        ("हिन्दी 𝒳𝒴 \U0001f600 2½", ["हिन्दी", "𝒳𝒴", "2½"]),
+        ("日本語 テキスト", ["日本語", "テキスト"]),
+        ("\ud800lone surrogate", ["lone", "surrogate"]),
+        ("a\x00bb", ["bb"]),
+        ("", []),
+        (" .,; ", []),
+    ],
+)
+def test_the_token_rule(text, expected):
+    assert Analyzer().tokens(text) == expected
+
+
+def test_case_can_be_kept():
+    assert Analyzer(lowercase=False).tokens("Straße NATO") == ["Straße", "NATO"]
+
+
+def test_length_limits_are_in_code_points_and_drop_rather_than_cut():
+    analyzer = Analyzer(min_length=3, max_length=4)
+    assert analyzer.tokens("ab abc äöü äöüß äöü2 abcde") == ["abc", "äöü", "äöü2"]
+    assert Analyzer(min_length=1).tokens("a b") == ["a", "b"]
+
+
+def test_marks_alone_are_no_token():
+    assert Analyzer(min_length=1).tokens("\u2764\ufe0f \u0301\u0302 a\u0301") == ["á"]
+
+
+def test_numbers_can_be_dropped():
+    text = "1998 half ½½ b2b Ⅳ４"
+    assert Analyzer(drop_numbers=True).tokens(text) == ["half", "b2b"]
+    assert "1998" in Analyzer().tokens(text)
+
+
+def test_stop_words_are_compared_after_folding_and_before_stemming():
+    analyzer = Analyzer(stopwords=("running",), stemmer="english")
+    assert analyzer.tokens("RUNNING runs runner") == ["run", "runner"]
+    assert Analyzer(stopwords="english").tokens("The cat is on the mat") == ["cat", "mat"]
+
+
+def test_the_shipped_stop_words_are_folded_and_distinct():
+    words = english_stopwords()
+    assert {"the", "of", "and"} <= words
+    assert all(word == word.casefold() and word.isascii() for word in words)
+
+
+def test_json_round_trip_keeps_recipe_and_fingerprint():
+    for analyzer in (
+        Analyzer(),
+        Analyzer(stopwords="english", stemmer="porter"),
+        Analyzer(stopwords=("b", "a"), lowercase=False, min_length=1, drop_numbers=True),
+    ):
+        again = Analyzer.from_json(analyzer.to_json())
+        assert again == analyzer
+        assert again.fingerprint == analyzer.fingerprint
+
+
+def test_fingerprints_tell_recipes_apart():
+    recipes = [
+        Analyzer(),
+        Analyzer(lowercase=False),
+        Analyzer(min_length=1),
+        Analyzer(max_length=10),
+        Analyzer(stemmer="english"),
+        Analyzer(stopwords="english"),
+        Analyzer(drop_numbers=True),
+    ]
+    assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"stopwords": "klingon"}, "stopwords: no list named 'klingon'"),
+        ({"stemmer": "klingon"}, "stemmer: no algorithm named 'klingon'"),
+        ({"min_length": 0}, "1 <= min_length"),
+        ({"min_length": 5, "max_length": 4}, "min_length=5, max_length=4"),
+    ],
+)
+def test_wrong_parameters_are_refused(parameters, message):
+    with pytest.raises(InputError, match=message):
+        Analyzer(**parameters)
+
+
+def test_recipes_of_other_versions_are_refused():
+    values = Analyzer().to_json()
+    with pytest.raises(InputError, match="version 99.*analyse the texts again"):
+        Analyzer.from_json({**values, "version": 99})
+    with pytest.raises(InputError, match="unknown parameters colour"):
+        Analyzer.from_json({**values, "colour": "red"})
+
+
+def test_case_folding_reaches_no_code_point_beyond_the_kernel_table():
+    folded = [p for p in range(0x110000) if chr(p).casefold() != chr(p)]
+    assert max(folded) < 1 << 17
+    assert max(len(chr(p).casefold().encode()) for p in folded) <= 6
+
+
+def test_composition_suspects_cover_whatever_nfc_changes():
+    from ltr_features.term_counts import _may_compose
+
+    surrogates = range(0xD800, 0xE000)
+    combining = {
+        int(part, 16)
+        for p in range(0x110000)
+        for part in unicodedata.decomposition(chr(p)).split()[1:]
+        if not unicodedata.decomposition(chr(p)).startswith("<")
+    }
+    changed = {
+        p
+        for p in range(0x110000)
+        if p not in surrogates and unicodedata.normalize("NFC", chr(p)) != chr(p)
+    }
+    ordered = {p for p in range(0x110000) if unicodedata.combining(chr(p))}
+    assert all(_may_compose(chr(p)) for p in combining | changed | ordered)
