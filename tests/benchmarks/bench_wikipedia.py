@@ -1,0 +1,102 @@
+"""Reading a Wikipedia dump: speed and memory against gensim's WikiCorpus, in the same run.
+
+    python tests/benchmarks/bench_wikipedia.py [--copies 8]
+
+The dump is the excerpt shipped with gensim, its pages repeated as further bz2 streams. WikiCorpus
+gives tokens only; our reader gives sections, text and links with their anchors. Each run has a
+process of its own, so that its peak memory is its own too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from ltr_features.sources.wikipedia import Article, excerpt_path, read_dump
+
+# XML of the English Wikipedia's pages-articles dump, about (25 GB as bz2).
+FULL_XML_MB = 100_000
+
+
+def repeated_excerpt(path: Path, copies: int) -> float:
+    """Write the excerpt with its pages ``copies`` times over; return its MB of XML."""
+    xml = bz2.decompress(excerpt_path().read_bytes())
+    start, end = xml.index(b"<page>"), xml.rindex(b"</page>") + len(b"</page>")
+    pages = bz2.compress(xml[start:end] + b"\n")
+    path.write_bytes(bz2.compress(xml[:start]) + pages * copies + bz2.compress(xml[end:]))
+    return (start + (end - start + 1) * copies + len(xml) - end) / 1e6
+
+
+def read_ours(path: str, processes: int) -> str:
+    articles = links = 0
+    for record in read_dump(path, processes=processes):
+        if isinstance(record, Article):
+            articles += 1
+            links += sum(len(section.links) for section in record.sections)
+    return f"{articles:,} articles, {links:,} links"
+
+
+def read_gensim(path: str, processes: int) -> str:
+    from gensim.corpora.wikicorpus import WikiCorpus
+
+    corpus = WikiCorpus(path, processes=processes, dictionary={})
+    articles = tokens = 0
+    for text in corpus.get_texts():
+        articles += 1
+        tokens += len(text)
+    return f"{articles:,} articles, {tokens:,} tokens"
+
+
+def measure(
+    reader: Callable[[str, int], str], path: str, processes: int
+) -> tuple[float, float, str]:
+    """Seconds, peak MiB of the reading process and its largest child, and what was read."""
+    began = time.perf_counter()
+    result = reader(path, processes)
+    seconds = time.perf_counter() - began
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return seconds, sum(u.ru_maxrss for u in usage) / 1024, result
+
+
+def run_apart(
+    reader: Callable[[str, int], str], path: str, processes: int
+) -> tuple[float, float, str]:
+    # Forked, because WikiCorpus works in forked processes only.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(measure, reader, path, processes).result()
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--copies", type=int, default=8)
+    copies = arguments.parse_args().copies
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "dump.xml.bz2"
+        megabytes = repeated_excerpt(path, copies)
+        print(f"{megabytes:.1f} MB of XML, {os.cpu_count()} cores")
+        speed = {}
+        for name, reader in (("gensim", read_gensim), ("ours", read_ours)):
+            for processes in (1, 2):
+                seconds, memory, result = run_apart(reader, str(path), processes)
+                speed[name, processes] = megabytes / seconds
+                hours = FULL_XML_MB / speed[name, processes] / 3600
+                print(
+                    f"{name:6} {processes} processes: {speed[name, processes]:6.2f} MB/s, peak "
+                    f"{memory:5.0f} MiB, a full English dump {hours:4.1f} h ({result})"
+                )
+        for processes in (1, 2):
+            ratio = speed["ours", processes] / speed["gensim", processes]
+            print(f"ours / gensim, {processes} processes: {ratio:.2f}")
+        print(f"ours with 2 / gensim with 1: {speed['ours', 2] / speed['gensim', 1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
