@@ -7,7 +7,7 @@ for screen readers; ``key`` makes its ids unique within a page.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -40,8 +40,9 @@ def gain_loss_chart(
     d = np.sort(differences)[::-1]
     n = len(d)
     won, lost = int((d > tie).sum()), int((d < -tie).sum())
-    step = nice_step(max(float(np.abs(d).max()), 0.01) / 2.2)
-    limit = step * math.ceil(max(float(np.abs(d).max()), 0.01) / step - 1e-9)
+    largest = max(float(np.abs(d).max()), 0.01)
+    step = nice_step(largest / 4)
+    limit = step * math.ceil(largest / step - 1e-9)
     plot_width, plot_height = width - left - right, height - top - bottom
 
     def y(v: float) -> float:
@@ -51,7 +52,7 @@ def gain_loss_chart(
     for tick in np.arange(-round(limit / step), round(limit / step) + 1) * step:
         style = "zero" if abs(tick) < step / 2 else "grid"
         parts.append(line((left, y(tick)), (width - right, y(tick)), style))
-        parts.append(text((left - 8, y(tick) + 4), short(float(tick), True), "end"))
+        parts.append(text((left - 8, y(tick) + 4), tick_label(float(tick), step, sign=True), "end"))
     bars = _averaged(d)
     for style, values in (("gain", np.maximum(bars, 0)), ("loss", np.minimum(bars, 0))):
         parts.append(_bars(values, style, left, plot_width, y))
@@ -86,15 +87,18 @@ def importance_chart(
         title: whose importance.
         key: unique within the page.
     """
-    width, left, right, row, top = 900.0, 230.0, 64.0, 21.0, 34.0
-    height = top + row * len(shares) + 8
+    width, left, right, row = 900.0, 230.0, 64.0, 21.0
     limit = max((share for _, share, _ in shares), default=0.0) or 1.0
-    present = sorted({family for _, _, family in shares})
-    parts, x = [], left
-    for family in present:
-        parts.append(rect((x, 6), 12, 12, f"c{family % 8}"))
-        parts.append(text((x + 17, 16), families[family], "start"))
-        x += 34 + 6.8 * len(families[family])
+    parts, x, top = [], left, 6.0
+    for family in sorted({family for _, _, family in shares}):
+        needed = 34 + 6.8 * len(families[family])
+        if x > left and x + needed > width:
+            x, top = left, top + 20
+        parts.append(rect((x, top), 12, 12, f"c{family % 8}"))
+        parts.append(text((x + 17, top + 10), families[family], "start"))
+        x += needed
+    top += 28
+    height = top + row * len(shares) + 8
     for i, (column, share, family) in enumerate(shares):
         y = top + row * i
         bar = (width - left - right) * share / limit
@@ -127,11 +131,11 @@ def curve_chart(curve: TrainingCurve, key: str) -> Markup:
     for i in range(round((y_high - y_low) / step) + 1):
         at = place(x_low, y_low + i * step)
         parts.append(line(at, (width - right, at[1]), "grid"))
-        parts.append(text((left - 8, at[1] + 4), short(y_low + i * step), "end"))
+        parts.append(text((left - 8, at[1] + 4), tick_label(y_low + i * step, step), "end"))
     x_step = max(nice_step((x_high - x_low) / 6), 1.0 if x_high - x_low > 3 else 0.0)
     for i in range(math.ceil(x_low / x_step - 1e-9), math.floor(x_high / x_step + 1e-9) + 1):
         at = place(i * x_step, y_low)
-        parts.append(text((at[0], at[1] + 18), short(i * x_step), "middle"))
+        parts.append(text((at[0], at[1] + 18), tick_label(i * x_step, x_step), "middle"))
     parts.append(text((left + (width - left - right) / 2, height - 6), curve.x_label, "middle"))
     if curve.best_x is not None:
         at = place(curve.best_x, y_high)
@@ -223,20 +227,24 @@ def nice_step(size: float) -> float:
     return next(m * power for m in (1, 2, 5, 10) if m * power >= size * (1 - 1e-9))
 
 
-def short(x: float, sign: bool = False) -> str:
+def tick_label(x: float, step: float, sign: bool = False) -> str:
+    """The number with as many decimals as the step between ticks needs."""
+    if abs(x) < step / 2:
+        return "0"
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    if decimals > 6 or step >= 1e6:
+        return short(x)
+    return f"{x:{'+' if sign else ''}.{decimals}f}".replace("-", "−")
+
+
+def short(x: float) -> str:
     """At most four significant digits, with a typographic minus."""
-    content = f"{x:{'+' if sign and abs(x) > 1e-12 else ''}.4g}" if abs(x) > 1e-12 else "0"
-    return content.replace("-", "−")
+    return f"{x:.4g}".replace("-", "−")
 
 
 def clipped(content: str, length: int) -> str:
     """The text, cut with an ellipsis if longer."""
     return content if len(content) <= length else content[: length - 1] + "…"
-
-
-def family_numbers(families: Mapping[str, str]) -> dict[str, int]:
-    """A number for each family, in order of first appearance among the columns."""
-    return {family: i for i, family in enumerate(dict.fromkeys(families.values()))}
 
 
 def _averaged(d: NDArray[np.float64]) -> NDArray[np.float64]:

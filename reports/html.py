@@ -67,9 +67,21 @@ def render(report: Report) -> str:
             (curve, figures.curve_chart(curve, f"curve{i + 1}"))
             for i, curve in enumerate(report.curves)
         ],
+        numbered=_Numbering(),
         style=Markup(_template_text("style.css")),
         script=Markup(_template_text("script.js")),
     )
+
+
+class _Numbering:
+    """Numbers tables and figures in order of appearance: ``numbered("Table")`` is "Table 1"."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def __call__(self, kind: str) -> str:
+        self._last[kind] = self._last.get(kind, 0) + 1
+        return f"{kind} {self._last[kind]}"
 
 
 def _template_text(name: str) -> str:
@@ -185,11 +197,12 @@ def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]
 def _embedded(study: Study) -> Markup:
     """Per-query values for the page's script: JSON with nothing that HTML would interpret.
 
-    Values are whole ten-thousandths, as two little-endian bytes each, in base64: all queries of
-    the first measure of the first system, then its next measure, then the next system.
+    Values are whole millionths, as three little-endian bytes each, in base64: all queries of the
+    first measure of the first system, then its next measure, then the next system.
     """
     values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
-    packed = np.rint(values * 10_000).astype("<u2").tobytes()
+    millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
+    packed = millionths.view(np.uint8)[:, :3].tobytes()
     content: Mapping[str, Any] = {
         "queries": study.queries,
         "texts": [study.query_texts.get(q, "") for q in study.queries],

@@ -1,15 +1,17 @@
 (() => {
   "use strict";
-  const PAGE = 25;
+  const PAGE = 10;
+  const rounded = v => Math.round(v * 1e6) / 1e6;
   const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(4);
   const studies = {};
 
-  // Two little-endian bytes per value, in ten-thousandths.
+  // Three little-endian bytes per value, in millionths.
   function decoded(text) {
     const bytes = atob(text);
-    const values = new Float64Array(bytes.length / 2);
+    const values = new Float64Array(bytes.length / 3);
     for (let i = 0; i < values.length; i++) {
-      values[i] = (bytes.charCodeAt(2 * i) | (bytes.charCodeAt(2 * i + 1) << 8)) / 10000;
+      const at = 3 * i;
+      values[i] = (bytes.charCodeAt(at) | (bytes.charCodeAt(at + 1) << 8) | (bytes.charCodeAt(at + 2) << 16)) / 1e6;
     }
     return values;
   }
@@ -40,7 +42,7 @@
       for (let i = 0; i < data.queries.length; i++) {
         if (words.every(w => lower[i].includes(w))) {
           found.push({ i, system: system[i], baseline: baseline[i],
-                       difference: Math.round((system[i] - baseline[i]) * 10000) / 10000 });
+                       difference: rounded(system[i] - baseline[i]) });
         }
       }
       const textual = { id: data.queries, text: data.texts }[state.key];
@@ -144,7 +146,7 @@
       const i = order[rank];
       tip.hidden = i === undefined;
       if (tip.hidden) return;
-      tip.textContent = `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(Math.round((system[i] - baseline[i]) * 1e4) / 1e4)})`;
+      tip.textContent = `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`;
       const left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
       tip.style.left = Math.max(left, 8) + "px";
       tip.style.top = event.pageY + 16 + "px";
