@@ -63,12 +63,28 @@ def _numbers(study: Study, row: pd.Series) -> str:
         f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
         f"{row['lost']:,} lost."
     )
-    if not row["significant"] and row["detectable"] > 0:
+    if row["significant"]:
+        return text
+    if row["detectable"] > 0:
         text += (
             f" With this many queries, a difference of {value(row['detectable'])} would be found "
-            "four times in five; a smaller one may exist unseen."
+            "four times in five (before correction); a smaller one may exist unseen."
         )
-    return text
+    return f"{text} {_out_of_reach(study, row)}".strip()
+
+
+def _out_of_reach(study: Study, row: pd.Series) -> str:
+    """A warning if the test could not have found any difference significant, else ""."""
+    test, differing = study.test, row["won"] + row["lost"]
+    smallest = max(2.0 ** (1 - differing), 1 / (test.n_permutations + 1)) if differing else 1.0
+    tests = len(study.comparisons) if test.correction in ("holm", "bonferroni") else 1
+    if smallest * tests < test.alpha:
+        return ""
+    return (
+        f"No difference could have been significant: the smallest p that {differing:,} differing "
+        f"queries and {test.n_permutations:,} permutations allow is {p_value(smallest)}, before "
+        f"correction over {tests} tests."
+    )
 
 
 def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> str:
