@@ -33,7 +33,7 @@ from ltr_features.text import Analyzer
 from reports.config import ExperimentConfig, SplitConfig, SystemConfig
 from reports.progress import Reporter
 from reports.stages import StageResult, Stages
-from reports.systems import make_system
+from reports.systems import write_system
 
 SSI_COLUMN = "ssi"
 _SSI_PROVENANCE = {
@@ -186,9 +186,8 @@ class Experiment:
         query_row = {q: row for row, q in enumerate(collection.query_ids)}
         document_row = {d: row for row, d in enumerate(collection.document_ids)}
         queries = np.array([query_row[q] for q in data.query_ids], dtype=np.int64)
-        documents = np.fromiter(
-            (document_row[d] for d in data.document_ids), dtype=np.int64, count=len(data)
-        )
+        ids = [] if data.document_ids is None else data.document_ids
+        documents = np.fromiter((document_row[d] for d in ids), dtype=np.int64, count=len(data))
         return Pairs(queries[data.query_index], documents)
 
     def read_rows(self, folder: Path, name: str) -> RankingData:
@@ -226,10 +225,10 @@ class Experiment:
         )
         models = self._models_stage(split, folds)
         letor = self._letor_stage(split, folds, models)
-        qrels = self.qrels
-        systems = {}
-        for system in self.config.systems:
-            systems[system.name] = self._system_stage(split, folds, system, letor, qrels)
+        systems = {
+            system.name: self._system_stage(split, folds, system, letor)
+            for system in self.config.systems
+        }
         return SplitOutputs(split, folds, letor, models, systems)
 
     @cached_property
@@ -295,7 +294,6 @@ class Experiment:
         folds: list[Fold],
         system: SystemConfig,
         letor: StageResult,
-        qrels: pd.DataFrame,
     ) -> StageResult:
         evaluation = self.config.evaluation
         measures = list(dict.fromkeys([*evaluation.measures, evaluation.hard_measure]))
@@ -307,7 +305,16 @@ class Experiment:
         }
 
         def make(path: Path) -> None:
-            make_system(self, folds, system, letor.path, qrels, measures, path)
+            write_system(
+                path,
+                system,
+                [fold.name for fold in folds],
+                lambda fold, part: self.read_rows(letor.path / fold, f"{part}.txt"),
+                self.config.ranker,
+                self.qrels,
+                measures,
+                slug(system.name),
+            )
 
         name = f"systems/{split.name}/{slug(system.name)}"
         result = self._stage(name, inputs, make)

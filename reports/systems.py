@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from letor.folds import Fold
+from letor.dataset import RankingData
 from letor.rankers.lambdamart import LambdaMART
-from letor.trec import write_run
+from letor.trec import run_of, write_run
 from reports.config import SystemConfig
 from reports.measures import evaluate
 
-if TYPE_CHECKING:
-    from reports.experiment import Experiment
+#: Reads a part ("train", "vali", "test") of a fold, by their names.
+ReadPart = Callable[[str, str], RankingData]
 
 
-def make_system(
-    experiment: Experiment,
-    folds: list[Fold],
-    system: SystemConfig,
-    letor: Path,
-    qrels: pd.DataFrame,
-    measures: list[str],
+def write_system(
     path: Path,
+    system: SystemConfig,
+    folds: Sequence[str],
+    read: ReadPart,
+    ranker: Mapping[str, Any],
+    qrels: pd.DataFrame,
+    measures: Sequence[str],
+    tag: str,
 ) -> None:
     """Write ``run.txt`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
-    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the folder ``path``.
+    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
+    ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once.
@@ -36,37 +40,35 @@ def make_system(
     path.mkdir()
     runs, importances = [], []
     for fold in folds:
-        test = experiment.read_rows(letor / fold.name, "test.txt")
+        test = read(fold, "test")
         if system.score is not None:
             scores = test.column(system.score)
         else:
-            # The columns of a family are told by their provenance.
-            names = [
-                c for c in test.column_names if test.provenance[c]["family"] in system.columns
-            ]
-            parameters = {**experiment.config.ranker, "seed": system.seed}
-            ranker = LambdaMART(**parameters).fit(
-                experiment.read_rows(letor / fold.name, "train.txt").select_columns(names),
-                experiment.read_rows(letor / fold.name, "vali.txt").select_columns(names),
-            )
-            ranker.save(path / fold.name)
-            importances.append(ranker.feature_importance())
-            scores = ranker.predict(test.select_columns(names))
-        runs.append(
-            pd.DataFrame(
-                {
-                    "qid": np.array(test.query_ids, dtype=object)[test.query_index],
-                    "docno": np.array(list(test.document_ids), dtype=object),
-                    "score": scores.astype(np.float64),
-                }
-            )
-        )
+            scores, importance = _rank(path / fold, system, fold, read, test, ranker)
+            importances.append(importance)
+        runs.append(run_of(test, scores))
     run = pd.concat(runs, ignore_index=True)
-    write_run(run, path / "run.txt", tag=path.name.strip(".").split(".")[0])
+    write_run(run, path / "run.txt", tag=tag)
     evaluate(qrels, run, measures).to_csv(path / "per_query.csv", index_label="qid")
     if importances:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
         table["gain"] /= len(importances)
-        table.sort_values(["gain", "column"], ascending=[False, True]).to_csv(
-            path / "importance.csv", index=False
-        )
+        table = table.sort_values(["gain", "column"], ascending=[False, True])
+        table.to_csv(path / "importance.csv", index=False)
+
+
+def _rank(
+    folder: Path,
+    system: SystemConfig,
+    fold: str,
+    read: ReadPart,
+    test: RankingData,
+    parameters: Mapping[str, Any],
+) -> tuple[NDArray[np.float32], pd.DataFrame]:
+    """Scores of the fold's test rows and the importance of the ranker's columns."""
+    names = [c for c in test.column_names if test.provenance[c]["family"] in system.columns]
+    ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(
+        read(fold, "train").select_columns(names), read(fold, "vali").select_columns(names)
+    )
+    ranker.save(folder)
+    return ranker.predict(test.select_columns(names)), ranker.feature_importance()

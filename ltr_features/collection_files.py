@@ -1,0 +1,151 @@
+"""A collection as a folder that BEIR tools read too: JSON lines, tab-separated judgements."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements, Links
+
+#: BEIR calls the body ``text``; the other streams keep their names.
+_BODY = "text"
+
+
+def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> None:
+    """Write ``corpus.jsonl``, ``queries.jsonl``, ``qrels.tsv``, ``links.tsv``, ``collection.json``
+    into an existing empty folder."""
+    folder = Path(folder)
+    streams = {
+        _BODY if name == "body" else name: texts for name, texts in collection.streams.items()
+    }
+    documents = (
+        {"_id": document_id, **{name: texts[row] for name, texts in streams.items()}}
+        for row, document_id in enumerate(collection.document_ids)
+    )
+    _write_lines(folder / "corpus.jsonl", documents)
+    ids = np.array(collection.document_ids, dtype=object)
+    sources, groups = collection.query_sources, collection.query_groups
+    queries: list[dict[str, Any]] = [
+        {"_id": query_id, "text": text}
+        for query_id, text in zip(collection.query_ids, collection.query_texts, strict=True)
+    ]
+    for row, query in enumerate(queries):
+        if sources is not None and sources[row] >= 0:
+            query["source"] = ids[sources[row]]
+        if groups is not None:
+            query["group"] = groups[row]
+    _write_lines(folder / "queries.jsonl", queries)
+    judged = collection.judgements
+    query_ids = np.array(collection.query_ids, dtype=object)
+    with open(folder / "qrels.tsv", "w", encoding="utf-8", newline="\n") as file:
+        file.write("query-id\tcorpus-id\tscore\n")
+        columns = (query_ids[judged.query], ids[judged.document], judged.grade.tolist())
+        file.writelines(f"{q}\t{d}\t{g}\n" for q, d, g in zip(*columns, strict=True))
+    if collection.links is not None:
+        with open(folder / "links.tsv", "w", encoding="utf-8", newline="\n") as file:
+            ends = (ids[collection.links.source], ids[collection.links.target])
+            file.writelines(f"{source}\t{target}\n" for source, target in zip(*ends, strict=True))
+    header = {"name": collection.name, "description": dict(collection.description)}
+    text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
+    (folder / "collection.json").write_text(text, encoding="utf-8")
+
+
+def load_collection(folder: str | os.PathLike[str]) -> Collection:
+    """Read a folder that :func:`save_collection` wrote.
+
+    Raises:
+        InputError: a file is missing, or a line of it is not what it should be.
+    """
+    folder = Path(folder)
+    header = next(_read_lines(folder / "collection.json", whole=True))
+    corpus = list(_read_lines(folder / "corpus.jsonl"))
+    queries = list(_read_lines(folder / "queries.jsonl"))
+    if not corpus:
+        raise InputError(f"{folder / 'corpus.jsonl'}: no documents")
+    ids = [document["_id"] for document in corpus]
+    row_of = {document_id: row for row, document_id in enumerate(ids)}
+    query_row = {query["_id"]: row for row, query in enumerate(queries)}
+    links = None
+    if (folder / "links.tsv").exists():
+        links = Links(*_read_rows(folder / "links.tsv", [row_of, row_of], skip=0))
+    judged = _read_rows(folder / "qrels.tsv", [query_row, row_of, None], skip=1)
+    return Collection(
+        name=header["name"],
+        document_ids=ids,
+        streams={
+            "body" if name == _BODY else name: [document.get(name, "") for document in corpus]
+            for name in corpus[0]
+            if name != "_id"
+        },
+        query_ids=[query["_id"] for query in queries],
+        query_texts=[query["text"] for query in queries],
+        judgements=Judgements(*judged),
+        links=links,
+        query_sources=_sources(queries, row_of),
+        query_groups=[q["group"] for q in queries] if queries and "group" in queries[0] else None,
+        description=header["description"],
+    )
+
+
+def _sources(
+    queries: Sequence[Mapping[str, Any]], row_of: Mapping[str, int]
+) -> NDArray[np.int64] | None:
+    if not any("source" in query for query in queries):
+        return None
+    return np.array([row_of[q["source"]] if "source" in q else -1 for q in queries], dtype=np.int64)
+
+
+def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def _read_lines(path: Path, *, whole: bool = False) -> Iterator[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate([file.read()] if whole else file, start=1):
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise InputError(f"{path}, line {number}: not a JSON object: {line[:80]!r}")
+                yield record
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; the collection folder is incomplete") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {number}: not JSON ({error.msg}): {line[:80]!r}") from None
+
+
+def _read_rows(
+    path: Path, row_of: Sequence[Mapping[str, int] | None], *, skip: int
+) -> list[NDArray[np.int64]]:
+    """Columns of a tab-separated file as numbers: ids by the mapping, integers where it is None."""
+    rows: list[list[int]] = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if number <= skip:
+                    continue
+                values = line.rstrip("\n").split("\t")
+                if len(values) != len(row_of):
+                    raise InputError(
+                        f"{path}, line {number}: {len(values)} fields, expected {len(row_of)}"
+                    )
+                try:
+                    rows.append(
+                        [
+                            int(value) if known is None else known[value]
+                            for value, known in zip(values, row_of, strict=True)
+                        ]
+                    )
+                except (KeyError, ValueError) as error:
+                    raise InputError(f"{path}, line {number}: unknown value {error}") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; the collection folder is incomplete") from None
+    table = np.array(rows, dtype=np.int64).reshape(-1, len(row_of))
+    return [column.copy() for column in table.T]
