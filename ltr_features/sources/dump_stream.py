@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from letor.errors import InputError
-from ltr_features.sources.wikitext import Site
+from ltr_features.sources.wiki_links import DEFAULT_SITE, Site
 
 BLOCK_BYTES = 1 << 20
 #: MediaWiki refuses pages above 2 MiB; only dumps with a page's whole history pass this.
@@ -197,8 +197,9 @@ def _describe(head: bytes) -> str:
 
 def _site(root: ET.Element) -> Site:
     """Namespaces from the dump, in addition to the English names that every wiki understands."""
-    default = Site()
-    files, categories, others = set(default.files), set(default.categories), set(default.others)
+    files, categories, others = map(
+        set, (DEFAULT_SITE.files, DEFAULT_SITE.categories, DEFAULT_SITE.others)
+    )
     for element in root.iterfind("{*}siteinfo/{*}namespaces/{*}namespace"):
         name = (element.text or "").lower()
         kind = {"0": None, "6": files, "14": categories}.get(element.get("key", "0"), others)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from letor.errors import InputError
 from ltr_features.sources.dump_stream import Block, DumpStream
-from ltr_features.sources.wikitext import Link, Section, Site, normalise_title, parse_wikitext
+from ltr_features.sources.wiki_links import Site, normalise_title
+from ltr_features.sources.wikitext import Link, Section, parse_wikitext
 
 __all__ = [
     "Article",

@@ -1,0 +1,155 @@
+"""Links of a wiki page: what they point to, what they show, and what prefixes make of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from ltr_features.sources.wiki_markup import BAR, CLOSE, LITERAL, OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the markup's meaning depends on: the wiki's namespaces (names in lower case).
+
+    Attributes:
+        files: prefixes of pictures, e.g. ``file``, ``image``, ``datei``.
+        categories: prefixes of categories.
+        others: prefixes of all other namespaces but the article namespace.
+        capital_first: whether titles start with a capital letter (false on a Wiktionary).
+    """
+
+    files: frozenset[str] = frozenset({"file", "image"})
+    categories: frozenset[str] = frozenset({"category"})
+    others: frozenset[str] = frozenset(
+        f"{name}{talk}"
+        for name in ("user", "project", "wikipedia", "mediawiki", "template", "help", "portal")
+        for talk in ("", " talk")
+    ) | {"talk", "special", "media", "wp", "file talk", "category talk", "module", "draft", "book"}
+    capital_first: bool = True
+
+
+# Sister projects and services that links reach by a prefix; languages are told by their shape.
+_INTERWIKI = frozenset(
+    re.findall(
+        r"\w+",
+        """b c commons d doi foundation iarchive m mail meta mw n phab phabricator q rfc s simple
+        species v voy w wikt wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource
+        wikispecies wikiversity wikivoyage wiktionary""",
+    )
+)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
+
+
+DEFAULT_SITE = Site()
+
+
+def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
+    """Title in its normal form: single spaces, no underscores, first letter as the site has it."""
+    if "%" in title:
+        title = unquote(title)
+    title = " ".join(title.replace("_", " ").split())
+    # Letters such as ß have no single capital: MediaWiki leaves them.
+    if site.capital_first and len(title[:1].upper()) == 1:
+        title = title[0].upper() + title[1:]
+    return title
+
+
+_INNER = r"[^\[\]]*(?:(?:\[(?!\[)|\](?!\]))[^\[\]]*)*"
+# The letters that directly follow a link belong to its anchor: [[cat]]s shows "cats".
+_LINK = re.compile(rf"\[\[([^\[\]{{}}<>|\n\ufdd0-\ufdef]*)(\|{_INNER})?\]\]([a-zß-öø-ÿа-яё]*)")
+_FILE_LINK = re.compile(rf"\[\[([^\[\]|\n:]*):([^\[\]|\n]*)(\|{_INNER})?\]\]")
+_EXTERNAL = re.compile(
+    r"\[(?:(?:https?|ftps?|irc|news|mailto):|//)[^\s\[\]<>\ufdd0]*+([^\[\]\n]*)\]"
+)
+# Pictures show their caption only when framed. The words are the English ones, which every wiki
+# understands, and those of the large European wikis.
+_FRAME = (
+    "thumb|thumbnail|frame|framed|enframed|mini|miniatur|gerahmt|vignette|cadre|miniatura|"
+    "miniaturadeimagen|marco|мини|миниатюра"
+)
+_FRAMED = re.compile(rf"\|\s*(?:{_FRAME})\s*(?:=[^|]*)?(?=\||$)")
+_PICTURE_OPTION = re.compile(
+    rf"\s*(?:{_FRAME}|frameless|border|left|right|center|centre|none|baseline|sub|super|top|"
+    r"text-top|middle|bottom|text-bottom|rahmenlos|links|rechts|zentriert|ohne|hochkant|gauche|"
+    r"droite|centré|redresse|izquierda|derecha|centro|справа|слева|центр|"
+    r"\d*\s*(?:x\s*\d+)?\s*px|(?:upright|hochkant|redresse|alt|link|verweis|lang|page|class|"
+    r"thumb|thumbtime|start|end)\s*=.*|upright(?:\s+[\d.]+)?)\s*",
+    re.DOTALL,
+)
+
+
+class _LinkMarker:
+    """Replaces links by their marked anchors and keeps their targets in the order of the text."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.targets: list[tuple[str, str]] = []
+
+    def __call__(self, match: re.Match[str]) -> str:
+        written, label, trail = match.groups()
+        shown = (label[1:] if label else written.removeprefix(":")) + trail
+        if ":" in written:
+            kind = self._kind(written)
+            if kind == "file":
+                return _caption(label or "") + trail
+            if kind == "hidden":
+                return trail
+            if kind == "other":
+                return shown
+        if label is not None and not label[1:].strip():  # the pipe trick: [[Foo (bar)|]]
+            shown = re.sub(r"^[^:]*:|\s*\([^()]*\)$|,.*$", "", written) + trail
+        title, _, fragment = written.removeprefix(":").partition("#")
+        title = normalise_title(title, self.site)
+        shown = " ".join(shown.split())
+        if not title or not shown:
+            return shown
+        if "|" in shown or "!!" in shown:  # no cell separators of a table around the link
+            shown = shown.translate(LITERAL)
+        self.targets.append((title, fragment and fragment.replace("_", " ").strip()))
+        return f"{OPEN}{len(self.targets) - 1}{BAR}{shown}{CLOSE}"
+
+    def _kind(self, written: str) -> str:
+        """What a colon in a link makes it: ``""`` if it is just a part of an article's title."""
+        prefix, colon, rest = written.partition(":")
+        name = " ".join(prefix.replace("_", " ").split())
+        lower = name.lower()
+        if not name:  # [[:Category:Cats]] shows a link to the category page
+            return "other" if colon and self._kind(rest) else ""
+        if lower in self.site.files:
+            return "file"
+        if lower in self.site.categories:
+            return "hidden"
+        if lower in self.site.others or lower in _INTERWIKI:
+            return "other"
+        if _LANGUAGE.fullmatch(name) and not rest.startswith(" "):
+            return "hidden"
+        return ""
+
+
+def _caption(options: str) -> str:
+    if not _FRAMED.search(options):
+        return ""
+    for part in reversed(options.split("|")[1:]):
+        if not _PICTURE_OPTION.fullmatch(part):
+            return "\n" + " ".join(part.split()) + "\n"
+    return ""
+
+
+def mark_links(text: str, site: Site) -> tuple[str, list[tuple[str, str]]]:
+    marker = _LinkMarker(site)
+    text = _LINK.sub(marker, text)
+
+    def picture(match: re.Match[str]) -> str:
+        is_file = match[1].strip().lower() in site.files
+        return _caption(match[3] or "") if is_file else match[0]
+
+    # Pictures whose caption held links: their inner links are marked by now.
+    while "[[" in text:
+        replaced = _FILE_LINK.sub(picture, text)
+        if replaced == text:
+            break
+        text = replaced
+    text = _EXTERNAL.sub(lambda match: match[1].strip(), text)
+    return text.replace("[[", "").replace("]]", ""), marker.targets
