@@ -103,7 +103,7 @@ def test_wrong_parameters_are_refused(parameters, message):
 
 def test_recipes_of_other_versions_are_refused():
     values = Analyzer().to_json()
-    with pytest.raises(InputError, match="version 99.*analyse the texts again"):
+    with pytest.raises(InputError, match=r"version 99.*analyse the texts again"):
         Analyzer.from_json({**values, "version": 99})
     with pytest.raises(InputError, match="unknown parameters colour"):
         Analyzer.from_json({**values, "colour": "red"})

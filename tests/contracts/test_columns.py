@@ -1,0 +1,217 @@
+"""What every registered column family must keep to.
+
+A new family adds an instance to ``INSTANCES`` (its default options, or the smallest working ones)
+and passes everything below.
+"""
+
+import dataclasses
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements, Links, Pairs
+from ltr_features.columns import registry
+from ltr_features.columns.letor46 import Letor46
+from ltr_features.columns.registry import (
+    ColumnContext,
+    ColumnFamily,
+    column_table,
+    families,
+    get_family,
+)
+from ltr_features.index import TermIndex
+
+INSTANCES = {"letor46": Letor46()}
+
+WORDS = np.array([f"word{i}" for i in range(50)])
+
+
+def random_collection(document_order):
+    """40 documents with all streams, empty ones among them, and their links, in a given order."""
+    rng = np.random.default_rng(3)
+    texts = {
+        stream: [" ".join(rng.choice(WORDS, rng.integers(0, longest))) for _ in range(40)]
+        for stream, longest in (("body", 40), ("title", 4), ("anchor", 6), ("keywords", 3))
+    }
+    texts["url"] = [f"http://ex.org/{i % 4}/{i}" if i % 5 else "" for i in range(40)]
+    source, target = rng.integers(0, 40, (2, 120))
+    queries = [" ".join(rng.choice(WORDS, n)) for n in (1, 3, 8, 3)] + ["", "unseen", "word1 word1"]
+    new_row = np.argsort(document_order)
+    return Collection(
+        "random",
+        [f"d{i}" for i in document_order],
+        {stream: [column[i] for i in document_order] for stream, column in texts.items()},
+        [f"q{i}" for i in range(len(queries))],
+        queries,
+        Judgements(np.array([0, 1, 2]), new_row[[1, 2, 3]], np.array([1, 2, 1])),
+        Links(new_row[source], new_row[target]),
+    )
+
+
+def context_of(collection, threads=1):
+    return ColumnContext.of(collection, TermIndex.build(collection), threads=threads)
+
+
+@pytest.fixture(scope="module")
+def context():
+    return context_of(random_collection(np.arange(40)))
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    rng = np.random.default_rng(4)
+    return Pairs(rng.integers(0, 7, 9000), rng.integers(0, 40, 9000))
+
+
+@pytest.fixture(params=INSTANCES, scope="module")
+def family(request):
+    return INSTANCES[request.param]
+
+
+@pytest.fixture(scope="module")
+def values(family, context, pairs):
+    return family.compute(context, pairs)
+
+
+def test_every_registered_family_is_under_contract():
+    assert set(families()) == set(INSTANCES)
+    for name, family in INSTANCES.items():
+        assert isinstance(family, ColumnFamily)
+        assert family.name == name
+
+
+def test_declarations_are_complete(family):
+    assert family.description
+    assert family.reference
+    assert len(set(family.column_names)) == len(family.columns) > 0
+    for column in family.columns:
+        for part in ("name", "description", "unit", "value_range", "reference"):
+            assert getattr(column, part).strip(), (column, part)
+        assert column.name == column.name.lower().replace(" ", "_")
+    table = column_table(family)
+    assert [row["name"] for row in table] == family.column_names
+
+
+def test_one_finite_float_per_pair_and_column(family, values, pairs):
+    assert values.shape == (len(pairs), len(family.columns))
+    assert values.dtype == np.float32
+    assert np.isfinite(values).all()
+
+
+def test_values_lie_in_the_declared_range(family, values):
+    for column, part in zip(family.columns, values.T, strict=True):
+        if column.value_range.startswith(">= "):
+            assert part.min() >= float(column.value_range[3:]), column
+        elif column.value_range.startswith("<= "):
+            assert part.max() <= float(column.value_range[3:]), column
+        elif " to " in column.value_range:
+            low, high = map(float, column.value_range.split(" to "))
+            assert low <= part.min() <= part.max() <= high, column
+
+
+def test_order_of_pairs_does_not_matter(family, context, pairs, values):
+    order = np.random.default_rng(5).permutation(len(pairs))
+    again = family.compute(context, Pairs(pairs.query[order], pairs.document[order]))
+    np.testing.assert_array_equal(again, values[order])
+
+
+def test_batch_equals_single_pairs(family, context, pairs, values):
+    for row in range(0, len(pairs), 500):
+        single = family.compute(
+            context, Pairs(pairs.query[row : row + 1], pairs.document[row : row + 1])
+        )
+        np.testing.assert_array_equal(single[0], values[row])
+    nothing = np.zeros(0, dtype=np.int64)
+    assert family.compute(context, Pairs(nothing, nothing)).shape == (0, len(family.columns))
+
+
+def test_order_of_documents_does_not_matter(family, pairs, values):
+    order = np.random.default_rng(6).permutation(40)
+    shuffled = context_of(random_collection(order))
+    again = family.compute(shuffled, Pairs(pairs.query, np.argsort(order)[pairs.document]))
+    # Sums over documents (PageRank) may round differently.
+    np.testing.assert_allclose(again, values, rtol=1e-6)
+
+
+def test_threads_do_not_change_a_bit(family, pairs, values):
+    threaded = context_of(random_collection(np.arange(40)), threads=2)
+    np.testing.assert_array_equal(family.compute(threaded, pairs), values)
+
+
+def test_inputs_are_not_modified(family, context, pairs):
+    watched = [
+        pairs.query,
+        pairs.document,
+        context.query_counts.data,
+        context.query_counts.indices,
+        context.collection.links.source,
+        *(context.index.stream(s).counts for s in context.index.streams),
+    ]
+    before = [array.copy() for array in watched]
+    family.compute(context, pairs)
+    for array, old in zip(watched, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+def test_a_stored_index_gives_the_same_bits(family, context, pairs, values, tmp_path):
+    context.index.save(tmp_path / "index")
+    reopened = ColumnContext.of(context.collection, TermIndex.open(tmp_path / "index"))
+    np.testing.assert_array_equal(family.compute(reopened, pairs), values)
+
+
+def test_pairs_outside_the_collection_are_refused(family, context):
+    for query, document in ((7, 0), (-1, 0), (0, 40), (0, -1)):
+        with pytest.raises(InputError, match="outside"):
+            family.compute(context, Pairs(np.array([query]), np.array([document])))
+
+
+def test_columns_are_selected_by_name(family, values):
+    names = family.column_names[::-1][:3]
+    np.testing.assert_array_equal(family.select(values, names), values[:, ::-1][:, :3])
+    with pytest.raises(InputError, match="has no column nonsense"):
+        family.select(values, ["nonsense"])
+
+
+def test_families_are_found_by_name():
+    assert get_family("letor46", k1=1.0) == Letor46(k1=1.0)
+    with pytest.raises(InputError, match="no column family 'letor47'; there are letor46"):
+        get_family("letor47")
+    with pytest.raises(InputError, match=r"column family 'letor46'.*colour"):
+        get_family("letor46", colour="red")
+
+
+def test_other_packages_bring_families_by_entry_point():
+    class Lucky(Letor46):
+        name = "lucky"
+
+    def points(group):
+        assert group == "ltr_features.columns"
+        return [SimpleNamespace(name="lucky", value="lucky:Lucky", load=lambda: Lucky)]
+
+    def broken(group):
+        return [SimpleNamespace(name="broken", value="gone:Gone", load=lambda: 1 / 0)]
+
+    with patch.object(registry, "entry_points", points):
+        assert isinstance(get_family("lucky"), Lucky)
+    with (
+        patch.object(registry, "entry_points", broken),
+        pytest.raises(InputError, match=r"'broken' \(gone:Gone\) cannot be loaded"),
+    ):
+        families()
+
+
+def test_contexts_of_other_collections_are_refused(context):
+    fewer = dataclasses.replace(
+        context.collection,
+        document_ids=["d"],
+        streams={"body": ["word1"]},
+        judgements=Judgements(*[np.zeros(0, dtype=np.int64)] * 3),
+        links=None,
+    )
+    with pytest.raises(InputError, match="the index has 40 documents, collection 'random' has 1"):
+        ColumnContext(fewer, context.index, context.query_counts)
+    with pytest.raises(InputError, match=r"query counts have the shape \(3, "):
+        ColumnContext(context.collection, context.index, context.query_counts[:3])
