@@ -21,33 +21,52 @@ from ssi_models.kernels.sparse import pair_products
 from ssi_models.preferences import Preferences
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training import Epoch
+from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 
 @dataclass(frozen=True, eq=False)
 class TermSpace:
-    """Queries and documents of a context as unit tf-idf rows.
+    """Queries and documents of a context as unit tf-idf rows over the words of enough documents.
 
     Attributes:
+        vocabulary: the words, a subset of the index's.
         weighting: fitted on the documents' whole text (document frequencies only, no labels).
         Q: float32 CSR [n_queries, V]. D: float32 CSR [n_documents, V].
     """
 
+    vocabulary: Vocabulary
     weighting: TfIdf
     Q: csr_matrix
     D: csr_matrix
 
     @classmethod
-    def of(cls, context: ColumnContext) -> TermSpace:
-        """The space of a context, computed once per context."""
-        return context.once("tf-idf space", lambda: cls._make(context))
+    def of(cls, context: ColumnContext, min_document_frequency: int = 1) -> TermSpace:
+        """The space of a context, computed once per context.
+
+        Args:
+            min_document_frequency: words of fewer documents are left out: they match next to
+                nothing, and their embeddings could only learn single documents by heart.
+        """
+        key = ("tf-idf space", min_document_frequency)
+        return context.once(key, lambda: cls._make(context, min_document_frequency))
 
     @classmethod
-    def _make(cls, context: ColumnContext) -> TermSpace:
-        documents = context.index.counts(WHOLE)
+    def _make(cls, context: ColumnContext, min_document_frequency: int) -> TermSpace:
+        index = context.index
+        kept = np.flatnonzero(index.document_frequency(WHOLE) >= min_document_frequency)
+        if not len(kept):
+            raise InputError(
+                f"no word occurs in {min_document_frequency} documents; lower "
+                "min_document_frequency"
+            )
+        documents = index.counts(WHOLE)[:, kept]
         weighting = TfIdf().fit(documents)
         return cls(
-            weighting, weighting.transform(context.query_counts), weighting.transform(documents)
+            Vocabulary(index.vocabulary[row] for row in kept.tolist()),
+            weighting,
+            weighting.transform(context.query_counts[:, kept]),
+            weighting.transform(documents),
         )
 
 
@@ -98,6 +117,7 @@ class TrainedScores:
         context: collection, index and queries.
         params: constructor parameters of :class:`ssi_models.ssi.low_rank.LowRankSSI`.
         folder: where fitted models are kept; a model that is there is loaded, not trained again.
+        min_document_frequency: of the words that the models know, see :class:`TermSpace`.
         hold_out_groups: hold out whole query groups for early stopping (for splits by group).
         on_epoch: called with (model key, finished epoch).
     """
@@ -108,18 +128,20 @@ class TrainedScores:
         params: dict[str, Any],
         folder: Path,
         *,
+        min_document_frequency: int = 1,
         hold_out_groups: bool = False,
         on_epoch: Callable[[str, Epoch], None] | None = None,
     ) -> None:
         self.context = context
         self.params = params
         self.folder = folder
+        self.min_document_frequency = min_document_frequency
         self.hold_out_groups = hold_out_groups
         self.on_epoch = on_epoch
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
         """f(q, d) of each pair by the model trained on the labels of ``train_queries`` only."""
-        space = TermSpace.of(self.context)
+        space = self.space
         return self.model(train_queries).score(space.Q, space.D, pairs.query, pairs.document)
 
     def model(self, train_queries: NDArray[np.int64]) -> LowRankSSI:
@@ -127,7 +149,7 @@ class TrainedScores:
         path = self.path(train_queries)
         if path.exists():
             return LowRankSSI.load(path)
-        space, preferences = TermSpace.of(self.context), self._preferences.only(train_queries)
+        space, preferences = self.space, self._preferences.only(train_queries)
         if not len(preferences):
             raise InputError(
                 f"none of the {len(train_queries)} training queries has a relevant document; "
@@ -142,7 +164,7 @@ class TrainedScores:
             excluded=self.context.collection.query_sources,
             candidates=np.unique(preferences.document),
             groups=self._groups,
-            vocabulary=self.context.index.vocabulary,
+            vocabulary=space.vocabulary,
             weighting=space.weighting,
             recipe=self.context.index.analyzer.fingerprint,
             checkpoint=self.folder / f"{key}.checkpoint",
@@ -150,6 +172,11 @@ class TrainedScores:
         )
         model.save(path)
         return model
+
+    @property
+    def space(self) -> TermSpace:
+        """The tf-idf rows that the models are trained on and score."""
+        return TermSpace.of(self.context, self.min_document_frequency)
 
     def path(self, train_queries: NDArray[np.int64]) -> Path:
         """The model's file: named by a digest of its training queries."""

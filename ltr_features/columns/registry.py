@@ -27,6 +27,7 @@ ENTRY_POINT_GROUP = "ltr_features.columns"
 
 _BUILT_IN = {
     "letor46": "ltr_features.columns.letor46:Letor46",
+    "vsm": "ltr_features.columns.model_scores:VectorSpace",
 }
 
 
