@@ -47,8 +47,6 @@ DEFAULT_SITE = Site()
 
 def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
     """Title in its normal form: single spaces, no underscores, first letter as the site has it."""
-    if "%" in title:
-        title = unquote(title)
     title = " ".join(title.replace("_", " ").split())
     # Letters such as ß have no single capital: MediaWiki leaves them.
     if site.capital_first and len(title[:1].upper()) == 1:
@@ -80,6 +78,9 @@ _PICTURE_OPTION = re.compile(
 )
 
 
+_NOT_IN_TITLES = re.compile(r"[\[\]{}<>|\n\ufdd0-\ufdef]")
+
+
 class _LinkMarker:
     """Replaces links by their marked anchors and keeps their targets in the order of the text."""
 
@@ -89,6 +90,8 @@ class _LinkMarker:
 
     def __call__(self, match: re.Match[str]) -> str:
         written, label, trail = match.groups()
+        if "%" in written and not _NOT_IN_TITLES.search(decoded := unquote(written)):
+            written = decoded
         shown = (label[1:] if label else written.removeprefix(":")) + trail
         if ":" in written:
             kind = self._kind(written)

@@ -60,9 +60,13 @@ def strip_extensions(text: str) -> str:
     return "".join(pieces)
 
 
+_GALLERY_OPTION = re.compile(r"(?:^|\|)\s*(?:alt|link|page|lang)=[^|\[\]]*")
+
+
 def _gallery_captions(content: str) -> str:
     captions = (line.partition("|")[2] for line in content.split("\n"))
-    return "\n" + "\n".join(re.sub(r"\b(?:alt|link)=[^|]*\|?", "", c) for c in captions) + "\n"
+    plain = (_GALLERY_OPTION.sub("", caption).lstrip("|") for caption in captions)
+    return "\n" + "\n".join(plain) + "\n"
 
 
 # --- templates ------------------------------------------------------------------------------------
