@@ -3,8 +3,13 @@
 The usual protocol (Ensan, Bagheri, Zouaq, Kouznetsov, CIKM 2017, section 3.2) calls a query hard
 where the baseline itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does
 not repeat: on queries chosen so, a ranker of equal quality gains too (regression to the mean).
-So the same gain is shown on queries chosen by an independent ranker, and net of a control system
-that knows nothing more than the baseline.
+The same gain is therefore shown
+
+- on queries chosen by the mean of system and baseline: under the randomisation test's null
+  hypothesis (either could have produced either value) the two are interchangeable there too, so
+  the expected gain is 0 and the test remains valid;
+- on queries chosen by other rankers;
+- net of a control system that knows nothing more than the baseline.
 """
 
 from __future__ import annotations
@@ -18,15 +23,27 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from reports.significance import TestSettings, bootstrap_interval, fisher_randomisation
 
+BASELINE = "baseline"
+BOTH = "mean of both"
+
 DEFINITIONS = {
-    "hard": "queries on which the ranker named in 'chosen by' scores below the threshold, or at "
-    "or below the quantile of its own scores (equal scores stay together)",
+    "hard": "a query on which the value of whoever chooses lies below the threshold, or at or "
+    "below the quantile of its own values (equal values stay together)",
+    "chosen by the baseline itself": "the papers' rule. Biased: part of a low value is bad luck "
+    "that does not repeat, so any other ranker gains on such queries",
+    "chosen by the mean of both": "by the mean of system and baseline, query by query. Not biased "
+    "towards either: if the two were interchangeable, the expected gain would be 0",
+    "chosen by another ranker": "not biased so far as that ranker's luck is no more like the "
+    "baseline's than like the system's (one that differs from the baseline by its seed only is)",
     "gain": "mean of system minus baseline over the hard queries",
     "control gain": "mean of control minus baseline over the same queries: what choosing them "
     "does to a ranker that knows no more than the baseline",
-    "net gain": "gain minus control gain, that is the mean of system minus control",
-    "interval": "percentile bootstrap of the net gain (of the gain where there is no control) "
-    "over the hard queries",
+    "net gain": "gain minus control gain, that is the mean of system minus control. It is free of "
+    "the selection effect only so far as the control differs from the baseline as freely as the "
+    "system does; compare their spreads",
+    "spread": "standard deviation over all queries of the per-query difference from the baseline",
+    "interval": "percentile bootstrap over the hard queries of the net gain, or of the gain where "
+    "no net gain is given",
     "p": "Fisher's randomisation test of the same difference, two-sided, not corrected",
 }
 
@@ -67,69 +84,63 @@ def hard_query_table(
     Args:
         baseline: values of one measure (the paper: NDCG@20), index = query ids.
         systems: the systems whose gain is wanted, same queries.
-        selectors: rankers independent of the baseline, by name (another ranker, or the baseline
-            refitted with another seed); each chooses its own hard queries. The baseline's own
-            choice is always the first.
+        selectors: rankers other than baseline and systems, by name; each chooses its own hard
+            queries, after the baseline and the mean of both.
         control: values of a system that knows no more than the baseline (the baseline refitted
-            with another seed or other folds) and that is not among the selectors.
+            on other folds or with another seed) and that is not among the selectors.
         thresholds: rules "value below the threshold".
         quantiles: rules "value at or below this quantile of the chooser's values".
         settings: draws and levels of the interval and the test.
 
     Returns:
         One row per (rule, chooser, system): ``system``, ``rule`` (e.g. "value < 0.5"),
-        ``chosen_by`` ("baseline" or the selector's name), ``independent`` (bool), ``n_queries``,
-        ``baseline_mean``, ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``,
-        ``net_gain``, ``low``, ``high``, ``p``. The columns that need a control are NaN without
-        one, except ``low``, ``high`` and ``p``, which then describe ``gain``. Rules that choose
-        no query have NaN throughout.
+        ``chosen_by`` (``BASELINE``, ``BOTH`` or the selector's name), ``biased`` (True where the
+        baseline chose), ``n_queries``, ``baseline_mean``, ``system_mean``, ``gain``,
+        ``relative_gain``, ``control_gain``, ``net_gain``, ``low``, ``high``, ``p``,
+        ``system_spread``, ``control_spread``; see ``DEFINITIONS``. Control and net gain are NaN
+        without a control and where the mean of both chose (the control had no say in that);
+        ``low``, ``high`` and ``p`` then describe the gain. Rules that choose no query have NaN.
 
     Raises:
-        InputError: series on different queries, or NaN values.
+        InputError: series on different queries, NaN values, or a selector with a reserved name.
     """
     settings = settings or TestSettings()
-    choosers = {"baseline": baseline, **(selectors or {})}
-    if len(choosers) != len(selectors or {}) + 1:
-        raise InputError("no selector may be called 'baseline': that name is the baseline's own")
-    everyone = {**choosers, **{f"system {k}": v for k, v in systems.items()}}
-    if control is not None:
-        everyone["control"] = control
-    aligned = {name: _aligned(name, v, baseline.index) for name, v in everyone.items()}
-    by_rule = {
-        **{
-            f"value < {t:g}": [hard_by_threshold(aligned[c], t) for c in choosers]
-            for t in thresholds
-        },
-        **{
-            f"lowest {q:.0%}": [hard_by_quantile(aligned[c], q) for c in choosers]
-            for q in quantiles
-        },
-    }
+    others = dict(selectors or {})
+    if {BASELINE, BOTH} & set(others):
+        raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
+    queries = baseline.index
+    b = _aligned("baseline", baseline, queries)
+    c = None if control is None else _aligned("control", control, queries)
+    others = {name: _aligned(f"selector {name}", v, queries) for name, v in others.items()}
+    ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
+    rules = [(f"value < {t:g}", t, False) for t in thresholds]
+    rules += [(f"lowest {q:.0%}", q, True) for q in quantiles]
     rows = []
-    for rule, chosen in by_rule.items():
-        for chooser, hard in zip(choosers, chosen, strict=True):
-            for system in systems:
-                row = {
-                    "system": system,
-                    "rule": rule,
-                    "chosen_by": chooser,
-                    "independent": chooser != "baseline",
-                    "n_queries": int(hard.sum()),
-                }
-                values = {
-                    "baseline": aligned["baseline"].to_numpy()[hard],
-                    "system": aligned[f"system {system}"].to_numpy()[hard],
-                }
-                if control is not None:
-                    values["control"] = aligned["control"].to_numpy()[hard]
-                rows.append(row | _gains(values, settings))
+    for rule, parameter, is_quantile in rules:
+        for chooser in (BASELINE, BOTH, *others):
+            for system, s in ranked.items():
+                chosen = {BASELINE: b, BOTH: (b + s) / 2, **others}[chooser]
+                choose = hard_by_quantile if is_quantile else hard_by_threshold
+                hard = choose(chosen, parameter)
+                row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
+                row |= {"biased": chooser == BASELINE, "n_queries": int(hard.sum())}
+                compared = None if c is None or chooser == BOTH else c[hard].to_numpy()
+                row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings)
+                row["system_spread"] = (s - b).std()
+                row["control_spread"] = np.nan if c is None else (c - b).std()
+                rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _gains(values: Mapping[str, NDArray[np.float64]], settings: TestSettings) -> dict[str, float]:
+def _gains(
+    b: NDArray[np.float64],
+    s: NDArray[np.float64],
+    c: NDArray[np.float64] | None,
+    settings: TestSettings,
+) -> dict[str, float]:
+    """Gains of the system's values over the baseline's, net of the control's if there is one."""
     names = "baseline_mean system_mean gain relative_gain control_gain net_gain low high p"
     row = dict.fromkeys(names.split(), float("nan"))
-    b, s, c = values["baseline"], values["system"], values.get("control")
     if len(b) == 0:
         return row
     row["baseline_mean"], row["system_mean"] = b.mean(), s.mean()
@@ -158,7 +169,7 @@ def _aligned(name: str, values: pd.Series, queries: pd.Index) -> pd.Series:
             f"{name}: values of {len(values)} queries, the baseline has {len(queries)}; all need "
             "a value for each of the same queries"
         )
-    values = values.loc[queries]
+    values = values.loc[queries].astype(np.float64)
     if values.isna().any():
         raise InputError(f"{name}: query {values.index[values.isna()][0]!r} has no value (NaN)")
     return values

@@ -107,6 +107,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
             (pair, _gain_loss(study, pair, f"{key}-gain{i + 1}"))
             for i, pair in enumerate(study.pairs)
         ],
+        "hard_baseline": study.hard_baseline or study.pairs[0][1],
         "hard": [] if study.hard_queries is None else study.hard_queries.to_dict("records"),
         "importance": [
             (system, *_importance(report, system, f"{key}-columns{i + 1}"))

@@ -50,6 +50,8 @@ class Study:
         facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
         hard_queries: table of ``reports.hard_queries.hard_query_table``, or None.
         hard_measure: the measure that ``hard_queries`` is about.
+        hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
+        hard_control: name of its control, for the text.
         test: settings of the statistical tests.
         warnings: what a reader must know before believing the numbers.
     """
@@ -64,6 +66,8 @@ class Study:
     facts: Mapping[str, str] = field(default_factory=dict)
     hard_queries: pd.DataFrame | None = None
     hard_measure: str = "NDCG@20"
+    hard_baseline: str = ""
+    hard_control: str = "a control that knows no more than the baseline"
     test: TestSettings = field(default_factory=TestSettings)
     warnings: Sequence[str] = ()
 

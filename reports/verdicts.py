@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
+from reports.hard_queries import BOTH
 from reports.report import Study
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
@@ -119,24 +121,39 @@ def hard_query_verdict(study: Study) -> str:
     if table.empty or table["n_queries"].iloc[0] == 0:
         return ""
     own = table.iloc[0]
-    text = (
-        f"On the {own['n_queries']:,} queries that the baseline itself ranked badly "
-        f"({own['rule']}), {system} gains {signed(own['gain'])} ({percent(own['relative_gain'])})."
-    )
-    if pd.notna(own["control_gain"]):
-        text += (
-            f" A control that knows no more than the baseline gains {signed(own['control_gain'])} "
-            f"there, by the choice of queries alone; net of it, {system} gains "
-            f"{signed(own['net_gain'])} ({study.test.confidence:.0%} interval "
-            f"{signed(own['low'])} to {signed(own['high'])})."
-        )
-    for _, row in table[table["independent"]].iterrows():
+    baseline = study.hard_baseline or study.pairs[0][1]
+    parts = [
+        f"On the {own['n_queries']:,} queries that {baseline} itself ranked badly "
+        f"({study.hard_measure}, {own['rule']}), {system} gains {signed(own['gain'])} "
+        f"({percent(own['relative_gain'])}); part of that is the choice of queries."
+    ]
+    for row in table[table["chosen_by"] == BOTH].to_dict("records"):
         if row["n_queries"]:
-            text += (
-                f" On the {row['n_queries']:,} that {row['chosen_by']} ranked badly, the gain is "
-                f"{signed(row['gain'])}."
+            parts.append(
+                f"On the {row['n_queries']:,} that both ranked badly on average, a choice that "
+                f"favours neither, it gains {signed(row['gain'])} ({_interval(study, row)})."
             )
-    return text
+    if pd.notna(own["net_gain"]):
+        parts.append(
+            f"Net of {study.hard_control}, which gains {signed(own['control_gain'])} on the "
+            f"baseline's own choice, it gains {signed(own['net_gain'])} "
+            f"({_interval(study, own.to_dict())})."
+        )
+        if own["control_spread"] < 0.7 * own["system_spread"]:
+            parts.append(
+                "That is too much: query by query the control differs less from the baseline "
+                f"(spread {value(own['control_spread'])}) than the system does "
+                f"({value(own['system_spread'])}), so it shows only part of the effect of the "
+                "choice."
+            )
+    return " ".join(parts)
+
+
+def _interval(study: Study, row: Mapping[Hashable, Any]) -> str:
+    return (
+        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
+        f"{p_equals(row['p'])}"
+    )
 
 
 def value(x: float) -> str:

@@ -159,6 +159,7 @@ def _study(
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
         hard_measure="NDCG@20",
+        hard_control="Word counts with a third seed" + hostile,
         test=TestSettings(n_permutations=2000, n_resamples=1000),
         warnings=[f"{int((difficulty == 0).sum())} queries have no relevant candidate." + hostile],
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from letor.errors import InputError
-from reports.hard_queries import hard_by_quantile, hard_by_threshold, hard_query_table
+from reports.hard_queries import BOTH, hard_by_quantile, hard_by_threshold, hard_query_table
 from reports.significance import TestSettings
 
 QUICK = TestSettings(n_permutations=999, n_resamples=500)
@@ -51,12 +51,33 @@ def test_equal_quality_gains_only_where_the_baseline_chose_the_queries() -> None
             assert own["gain"] > 0.04
         assert abs(own["net_gain"]) < 0.02
         assert own["low"] <= 0 <= own["high"]
+        both = table.loc[("equal", rule, BOTH)]
+        assert abs(both["gain"]) < 0.02
+        assert both["low"] <= 0 <= both["high"]
         other = table.loc[("equal", rule, "other seed")]
         assert abs(other["gain"]) < 0.02
         assert abs(other["net_gain"]) < 0.02
     better = table.loc[("better", "value < 0.5", "other seed")]
     assert better["net_gain"] > 0.02
     assert better["p"] < 0.01
+
+
+def test_a_control_that_hardly_varies_hides_the_effect_but_the_mean_of_both_does_not() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.random(4000)
+    noise = rng.normal(0, 0.2, (3, 4000))
+    base = pd.Series(truth + noise[0])
+    system = pd.Series(truth + noise[1])  # no better than the baseline
+    control = base + 0.05 * noise[2]  # the baseline with another seed
+    table = hard_query_table(
+        base, {"s": system}, control=control, quantiles=(), settings=QUICK
+    ).set_index("chosen_by")
+    assert table.loc["baseline", "net_gain"] > 0.03
+    assert table.loc["baseline", "p"] < 0.01
+    assert table.loc["baseline", "control_spread"] < 0.1 * table.loc["baseline", "system_spread"]
+    assert abs(table.loc[BOTH, "gain"]) < 0.015
+    assert table.loc[BOTH, "p"] > 0.05
+    assert np.isnan(table.loc[BOTH, "net_gain"])
 
 
 def test_table_by_hand() -> None:
@@ -73,18 +94,21 @@ def test_table_by_hand() -> None:
         quantiles=(0.5,),
         settings=QUICK,
     )
-    assert table["rule"].tolist() == ["value < 0.5"] * 2 + ["lowest 50%"] * 2
-    assert table["chosen_by"].tolist() == ["baseline", "x"] * 2
-    assert table["independent"].tolist() == [False, True] * 2
-    assert table["n_queries"].tolist() == [2, 2, 2, 2]
+    assert table["rule"].tolist() == ["value < 0.5"] * 3 + ["lowest 50%"] * 3
+    assert table["chosen_by"].tolist() == ["baseline", BOTH, "x"] * 2
+    assert table["biased"].tolist() == [True, False, False] * 2
+    assert table["n_queries"].tolist() == [2] * 6
+    nan = np.nan
     expected = {
-        "baseline_mean": [0.25, 0.5],
-        "system_mean": [0.35, 0.45],
-        "gain": [0.1, -0.05],
-        "relative_gain": [0.4, -0.1],
-        "control_gain": [0.05, 0.0],
-        "net_gain": [0.05, -0.05],
-        "p": [1.0, 1.0],
+        "baseline_mean": [0.25, 0.25, 0.5],
+        "system_mean": [0.35, 0.35, 0.45],
+        "gain": [0.1, 0.1, -0.05],
+        "relative_gain": [0.4, 0.4, -0.1],
+        "control_gain": [0.05, nan, 0.0],
+        "net_gain": [0.05, nan, -0.05],
+        "p": [1.0, 1.0, 1.0],
+        "system_spread": [np.std([0.2, 0, -0.1, 0], ddof=1)] * 3,
+        "control_spread": [np.std([0.1, 0, 0, 0], ddof=1)] * 3,
     }
     for name, values in expected.items():
         np.testing.assert_allclose(table[name], values * 2, atol=1e-12, err_msg=name)
@@ -104,7 +128,7 @@ def test_selection_keeps_ties_together_and_may_be_empty() -> None:
     assert hard_by_quantile(values, 0.2).tolist() == [True, True, True, False, False]
     assert hard_by_threshold(values, 0.5).tolist() == [True, True, True, False, False]
     table = hard_query_table(values, {"s": values}, thresholds=(0.0,), quantiles=())
-    assert table["n_queries"].tolist() == [0]
+    assert table["n_queries"].tolist() == [0, 0]
     assert np.isnan(table["gain"].iloc[0])
 
 
@@ -116,5 +140,5 @@ def test_bad_input() -> None:
         hard_query_table(values, {"s": pd.Series([0.1, np.nan], index=["a", "b"])})
     with pytest.raises(InputError, match="quantile must lie above 0"):
         hard_by_quantile(values, 25)
-    with pytest.raises(InputError, match="baseline's own"):
+    with pytest.raises(InputError, match="both are taken"):
         hard_query_table(values, {"s": values}, selectors={"baseline": values})

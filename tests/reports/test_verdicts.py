@@ -78,27 +78,36 @@ def test_outcome_needs_significance() -> None:
     assert outcome_of(pd.Series({"significant": False, "difference": 0.5})) != "helps"
 
 
-def test_hard_query_verdict_names_the_control_and_the_independent_choice(
+def test_hard_query_verdict_names_every_way_to_choose(
     make_report: Callable[..., Report],
 ) -> None:
     example = make_report().studies[0]
     text = hard_query_verdict(example)
     table = example.hard_queries
     assert table is not None
-    own, other = table.iloc[0], table.iloc[1]
-    for number in (own["gain"], own["control_gain"], own["net_gain"], other["gain"]):
+    own, both = table.iloc[0], table.iloc[1]
+    for number in (own["gain"], own["control_gain"], own["net_gain"], both["gain"], both["low"]):
         assert signed(number) in text
+    assert "Net of Word counts with a third seed" in text
+    assert "too much" not in text  # the control varies as much as the system
+    weak = replace(example, hard_queries=table.assign(control_spread=0.01))
+    assert "That is too much" in hard_query_verdict(weak)
+    assert "that BM25 itself" in hard_query_verdict(replace(example, hard_baseline="BM25"))
     assert hard_query_verdict(replace(example, hard_queries=None)) == ""
-    values = example.systems[1].per_query["NDCG@20"]
-    without = hard_query_table(
+
+
+def test_hard_query_verdict_without_control() -> None:
+    example = study([0.0])
+    values = example.systems[0].per_query["NDCG@10"]
+    table = hard_query_table(
         values,
-        {example.pairs[0][0]: values},
+        {"new": values},
         quantiles=(),
         settings=TestSettings(n_permutations=99, n_resamples=50),
     )
-    text = hard_query_verdict(replace(example, hard_queries=without))
-    assert "gains 0.0000 (0.0 %)." in text
-    assert "control" not in text
+    text = hard_query_verdict(replace(example, hard_queries=table))
+    assert "gains 0.0000 (0.0 %)" in text
+    assert "Net of" not in text
 
 
 def test_formats() -> None:
