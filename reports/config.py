@@ -85,6 +85,7 @@ class ExperimentConfig(_Section):
     text: TextConfig = TextConfig()
     candidate_depth: int = Field(100, ge=1)
     families: tuple[str, ...]
+    tfidf_min_document_frequency: int = Field(1, ge=1)
     ssi: dict[str, Any]
     ranker: dict[str, Any]
     splits: tuple[SplitConfig, ...]

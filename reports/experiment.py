@@ -158,7 +158,10 @@ class Experiment:
 
     @cached_property
     def _columns_stage(self) -> StageResult:
-        families = [get_family(name) for name in self.config.families]
+        tfidf = {"min_document_frequency": self.config.tfidf_min_document_frequency}
+        families = [
+            get_family(name, **(tfidf if name == "vsm" else {})) for name in self.config.families
+        ]
 
         def make(path: Path) -> None:
             pairs = candidate_pairs(self.context, self.config.candidate_depth)
@@ -170,6 +173,7 @@ class Experiment:
         inputs = {
             "index": self._index_stage.key,
             "families": list(self.config.families),
+            "tfidf_min_document_frequency": self.config.tfidf_min_document_frequency,
             "candidate_depth": self.config.candidate_depth,
         }
         return self._stage("letor/base", inputs, make, advance=1)
@@ -203,6 +207,7 @@ class Experiment:
             self.context,
             {**self.config.ssi, "seed": self.config.seed, "threads": self.threads},
             folder,
+            min_document_frequency=self.config.tfidf_min_document_frequency,
             hold_out_groups=split.by == "group",
             on_epoch=lambda key, epoch: self.reporter.step(
                 f"{split.name}: {key}, epoch {epoch.number}, MAP {epoch.validation:.4f}"
@@ -263,6 +268,7 @@ class Experiment:
         inputs = {
             "index": self._index_stage.key,
             "ssi": self.config.ssi,
+            "tfidf_min_document_frequency": self.config.tfidf_min_document_frequency,
             "split": split.model_dump(mode="json", include={"by", "folds"}),
             "seed": self.config.seed,
         }

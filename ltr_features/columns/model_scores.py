@@ -71,7 +71,11 @@ class TermSpace:
 
 
 class VectorSpace(ColumnFamily):
-    """The cosine of tf-idf vectors: what SSI's identity alone would score."""
+    """The cosine of tf-idf vectors: what SSI's identity alone would score.
+
+    Args:
+        min_document_frequency: see :class:`TermSpace`.
+    """
 
     name = "vsm"
     description = "vector space model: cosine of the query's and the document's tf-idf vectors"
@@ -86,9 +90,12 @@ class VectorSpace(ColumnFamily):
         ),
     )
 
+    def __init__(self, min_document_frequency: int = 1) -> None:
+        self.min_document_frequency = min_document_frequency
+
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        space = TermSpace.of(context)
+        space = TermSpace.of(context, self.min_document_frequency)
         out = np.zeros(len(pairs))
         pair_products(
             space.Q.indptr.astype(np.int64),
