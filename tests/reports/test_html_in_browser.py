@@ -1,0 +1,128 @@
+"""The page's script in a real browser: the table of all queries fills, sorts, filters, pages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reports.html import render
+from reports.report import Report, Study
+from reports.verdicts import signed
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+
+# Each action's result goes into the page, which the browser then prints.
+ACTIONS = """
+<script>
+addEventListener("load", () => {
+  const root = document.getElementById("s1-explorer");
+  const out = document.body.appendChild(document.createElement("pre"));
+  const note = name => {
+    const rows = [...root.querySelectorAll("tbody tr")]
+      .map(r => [...r.querySelectorAll("td")].map(c => c.textContent).join("|"));
+    out.textContent += `#${name}#${root.querySelector(".status").textContent}#${rows.join("~")}\\n`;
+  };
+  const set = (selector, value) => {
+    const element = root.querySelector(selector);
+    element.value = value;
+    element.dispatchEvent(new Event("input"));
+  };
+  const press = selector => root.querySelector(selector).click();
+  note("start");
+  press("th[data-key=difference] button"); note("ascending");
+  press(".next"); note("second page");
+  press("th[data-key=id] button"); note("by id");
+  set(".measure", "2"); note("other measure");
+  set(".search", "SEARCHED"); note("found");
+  set(".search", "nowhere at all"); note("nothing");
+  document.getElementById("theme").click();
+  out.textContent += `#theme#${document.documentElement.dataset.theme}#\\n`;
+});
+</script>
+"""
+
+
+@pytest.fixture(scope="module")
+def study(make_report: Callable[..., Report]) -> Study:
+    return make_report(n_queries=57).studies[0]
+
+
+@pytest.fixture(scope="module")
+def seen(
+    make_report: Callable[..., Report],
+    study: Study,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, tuple[str, list[list[str]]]]:
+    """For each action: the status line and the cells of the rows on show."""
+    folder: Path = tmp_path_factory.mktemp("browser")
+    page = folder / "report.html"
+    text = render(make_report(n_queries=57))
+    actions = ACTIONS.replace("SEARCHED", searched(study).upper())
+    page.write_text(text.replace("</body>", actions + "</body>"), encoding="utf-8")
+    found = subprocess.run(
+        [
+            str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-sync", f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    lines = re.findall(r"^(?:.*<pre>)?#(.+?)#(.*?)#(.*)$", found.stdout, re.MULTILINE)
+    return {
+        name: (status, [row.split("|") for row in rows.split("~")] if rows else [])
+        for name, status, rows in lines
+    }
+
+
+def searched(study: Study) -> str:
+    """The first and last word of a query, the last one first."""
+    words = study.query_texts[study.queries[20]].split()
+    return f"{words[-1]} {words[0]}"
+
+
+def expected_row(study: Study, query: str, measure: str = "NDCG@10") -> list[str]:
+    i = study.queries.index(query)
+    a, b = (study.values(name, measure)[i] for name in study.pairs[0])
+    return [query, study.query_texts[query], f"{b:.4f}", f"{a:.4f}", signed(a - b), ""]
+
+
+def test_starts_with_the_largest_gains(study: Study, seen: dict) -> None:
+    status, rows = seen["start"]
+    assert status == "1–10 of 57 queries"
+    d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
+    largest = [study.queries[i] for i in (-d).argsort(kind="stable")[:10]]
+    assert rows == [expected_row(study, q) for q in largest]
+
+
+def test_sorting_and_pages(study: Study, seen: dict) -> None:
+    d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
+    smallest = [study.queries[i] for i in d.argsort(kind="stable")]
+    assert [row[0] for row in seen["ascending"][1]] == smallest[:10]
+    assert seen["second page"][0] == "11–20 of 57 queries"
+    assert [row[0] for row in seen["second page"][1]] == smallest[10:20]
+    assert [row[0] for row in seen["by id"][1]] == study.queries[:10]
+
+
+def test_other_measure(study: Study, seen: dict) -> None:
+    rows = seen["other measure"][1]
+    assert rows == [expected_row(study, q, study.measures[2]) for q in study.queries[:10]]
+
+
+def test_search_needs_every_word_in_any_case(study: Study, seen: dict) -> None:
+    words = searched(study).split()
+    wanted = [q for q in study.queries if all(w in study.query_texts[q] for w in words)]
+    assert study.queries[20] in wanted
+    assert [row[0] for row in seen["found"][1]] == wanted[:10]
+    assert seen["nothing"] == ("no query matches", [])
+
+
+def test_theme_switches(seen: dict) -> None:
+    assert seen["theme"][0] in ("dark", "light")
