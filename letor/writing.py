@@ -159,9 +159,9 @@ def _comments(data: RankingData) -> PackedStrings:
         nowhere = np.zeros(len(data), dtype=np.int64)
         return PackedStrings(_NOTHING, nowhere, nowhere, is_text=False)
     if data.comments is None:
-        documents = PackedStrings.from_values([d or "-" for d in data.document_ids or ()])
-        _check_words(documents, "document id")
-        values = [f"#docid = {d}" if d else "" for d in data.document_ids or ()]
+        ids = () if data.document_ids is None else data.document_ids
+        _check_words(PackedStrings.from_values([d or "-" for d in ids]), "document id")
+        values = [f"#docid = {d}" if d else "" for d in ids]
         return PackedStrings.from_values(values)
     comments = PackedStrings.from_values(data.comments)
     present = comments.start < comments.stop

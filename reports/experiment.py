@@ -190,7 +190,7 @@ class Experiment:
         query_row = {q: row for row, q in enumerate(collection.query_ids)}
         document_row = {d: row for row, d in enumerate(collection.document_ids)}
         queries = np.array([query_row[q] for q in data.query_ids], dtype=np.int64)
-        ids = [] if data.document_ids is None else data.document_ids
+        ids = () if data.document_ids is None else data.document_ids
         documents = np.fromiter((document_row[d] for d in ids), dtype=np.int64, count=len(data))
         return Pairs(queries[data.query_index], documents)
 
