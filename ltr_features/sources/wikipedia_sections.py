@@ -259,9 +259,10 @@ def _numbered(documents: Sequence[_Document]) -> list[tuple[_Document, int]]:
 
 def _document_id(numbered: tuple[_Document, int]) -> str:
     document, repetition = numbered
-    name = f"{document.article}#{document.heading}" if document.heading else document.article
-    # LETOR's comment ends a document id at a blank.
-    return name.replace(" ", "_") + (f"~{repetition + 1}" if repetition else "")
+    name = f"{document.article}~{document.heading}" if document.heading else document.article
+    # LETOR's comments hold document ids without blanks and number signs.
+    name = "_".join(name.replace("#", "%23").split())
+    return f"{name}~{repetition + 1}" if repetition else name
 
 
 def _url(document: _Document) -> str:
