@@ -25,7 +25,8 @@ from ltr_features.sources.wiki_links import DEFAULT_SITE, Site
 BLOCK_BYTES = 1 << 20
 #: MediaWiki refuses pages above 2 MiB; only dumps with a page's whole history pass this.
 MAX_PAGE_BYTES = 1 << 28
-_HEADER_BYTES = 1 << 20
+_SNIFF_BYTES = 1 << 10
+_HEADER_BYTES = 1 << 22
 _PAGE_END = b"</page>"
 _ARCHIVES = {
     b"7z\xbc\xaf": "a 7z archive",
@@ -90,10 +91,8 @@ class DumpStream:
         Raises:
             InputError: the file is truncated or damaged.
         """
-        start = self._head.find(b"<page")
-        start = len(self._head) if start < 0 else start
-        offset = start
-        buffer = bytearray(self._head[start:])
+        offset = re.search(rb"<page>|</mediawiki>", self._head).start()  # type: ignore[union-attr]
+        buffer = bytearray(self._head[offset:])
         searched = 0
         while True:
             end = buffer.rfind(_PAGE_END, max(0, searched - len(_PAGE_END)))
@@ -110,14 +109,12 @@ class DumpStream:
             if not chunk:
                 break
             buffer += chunk
-        rest = bytes(buffer).strip()
-        if rest != b"</mediawiki>" and start < len(self._head):
-            self._fail(
-                f"the XML ends at byte {offset + len(buffer):,} without </mediawiki>: "
-                "the file is truncated"
-                if not rest.startswith(b"</mediawiki>")
-                else f"there is more after </mediawiki> at XML byte {offset:,}"
-            )
+        before, closing, after = bytes(buffer).partition(b"</mediawiki>")
+        if not closing:
+            end = offset + len(buffer)
+            self._fail(f"the XML ends at byte {end:,} without </mediawiki>: truncated or damaged")
+        if before.strip() or after.strip():
+            self._fail(f"there is more than </mediawiki> behind XML byte {offset:,}")
 
     def _read(self) -> bytes:
         """The next piece of XML, at most ``BLOCK_BYTES`` long; empty at the end."""
@@ -137,19 +134,20 @@ class DumpStream:
 
     def _read_header(self) -> bytes:
         """Everything before the first page, and what was read along with it."""
-        head = b""
-        while b"<page>" not in head and b"</mediawiki>" not in head:
-            chunk = self._read()
+        head = self._read()
+        while len(head) < _SNIFF_BYTES and (chunk := self._read()):
             head += chunk
-            if not re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<mediawiki[\s>]", head):
-                raise InputError(
-                    f"{self.path} {_describe(head)}, not a MediaWiki XML dump; "
-                    "use a file such as enwiki-latest-pages-articles.xml.bz2"
-                )
-            if not chunk:
-                self._fail(f"the XML ends at byte {len(head):,}, before its first page: truncated")
-            if len(head) > _HEADER_BYTES + BLOCK_BYTES:
+        if not re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<mediawiki[\s>]", head):
+            raise InputError(
+                f"{self.path} {_describe(head)}, not a MediaWiki XML dump; "
+                "use a file such as enwiki-latest-pages-articles.xml.bz2"
+            )
+        while b"<page>" not in head and b"</mediawiki>" not in head:
+            if len(head) > _HEADER_BYTES:
                 self._fail(f"no <page> within the first {len(head):,} bytes of XML")
+            if not (chunk := self._read()):
+                self._fail(f"the XML ends at byte {len(head):,}, before its first page: truncated")
+            head += chunk
         return head
 
     def _parse_site(self) -> Site:
