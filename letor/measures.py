@@ -357,7 +357,7 @@ def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
     if ties == "docid":
         if data.document_ids is None:
             raise InputError("ties='docid' needs document ids; the rows have none")
-        _, key = np.unique(data.document_ids.astype(str), return_inverse=True)
+        _, key = np.unique(np.asarray(data.document_ids, dtype=str), return_inverse=True)
         return np.lexsort((-key, data.query_index)).astype(np.int64)
     sign = 1 if ties == "worst" else -1
     return np.lexsort((sign * data.y, data.query_index)).astype(np.int64)

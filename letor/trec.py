@@ -29,6 +29,9 @@ from letor.files import atomic_path
 QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
 
+# Bytes that are not UTF-8 come back as they were.
+_ERRORS = "surrogateescape"
+
 
 def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Judgements of a qrels file, in the order of the file.
@@ -150,7 +153,10 @@ def _ids_of(data: RankingData) -> pd.DataFrame:
     if data.document_ids is None:
         raise InputError("TREC files need document ids, but the rows have none")
     qids = np.asarray(data.query_ids, dtype=object)[data.query_index]
-    return pd.DataFrame({"qid": qids, "docno": data.document_ids})
+    docnos = list(data.document_ids)
+    return pd.DataFrame(
+        {"qid": pd.Series(qids, dtype=object), "docno": pd.Series(docnos, dtype=object)}
+    )
 
 
 def _strictly_decreasing(
@@ -186,7 +192,7 @@ def _fields(
                         f"{line.strip()[:80]!r}"
                     )
                 yield number, fields
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: cannot be read after line {number}: {error}") from None
 
 
@@ -208,9 +214,14 @@ def _checked_frame(
                 f"{path}:{number}: document {row[1]!r} of query {row[0]!r} is already in line "
                 f"{earlier}"
             )
-    frame = pd.DataFrame.from_records(rows, columns=columns)
     numbers = {"label": np.int64, "rank": np.int64, "score": np.float64}
-    return frame.astype({c: numbers.get(c, object) for c in columns})
+    values = zip(*rows, strict=True) if rows else [()] * len(columns)
+    return pd.DataFrame(
+        {
+            c: pd.Series(list(column), dtype=numbers.get(c, object))
+            for c, column in zip(columns, values, strict=True)
+        }
+    )
 
 
 def _checked_ids(frame: pd.DataFrame, value: str) -> tuple[list[str], list[str]]:
@@ -237,8 +248,8 @@ def _check_words(words: list[str], what: str) -> None:
 
 def _open(path: Path) -> IO[str]:
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+        return gzip.open(path, "rt", encoding="utf-8", errors=_ERRORS)
+    return path.open(encoding="utf-8", errors=_ERRORS)
 
 
 def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
@@ -246,6 +257,6 @@ def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
         if Path(path).suffix == ".gz":
             # No name and no time in the header: equal content gives equal bytes.
             with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                packed.writelines(line.encode() for line in lines)
+                packed.writelines(line.encode("utf-8", _ERRORS) for line in lines)
         else:
-            raw.writelines(line.encode() for line in lines)
+            raw.writelines(line.encode("utf-8", _ERRORS) for line in lines)
