@@ -18,6 +18,8 @@ CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
 _SAMPLE_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+_ID_WORDS = kernels.make_id_words(1000)
+
 # What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
 # NaNs told apart by their payload, in the order of the kinds of letor.kernels.text.
 MARK_BITS = 0x7FC00000 + np.arange(5, dtype=np.uint32)
@@ -133,6 +135,7 @@ def _read(rows: Rows, chunk: tuple[int, int], first: int, max_columns: int) -> i
         *chunk,
         first,
         max_columns,
+        _ID_WORDS,
         rows.marks,
         rows.X,
         rows.y,

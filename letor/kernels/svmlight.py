@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from letor.kernels.text import (
     CARRIAGE_RETURN,
@@ -11,6 +12,7 @@ from letor.kernels.text import (
     EQUALS,
     HASH,
     LINE_FEED,
+    MALFORMED,
     NULL,
     NUMBER,
     SPACE,
@@ -18,6 +20,7 @@ from letor.kernels.text import (
     byte_at,
     find_line_feed,
     leading_digits,
+    read_common_number,
     read_number,
     word_at,
 )
@@ -34,7 +37,17 @@ _QID = np.uint64(0x3A646971)  # "qid:"
 _FIRST_FOUR = np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True)
+def make_id_words(largest: int) -> NDArray[np.uint64]:
+    """For each id from 0 to ``largest`` (at most 7 digits): its text with a colon as the low bytes
+    of a word, the mask of these bytes, and their number."""
+    words = np.empty((largest + 1, 3), dtype=np.uint64)
+    for i in range(largest + 1):
+        text = f"{i}:".encode()
+        words[i] = int.from_bytes(text, "little"), (1 << 8 * len(text)) - 1, len(text)
+    return words
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def _skip_blanks(buffer, position):
     while True:
         byte = byte_at(buffer, position)
@@ -43,7 +56,7 @@ def _skip_blanks(buffer, position):
         position += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _ends_data(buffer, position):
     """Whether a comment or the line end (LF, CRLF) is at ``position``."""
     byte = byte_at(buffer, position)
@@ -52,7 +65,7 @@ def _ends_data(buffer, position):
     return byte in (HASH, LINE_FEED)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _is_row(buffer, position):
     """Whether the line that starts at ``position`` is neither blank nor a comment alone."""
     return not _ends_data(buffer, _skip_blanks(buffer, position))
@@ -66,10 +79,11 @@ def count_rows(buffer, start, stop):
     only where a line begins with something that may make it no row.
     """
     lines, doubtful = 0, 0
-    for i in range(start, stop - 1):
-        ends = buffer[i] == LINE_FEED
+    text = buffer[start:stop]
+    for i in range(text.size - 1):
+        ends = text[i] == LINE_FEED
         lines += ends
-        doubtful += ends & (buffer[i + 1] <= HASH)
+        doubtful += ends & (text[i + 1] <= HASH)
     if doubtful == 0 and byte_at(buffer, start) > HASH:
         return lines + 1
     rows, position = 0, start
@@ -79,7 +93,7 @@ def count_rows(buffer, start, stop):
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _read_query_id(buffer, position):
     """Span of the query id at ``position`` ("qid:ID"): (start, stop); stop = -1 if malformed."""
     if word_at(buffer, position) & _FIRST_FOUR != _QID:
@@ -93,7 +107,7 @@ def _read_query_id(buffer, position):
     return start, stop
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _same_text(buffer, start, stop, other_start, other_stop):
     if stop - start != other_stop - other_start:
         return False
@@ -103,8 +117,24 @@ def _same_text(buffer, start, stop, other_start, other_stop):
     return True
 
 
-@njit(cache=True, nogil=True)
-def _read_values(buffer, position, max_columns, marks, x):
+@njit(cache=True, nogil=True, forceinline=True)
+def _read_column(buffer, position, expected, id_words):
+    """The id at ``position`` and its colon: (id, position after the colon; 0 if malformed).
+
+    Ids mostly follow each other, so the text of the expected one is compared first.
+    """
+    word = word_at(buffer, position)
+    if expected < id_words.shape[0] and word & id_words[expected, 1] == id_words[expected, 0]:
+        return expected, position + np.int64(id_words[expected, 2])
+    count, column = leading_digits(word)
+    position += count
+    if byte_at(buffer, position) != COLON:
+        return 0, position
+    return column, position + 1
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _read_values(buffer, position, max_columns, id_words, marks, x):
     """The ``id:value`` pairs of a row: (next position or -1 if bad, flags, last id).
 
     Values land in ``x``, gaps are filled with ``marks[0]``, text that is no float32 with the mark
@@ -112,18 +142,22 @@ def _read_values(buffer, position, max_columns, marks, x):
     """
     flags, last = 0, 0
     while not _ends_data(buffer, position):
-        count, column = leading_digits(word_at(buffer, position))
-        position += count
-        if column <= last or column > max_columns or byte_at(buffer, position) != COLON:
+        column, position = _read_column(buffer, position, last + 1, id_words)
+        if column <= last or column > max_columns:
             return np.int64(-1), flags, last
-        kind, value, position = read_number(buffer, position + 1)
-        if kind != NUMBER:
-            if kind < NULL:
+        is_common, value, stop = read_common_number(buffer, position)
+        if is_common:
+            position = stop
+        else:
+            kind, value, position = read_number(buffer, position)
+            if kind == MALFORMED:
                 return np.int64(-1), flags, last
-            value = marks[kind - NULL + 1]
-            flags |= HAS_NULL if kind == NULL else HAS_NON_FINITE
+            if kind != NUMBER:
+                value = marks[kind - NULL + 1]
+                flags |= HAS_NULL if kind == NULL else HAS_NON_FINITE
         if column <= x.size:
-            x[last : column - 1] = marks[0]
+            for j in range(last, column - 1):
+                x[j] = marks[0]
             x[column - 1] = value
         last = column
         if byte_at(buffer, position) == SPACE:
@@ -135,8 +169,8 @@ def _read_values(buffer, position, max_columns, marks, x):
     return position, flags, last
 
 
-@njit(cache=True, nogil=True)
-def _read_row(buffer, position, max_columns, marks, x, y, span):
+@njit(cache=True, nogil=True, forceinline=True)
+def _read_row(buffer, position, max_columns, id_words, marks, x, y, span):
     """Read one row: (where the search for the line end continues, flags, last id)."""
     span[QUERY_START] = span[QUERY_STOP] = 0
     kind, label, stop = read_number(buffer, position)
@@ -148,7 +182,7 @@ def _read_row(buffer, position, max_columns, marks, x, y, span):
         return position, BAD, 0
     span[QUERY_START], span[QUERY_STOP] = query_start, query_stop
     stop, flags, last = _read_values(
-        buffer, _skip_blanks(buffer, query_stop), max_columns, marks, x
+        buffer, _skip_blanks(buffer, query_stop), max_columns, id_words, marks, x
     )
     if stop < 0:
         return query_stop, flags | BAD, last
@@ -156,7 +190,7 @@ def _read_row(buffer, position, max_columns, marks, x, y, span):
 
 
 @njit(cache=True, nogil=True)
-def read_rows(buffer, start, stop, row, max_columns, marks, X, y, spans, flags):
+def read_rows(buffer, start, stop, row, max_columns, id_words, marks, X, y, spans, flags):
     """Read the rows of the lines in ``buffer[start:stop]`` into rows ``row``, ``row`` + 1, ...
 
     Args:
@@ -164,6 +198,7 @@ def read_rows(buffer, start, stop, row, max_columns, marks, X, y, spans, flags):
         start, stop: positions where a line begins and where one has ended.
         row: number of the first row.
         max_columns: largest id allowed.
+        id_words: uint64 [., 3], from ``make_id_words``.
         marks: float32 [5], stored for: id absent, NULL, nan, infinite, beyond float32.
         X, y, spans, flags: outputs, float32 [n, p], float32 [n], int64 [n, 5], uint8 [n]. A row
             flagged BAD is malformed or needs exact arithmetic; its X and y are undefined.
@@ -180,7 +215,7 @@ def read_rows(buffer, start, stop, row, max_columns, marks, X, y, spans, flags):
             continue
         span = spans[row]
         position, flag, last = _read_row(
-            buffer, first, max_columns, marks, X[row], y[row : row + 1], span
+            buffer, first, max_columns, id_words, marks, X[row], y[row : row + 1], span
         )
         end = find_line_feed(buffer, position)
         span[LINE_START], span[CUT] = start, position

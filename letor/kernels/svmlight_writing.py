@@ -38,7 +38,7 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _SHIFT_32 = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _times_power(power, factor):
     """Leading bits of 10^power * factor, the lowest bit set where lower ones are not all zero."""
     low = (power & _LOW_32) * factor
@@ -46,7 +46,7 @@ def _times_power(power, factor):
     return np.int64(middle >> _SHIFT_32) | np.int64((middle & _LOW_32) > np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def shortest_decimal(bits):
     """Shortest decimal that reads back as a float32, the closest of them: (digits, exponent).
 
@@ -81,7 +81,7 @@ def shortest_decimal(bits):
     return s + (value > middle or (value == middle and s & 1)), k
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _count_digits(number):
     count = 1
     while count < 19 and number >= _INTEGER_POWERS[count]:
@@ -89,7 +89,7 @@ def _count_digits(number):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _write_digits(out, position, number, count):
     """Write the last ``count`` digits of a number, with leading zeros."""
     for i in range(position + count - 1, position - 1, -1):
@@ -98,12 +98,12 @@ def _write_digits(out, position, number, count):
     return position + count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _write_integer(out, position, number):
     return _write_digits(out, position, number, _count_digits(number))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _write_decimal(out, position, digits, exponent):
     """Write digits * 10^exponent, plainly or as d.ddde-xx, whichever suits its size."""
     while digits % 10 == 0:
@@ -134,7 +134,7 @@ def _write_decimal(out, position, digits, exponent):
     return _write_integer(out, position, abs(point - 1))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def write_number(out, position, value, bits, fixed):
     """Write a float32 (``bits``: its pattern): the next position, -1 if it cannot be written.
 
@@ -165,14 +165,14 @@ def write_number(out, position, value, bits, fixed):
     return position
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _copy(source, start, stop, out, position):
     for i in range(stop - start):
         out[position + i] = source[start + i]
     return position + stop - start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _is_blank(byte):
     return byte in (SPACE, TAB)
 
