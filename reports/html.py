@@ -99,6 +99,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
         "letters": baseline_letters(study),
         "marks": significance_marks(study),
         "marks_note": marks_note(study),
+        "marks_style": f" of-{min(len(study.baselines), 4)}",
         "best": {
             m: max(f"{s.per_query[m].mean():.4f}" for s in study.systems) for m in study.measures
         },
