@@ -12,30 +12,32 @@ While markup is removed, a link is carried as ``OPEN number BAR anchor CLOSE``: 
 Unicode reserves for internal use around a number in the list of targets. They are taken out at the
 very end, which gives the exact offset of the anchor in the finished text whatever happened around.
 
-Why not a parser that exists: neither is fast enough, and both lose or leave more. Measured on the
-106 articles of the excerpt shipped with gensim (5.8 MB of markup, one core). Words lost: of the
-458,015 that at least two of the three keep. Left over: occurrences in all texts; the four bars of
-this module are part of the articles. Article links: outside templates and footnotes.
+Why not a parser that exists: neither is fast enough, and both lose or leave more. Measured by
+tests/benchmarks/bench_wikitext.py on the 106 articles of the excerpt shipped with gensim (5.8 MB of
+markup, one core). Words lost: of the 458,101 that at least two of the three keep. Left over:
+occurrences in all texts; the four bars are part of the articles. Article links: outside templates
+and footnotes.
 
 ==========================  ===========  ==================  =======================
                             this module  gensim filter_wiki  mwparserfromhell, with
                                                              ref, File, Category
                                                              removed node by node
 ==========================  ===========  ==================  =======================
-MB/s                               16.3                 4.9      0.4 (strip_code: 1.6)
-words lost                       0.16 %              1.17 %                    0.53 %
-left over: [[ ]] {{ }}                0                   0                        31
-left over: <ref and tags              0                   0                        55
+MB/s                               15.7                 4.6      0.4 (strip_code: 1.6)
+words lost                       0.17 %              1.18 %                    0.27 %
+left over: [[ ]] {{ }}                0                   0                        49
+left over: <ref and tags              0                   0                        54
 left over: table markup               1                   5                       571
-left over: single bars                4                  99                       564
+left over: single bars                4                  99                       585
 left over: quotes ''                  0              10,879                        20
 left over: File: and 20px             0                 151                        31
-article links with anchors       27,108              26,325                    27,329
+article links with anchors       27,108              26,104                    27,329
 ==========================  ===========  ==================  =======================
 
 Of the words that this module loses, two in three are names that the others glue together at a
-``<br>``; most others are descriptions of pictures for the blind. The links that it has not are in
-templates or footnotes that mwparserfromhell failed to remove.
+``<br>``; most others are descriptions of pictures for the blind. gensim loses half an article at a
+template without an end. The further links of mwparserfromhell are in templates and footnotes that
+it failed to remove.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Reading a Wikipedia dump: speed and memory against gensim's WikiCorpus, in the same run.
 
-    python tests/benchmarks/bench_wikipedia.py [--copies 8]
+    python tests/benchmarks/bench_wikipedia.py [--copies 8] [--rounds 2]
 
 The dump is the excerpt shipped with gensim, its pages repeated as further bz2 streams. WikiCorpus
 gives tokens only; our reader gives sections, text and links with their anchors. Each run has a
-process of its own, so that its peak memory is its own too.
+process of its own, so that its peak memory is its own too; of all rounds the fastest counts.
 """
 
 from __future__ import annotations
@@ -77,21 +77,25 @@ def run_apart(
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--copies", type=int, default=8)
-    copies = arguments.parse_args().copies
+    arguments.add_argument("--rounds", type=int, default=2)
+    options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dump.xml.bz2"
-        megabytes = repeated_excerpt(path, copies)
+        megabytes = repeated_excerpt(path, options.copies)
         print(f"{megabytes:.1f} MB of XML, {os.cpu_count()} cores")
-        speed = {}
-        for name, reader in (("gensim", read_gensim), ("ours", read_ours)):
-            for processes in (1, 2):
-                seconds, memory, result = run_apart(reader, str(path), processes)
-                speed[name, processes] = megabytes / seconds
-                hours = FULL_XML_MB / speed[name, processes] / 3600
-                print(
-                    f"{name:6} {processes} processes: {speed[name, processes]:6.2f} MB/s, peak "
-                    f"{memory:5.0f} MiB, a full English dump {hours:4.1f} h ({result})"
-                )
+        runs = [
+            (n, r, p) for n, r in (("gensim", read_gensim), ("ours", read_ours)) for p in (1, 2)
+        ]
+        speed: dict[tuple[str, int], float] = {}
+        for name, reader, processes in runs * options.rounds:
+            seconds, memory, result = run_apart(reader, str(path), processes)
+            fastest = max(speed.get((name, processes), 0.0), megabytes / seconds)
+            speed[name, processes] = fastest
+            print(
+                f"{name:6} {processes} processes: {megabytes / seconds:6.2f} MB/s, peak "
+                f"{memory:4.0f} MiB, a full English dump {FULL_XML_MB / fastest / 3600:4.1f} h "
+                f"({result})"
+            )
         for processes in (1, 2):
             ratio = speed["ours", processes] / speed["gensim", processes]
             print(f"ours / gensim, {processes} processes: {ratio:.2f}")
