@@ -246,9 +246,16 @@ def _finish(
 ) -> tuple[list[str], list[csr_matrix]]:
     """Runs to tokens: drop, stem, sort; the counts follow."""
     terms = analyzer.terms(runs)
-    words = sorted({term for term in terms if term is not None})
-    row_of = {word: row for row, word in enumerate(words)}
-    column = np.array([-1 if term is None else row_of[term] for term in terms], dtype=np.int32)
+    kept = [run for run, term in enumerate(terms) if term is not None]
+    kept.sort(key=terms.__getitem__)  # type: ignore[arg-type]
+    words: list[str] = []
+    columns = [-1] * len(terms)
+    for run in kept:
+        term = terms[run]
+        if term is not None and (not words or term != words[-1]):
+            words.append(term)
+        columns[run] = len(words) - 1
+    column = np.array(columns, dtype=np.int32)
     return words, [_matrix(part, column, len(words)) for part in parts]
 
 

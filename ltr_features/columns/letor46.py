@@ -188,23 +188,23 @@ class Letor46(ColumnFamily):
     ) -> NDArray[np.float32]:
         """float32 [n, 8]: the term columns of one stream."""
         counts = context.index.stream(stream)
-        query_counts = context.query_counts
-        query_ends = query_counts.indptr.astype(np.int64)
-        terms = query_counts.indices.astype(np.int32)
+        asked = context.query_counts
+        terms = asked.indices.astype(np.int32)
         idf = inverse_document_frequency(counts)[terms]
         n_tokens = max(int(counts.lengths.sum()), 1)
         background = counts.collection_frequency[terms] / n_tokens
+        log_background = np.log(np.where(background > 0, background, 1.0))
+        arguments = (
+            *(asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32)),
+            *(idf, background, log_background),
+            *(counts.ends, counts.terms, counts.counts, counts.lengths, counts.mean_length),
+            *(float(self.k1), float(self.b), float(self.k3)),
+            *(float(self.delta), float(self.mu), float(self.lam)),
+        )
         values = np.empty((len(queries), len(_TERM_COLUMNS)), dtype=np.float32)
 
         def compute(block: slice) -> None:
-            term_columns(
-                queries[block], documents[block],
-                query_ends, terms, query_counts.data.astype(np.int32, copy=False), idf, background,
-                counts.ends, counts.terms, counts.counts, counts.lengths, counts.mean_length,
-                float(self.k1), float(self.b), float(self.k3),
-                float(self.delta), float(self.mu), float(self.lam),
-                values[block],
-            )  # fmt: skip
+            term_columns(queries[block], documents[block], *arguments, values[block])
 
         for _ in map_blocks(compute, _blocks(len(queries)), context.threads):
             pass
@@ -212,13 +212,11 @@ class Letor46(ColumnFamily):
 
     def _document_columns(self, context: ColumnContext) -> NDArray[np.float64]:
         collection = context.collection
+        urls = collection.streams.get("url")
         return context.once(
             (self.name, "document columns", self.damping),
-            lambda: document_columns(
-                collection.streams.get("url"), collection.links, collection.n_documents,
-                self.damping,
-            ),
-        )  # fmt: skip
+            lambda: document_columns(urls, collection.links, collection.n_documents, self.damping),
+        )
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -17,6 +17,7 @@ def term_columns(
     query_counts,
     idf,
     background,
+    log_background,
     ends,
     terms,
     counts,
@@ -35,12 +36,14 @@ def term_columns(
     Args:
         pair_queries, pair_documents: int64 [n].
         query_ends, query_terms, query_counts: queries in compressed rows, terms increasing.
-        idf, background: float64, idf and p(t|C) of each entry of the queries; 0 where the stream
-            never has the term.
+        idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry of
+            the queries; entries with p(t|C) = 0 are left out.
         ends, terms, counts, lengths, mean_length: the stream (see StreamCounts).
         k1, b, k3, delta, mu, lam: parameters (see Letor46).
         out: float32 [n, 8], written.
     """
+    log_mu = math.log(mu)
+    log_lam = math.log(lam)
     for i in range(len(pair_queries)):
         query = pair_queries[i]
         document = pair_documents[i]
@@ -89,10 +92,10 @@ def term_columns(
                 lmir_dir += repeats * (math.log(c + mu * p) - log_dir)
                 lmir_jm += repeats * math.log((1.0 - lam) * c * inverse_length + lam * p)
             else:
-                log_p = math.log(p)
+                log_p = log_background[j]
                 lmir_abs += repeats * (log_abs + log_p)
-                lmir_dir += repeats * (math.log(mu) + log_p - log_dir)
-                lmir_jm += repeats * (math.log(lam) + log_p)
+                lmir_dir += repeats * (log_mu + log_p - log_dir)
+                lmir_jm += repeats * (log_lam + log_p)
         out[i, 0] = tf
         out[i, 1] = idf_sum
         out[i, 2] = tf_idf

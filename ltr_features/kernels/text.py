@@ -166,7 +166,7 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
                 ends[n_words] = tail
                 begin = tail
                 if 2 * n_words > len(slots):
-                    slots = np.full(4 * len(slots), -1, np.int32)
+                    slots = np.full(2 * len(slots), -1, np.int32)
                     fill_slots(keys, n_words, slots)
             tail = begin
             key = np.uint64(0)
