@@ -1,6 +1,6 @@
 """Gains on hard queries, next to what selecting them does to any ranker.
 
-The usual protocol (Ensan, Bagheri, Zouaq, Kouznetsov, CIKM 2017, section 3.2) calls a query hard
+The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard
 where the baseline itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does
 not repeat: on queries chosen so, a ranker of equal quality gains too (regression to the mean).
 The same gain is therefore shown
