@@ -1,0 +1,175 @@
+"""Folders of LETOR files: the parts S1.txt, S2.txt, ... or Fold1/{train,vali,test}.txt, ..."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.dataset import RankingData, distinct
+from letor.errors import InputError
+from letor.folds import Fold, letor_rotation
+from letor.packed import PackedStrings
+from letor.svmlight import read_letor
+
+_ENDING = r"\.(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?"
+# Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
+_PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(?:set)?",
+          "test": "test(?:set)?"}  # fmt: skip
+
+
+def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingData, list[Fold]]:
+    """Read a folder of LETOR files and say which queries train, validate and test.
+
+    Two layouts are known; if both are there, the parts are read, since they hold each row once:
+
+    - ``S1.txt``, ``S2.txt``, ...: parts, in LETOR's official rotation;
+    - ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` (or ``valid``, ``validation``) and
+      ``test.txt`` in each. A folder that holds these three files itself is one fold.
+
+    Args:
+        folder: the folder; files may be compressed (.gz, .bz2, .zst).
+        options: for ``letor.svmlight.read_letor``.
+
+    Returns:
+        All rows, each query once, and the folds over them.
+
+    Raises:
+        InputError: the folder has neither layout, files differ in their number of columns, a
+            query is in two parts, or two files give a query different rows.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder")
+    parts = _numbered(folder, rf"S(\d+){_ENDING}")
+    if len(parts) >= 3:
+        return _read_parts(parts, options)
+    homes = [p for p in _numbered(folder, r"Fold(\d+)") if p.is_dir()]
+    if not homes and _part_file(folder, "train") is not None:
+        homes = [folder]
+    if not homes:
+        raise InputError(
+            f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, "
+            "... with train.txt, vali.txt and test.txt"
+        )
+    return _read_fold_folders(homes, options)
+
+
+def concatenate(parts: Sequence[RankingData]) -> RankingData:
+    """The rows of all parts, in order; a query of several parts has the rows of all of them.
+
+    Document ids and comments are kept if all parts have them, provenance is that of the first.
+
+    Raises:
+        InputError: parts differ in their column names.
+    """
+    names = list(parts[0].column_names)
+    for part in parts[1:]:
+        if list(part.column_names) != names:
+            raise InputError(
+                f"rows with {part.X.shape[1]} columns cannot be appended to rows with "
+                f"{len(names)}, or their names differ"
+            )
+    query_ids, first = distinct([q for part in parts for q in part.query_ids])
+    starts = np.cumsum([0, *(part.n_queries for part in parts)])
+    index = [
+        first[start : start + part.n_queries][part.query_index]
+        for start, part in zip(starts, parts, strict=False)
+    ]
+    return RankingData(
+        X=np.vstack([part.X for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        query_ids=query_ids,
+        query_index=np.concatenate(index),
+        column_names=names,
+        document_ids=_joined(part.document_ids for part in parts),
+        comments=_joined(part.comments for part in parts),
+        provenance=parts[0].provenance,
+    )
+
+
+def _joined(values: Iterable[Any]) -> Any:
+    values = list(values)
+    if any(v is None for v in values):
+        return None
+    return PackedStrings.from_values(text for v in values for text in v)
+
+
+def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
+    parts = [read_letor(path, **options) for path in paths]
+    _check_widths(paths, parts)
+    return concatenate(parts), letor_rotation([list(part.query_ids) for part in parts])
+
+
+def _read_fold_folders(
+    homes: list[Path], options: dict[str, Any]
+) -> tuple[RankingData, list[Fold]]:
+    """Every query is taken from the first file that has it; the others must agree."""
+    kept: list[RankingData] = []
+    paths: list[Path] = []
+    seen: dict[str, tuple[bytes, Path]] = {}
+    folds = []
+    for home in homes:
+        lists = {}
+        for part in _PARTS:
+            path = _part_file(home, part)
+            if path is None:
+                raise InputError(f"{home} has no {part} file ({part}.txt or the like)")
+            data = read_letor(path, **options)
+            _check_widths([*paths[:1], path], [*kept[:1], data])
+            new = []
+            for query_id, digest in zip(data.query_ids, _digests(data), strict=True):
+                earlier, where = seen.setdefault(query_id, (digest, path))
+                if earlier != digest:
+                    raise InputError(
+                        f"{path}: query {query_id} has other rows than in {where}; read the "
+                        "folds one by one"
+                    )
+                if where == path:
+                    new.append(query_id)
+            if new:
+                kept.append(data.select_queries(new))
+                paths.append(path)
+            lists[part] = list(data.query_ids)
+        folds.append(Fold(home.name, **lists))
+    return concatenate(kept), folds
+
+
+def _digests(data: RankingData) -> list[bytes]:
+    """For each query, a digest of its labels and columns in the order of the rows."""
+    X, y = data.X[data.order], data.y[data.order]
+    result = []
+    for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        digest = blake2b(X[start:stop].tobytes(), digest_size=16)
+        digest.update(y[start:stop].tobytes())
+        result.append(digest.digest())
+    return result
+
+
+def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
+    for path, part in zip(paths, parts, strict=True):
+        if part.X.shape[1] != parts[0].X.shape[1]:
+            widths = sorted({part.X.shape[1], parts[0].X.shape[1]})
+            raise InputError(
+                f"{path} has {part.X.shape[1]} columns, {paths[0]} has {parts[0].X.shape[1]}; if "
+                f"trailing columns are left out where they are 0, give n_columns={widths[-1]}"
+            )
+
+
+def _numbered(folder: Path, pattern: str) -> list[Path]:
+    """Entries whose name matches, ordered by their number."""
+    found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
+    return [p for _, p in sorted((int(match[1]), p) for match, p in found if match)]
+
+
+def _part_file(home: Path, part: str) -> Path | None:
+    pattern = _PARTS[part] + _ENDING
+    found = [p for p in sorted(home.iterdir()) if re.fullmatch(pattern, p.name, re.IGNORECASE)]
+    if len(found) > 1:
+        raise InputError(f"{home} has several {part} files: {', '.join(p.name for p in found)}")
+    return found[0] if found else None
