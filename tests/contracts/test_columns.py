@@ -15,6 +15,7 @@ from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.letor46 import Letor46
+from ltr_features.columns.model_scores import VectorSpace
 from ltr_features.columns.registry import (
     ColumnContext,
     ColumnFamily,
@@ -24,7 +25,7 @@ from ltr_features.columns.registry import (
 )
 from ltr_features.index import TermIndex
 
-INSTANCES = {"letor46": Letor46()}
+INSTANCES: dict[str, ColumnFamily] = {"letor46": Letor46(), "vsm": VectorSpace()}
 
 WORDS = np.array([f"word{i}" for i in range(50)])
 
@@ -177,7 +178,7 @@ def test_columns_are_selected_by_name(family, values):
 
 def test_families_are_found_by_name():
     assert get_family("letor46", k1=1.0) == Letor46(k1=1.0)
-    with pytest.raises(InputError, match="no column family 'letor47'; there are letor46"):
+    with pytest.raises(InputError, match="no column family 'letor47'; there are letor46,"):
         get_family("letor47")
     with pytest.raises(InputError, match=r"column family 'letor46'.*colour"):
         get_family("letor46", colour="red")
