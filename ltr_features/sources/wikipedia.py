@@ -124,8 +124,8 @@ def _parse_in_pool(
     )
     pending: deque[Future[_Records]] = deque()
     try:
-        for block in stream.blocks():
-            pending.append(pool.submit(parse_block, block, stream.site, stream.path))
+        for future in _submitted(stream, pool):
+            pending.append(future)
             if len(pending) > 2 * processes:
                 yield pending.popleft().result()
             on_progress(stream.position, stream.size)
@@ -133,6 +133,17 @@ def _parse_in_pool(
             yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _submitted(stream: DumpStream, pool: ProcessPoolExecutor) -> Iterator[Future[_Records]]:
+    """A future per block; where the file is damaged, one that fails in its turn, and no more."""
+    try:
+        for block in stream.blocks():
+            yield pool.submit(parse_block, block, stream.site, stream.path)
+    except InputError as error:
+        failed: Future[_Records] = Future()
+        failed.set_exception(error)
+        yield failed
 
 
 def _ignore_interrupt() -> None:

@@ -35,9 +35,9 @@ article links with anchors       27,108              26,104                    2
 ==========================  ===========  ==================  =======================
 
 Of the words that this module loses, two in three are names that the others glue together at a
-``<br>``; most others are descriptions of pictures for the blind. gensim loses half an article at a
-template without an end. The further links of mwparserfromhell are in templates and footnotes that
-it failed to remove.
+``<br>``; most others are descriptions of pictures for the blind. gensim loses most of one article
+to the tag that it sees in ``<10 ppm``. The further links of mwparserfromhell are in templates and
+footnotes that it failed to remove.
 """
 
 from __future__ import annotations

@@ -336,13 +336,20 @@ def test_damage_is_reported_where_it_is(kind: str, small_dump: bytes, tmp_path: 
     assert "\n" not in str(failure.value)
 
 
+@pytest.mark.parametrize("kind", ["malformed", "truncated"])
 def test_damage_is_found_after_the_records_before_it(
-    make_page: MakePage, make_dump: MakeDump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    make_page: MakePage,
+    make_dump: MakeDump,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Same records, then the same message, whatever the number of processes."""
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1000)
     dump = make_dump([make_page(f"P{i}") for i in range(50)])
-    path = write(tmp_path / "d.xml", dump.replace(b"<title>P40<", b"<title>P&40<"))
+    damage = dump.index(b"<title>P40<") + 9
+    dump = dump[:damage] + (b"&" + dump[damage:] if kind == "malformed" else b"")
+    path = write(tmp_path / "d.xml", dump)
     outcomes = []
     for processes in (1, 2):
         seen: list[str] = []
@@ -354,8 +361,9 @@ def test_damage_is_found_after_the_records_before_it(
     seen, message = outcomes[0]
     assert seen == [f"P{i}" for i in range(len(seen))]
     assert 35 < len(seen) <= 40
-    byte = int(re.search(r"XML byte ([\d,]+)", message)[1].replace(",", ""))  # type: ignore[index]
-    assert dump[byte:].lstrip().startswith(b"<title>P40")
+    byte = int(re.search(r"at (?:XML )?byte ([\d,]+)", message)[1].replace(",", ""))  # type: ignore[index]
+    assert byte == (dump.rindex(b"\n", 0, damage) + 1 if kind == "malformed" else len(dump))
+    assert re.search("page:? 'P39'", message)
 
 
 def test_page_without_end(
