@@ -183,10 +183,10 @@ def conventions(cutoff: int = 10) -> list[MeasureDefinition]:
     return [
         _official(ndcg, "letor4"),
         ndcg,
-        replace(ndcg, empty="one", known_as="LightGBM, XGBoost, CatBoost, allRank"),
+        replace(ndcg, empty="one", known_as="LightGBM, XGBoost, allRank"),
         replace(ndcg, empty="skip", known_as="empty queries dropped"),
-        replace(ndcg, gain="linear", known_as="ranx, ir_measures, scikit-learn"),
-        replace(ndcg, gain="linear", ties="docid", known_as="trec_eval"),
+        replace(ndcg, gain="linear", known_as="ranx ndcg"),
+        replace(ndcg, gain="linear", ties="docid", known_as="trec_eval, ir_measures"),
         replace(ndcg, ties="worst", known_as="bound: ties against the ranker"),
         replace(ndcg, ties="best", known_as="bound: ties for the ranker"),
         _official(MeasureDefinition("mean_ndcg"), "letor4"),
@@ -194,7 +194,7 @@ def conventions(cutoff: int = 10) -> list[MeasureDefinition]:
         _official(MeasureDefinition("ap"), "mslr"),
         MeasureDefinition("ap", empty="skip", known_as="empty queries dropped"),
         _official(MeasureDefinition("precision", cutoff), "letor4"),
-        MeasureDefinition("rr", known_as="ranx, ir_measures"),
+        MeasureDefinition("rr", known_as="ranx"),
     ]
 
 
