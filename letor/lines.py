@@ -155,9 +155,10 @@ def nearest_float32(text: str) -> np.float32:
         number = float(np.copysign(np.inf if beyond else 2.0**128 - 2.0**104, number))
     with np.errstate(over="ignore", under="ignore"):
         nearest = np.float32(number)
-    if not np.isfinite(nearest) or float(nearest) == number:
-        return nearest
-    neighbour = np.nextafter(nearest, np.float32(np.inf if number > float(nearest) else -np.inf))
+        if not np.isfinite(nearest) or float(nearest) == number:
+            return nearest
+        direction = np.float32(np.inf if number > float(nearest) else -np.inf)
+        neighbour = np.nextafter(nearest, direction)
     if (float(nearest) + float(neighbour)) / 2 == number:
         # Rounding to double may have hidden on which side of the middle the text lies.
         true, middle = Decimal(text), Decimal(number)

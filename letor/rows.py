@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,22 +33,26 @@ class Rows:
 
     Attributes:
         buffer: uint8, the text.
+        marks: float32 [5], what is stored for absent, NULL, nan, infinite, huge.
+        limit: rows with larger ids are BAD.
+        refused: flags that make a row BAD.
+        growing: whether ``X`` takes as many columns as the rows have.
+        largest: the largest id of a row that is not BAD.
         X, y: float32 [n, p] and [n]; ``X`` holds marks (``MARK_BITS``).
         spans: int64 [n, 5], positions in ``buffer`` (see letor.kernels.svmlight).
         flags: uint8 [n], bits BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY.
-        marks: float32 [5], what was stored for absent, NULL, nan, infinite, huge.
-        growing: whether ``X`` takes as many columns as the rows have.
-        largest: the largest id of a row that is not BAD.
     """
 
     buffer: NDArray[np.uint8]
-    X: NDArray[np.float32]
-    y: NDArray[np.float32]
-    spans: NDArray[np.int64]
-    flags: NDArray[np.uint8]
     marks: NDArray[np.float32]
+    limit: int
+    refused: int
     growing: bool
     largest: int = 0
+    X: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    y: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    spans: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 5), dtype=np.int64))
+    flags: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
 
 
 def parse(
@@ -56,6 +61,7 @@ def parse(
     missing: float = np.nan,
     width: int | None = None,
     max_columns: int,
+    refuse_non_finite: bool = False,
     threads: int | None = None,
 ) -> Rows:
     """Run the parsing kernels over the chunks of a buffer.
@@ -65,26 +71,23 @@ def parse(
         missing: 0 or NaN, stored where a line does not give a column.
         width: number of columns to store; default: the largest id.
         max_columns: rows with larger ids are flagged BAD.
+        refuse_non_finite: whether rows with nan, infinite or huge values are flagged BAD.
         threads: number of threads; default: all cores.
     """
     marks = MARK_BITS.view(np.float32).copy()
     if missing == 0:
         marks[0] = 0
+    refused = kernels.HAS_NON_FINITE if refuse_non_finite else 0
     start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
-    chunks = _line_chunks(buffer, start, buffer.size, CHUNK_BYTES)
+    chunks = _line_chunks(buffer, start, CHUNK_BYTES)
     with ThreadPoolExecutor(threads or available_cores()) as pool:
         counts = list(pool.map(lambda chunk: kernels.count_rows(buffer, *chunk), chunks))
         first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
-        rows = _empty_rows(buffer, first[-1], marks)
-        rows.growing = width is None
-
-        def read(i: int) -> int:
-            return _read(rows, chunks[i], first[i], max_columns)
-
-        wanted = _sampled_width(buffer, start, marks, max_columns) if width is None else width
+        rows = _empty_rows(Rows(buffer, marks, max_columns, refused, width is None), first[-1])
+        wanted = _sampled_width(rows, start) if width is None else width
         while True:
-            rows.X = np.empty((len(rows.y), wanted), dtype=np.float32)
-            rows.largest = max(pool.map(read, range(len(chunks))), default=0)
+            rows.X = np.empty((first[-1], wanted), dtype=np.float32)
+            rows.largest = max(pool.map(partial(_read, rows), chunks, first), default=0)
             if not rows.growing or rows.largest <= wanted:
                 return rows
             wanted = rows.largest
@@ -95,46 +98,41 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def settle_doubtful_rows(
-    rows: Rows, max_columns: int, *, refuse_non_finite: bool, line: int = 1
-) -> Iterator[BadLine]:
-    """Parse flagged rows once more, slowly: good ones are stored and lose their flag, bad ones are
-    flagged BAD and yielded, in the order of the file. ``line`` is the number of the first line."""
-    wanted = kernels.BAD | (kernels.HAS_NON_FINITE if refuse_non_finite else 0)
+def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
+    """Parse the rows flagged BAD once more, slowly: good ones are stored and lose their flag, bad
+    ones are yielded, in the order of the file. ``line`` is the number of the first line."""
     number, counted = line, 0
-    for row in np.flatnonzero(rows.flags & wanted).tolist():
+    for row in np.flatnonzero(rows.flags & kernels.BAD).tolist():
         start = int(rows.spans[row, kernels.LINE_START])
         stop = int(rows.spans[row, kernels.LINE_STOP])
         number += int(np.count_nonzero(rows.buffer[counted:start] == ord("\n")))
         counted = start
         text = rows.buffer[start:stop].tobytes()
         try:
-            parsed = parse_line(text, max_columns, refuse_non_finite=refuse_non_finite)
+            parsed = parse_line(text, rows.limit, refuse_non_finite=bool(rows.refused))
         except LineError as error:
-            rows.flags[row] |= kernels.BAD
             yield BadLine(number, shown(text), str(error))
         else:
             _store(rows, row, start, parsed)
 
 
-def _empty_rows(buffer: NDArray[np.uint8], n: int, marks: NDArray[np.float32]) -> Rows:
-    return Rows(
-        buffer,
-        np.empty((n, 0), dtype=np.float32),
-        np.empty(n, dtype=np.float32),
-        np.empty((n, kernels.N_SPANS), dtype=np.int64),
-        np.empty(n, dtype=np.uint8),
-        marks,
-        growing=False,
+def _empty_rows(like: Rows, n: int) -> Rows:
+    return replace(
+        like,
+        X=np.empty((n, 0), dtype=np.float32),
+        y=np.empty(n, dtype=np.float32),
+        spans=np.empty((n, kernels.N_SPANS), dtype=np.int64),
+        flags=np.empty(n, dtype=np.uint8),
     )
 
 
-def _read(rows: Rows, chunk: tuple[int, int], first: int, max_columns: int) -> int:
+def _read(rows: Rows, chunk: tuple[int, int], first: int) -> int:
     return kernels.read_rows(
         rows.buffer,
         *chunk,
         first,
-        max_columns,
+        rows.limit,
+        rows.refused,
         _ID_WORDS,
         rows.marks,
         rows.X,
@@ -144,31 +142,25 @@ def _read(rows: Rows, chunk: tuple[int, int], first: int, max_columns: int) -> i
     )
 
 
-def _line_chunks(
-    buffer: NDArray[np.uint8], start: int, stop: int, size: int
-) -> list[tuple[int, int]]:
+def _line_chunks(buffer: NDArray[np.uint8], start: int, size: int) -> list[tuple[int, int]]:
     """Cut a buffer into pieces of whole lines, about ``size`` bytes each."""
     chunks = []
-    while start < stop:
-        end = min(find_line_feed(buffer, start + size - 1) + 1, buffer.size)
-        chunks.append((start, end))
-        start = end
+    while start < buffer.size:
+        stop = min(find_line_feed(buffer, start + size - 1) + 1, buffer.size)
+        chunks.append((start, stop))
+        start = stop
     return chunks
 
 
-def _sampled_width(
-    buffer: NDArray[np.uint8], start: int, marks: NDArray[np.float32], max_columns: int
-) -> int:
+def _sampled_width(rows: Rows, start: int) -> int:
     """The largest id in the first, middle and last lines: nearly always that of the file."""
-    width = 0
+    buffer, width = rows.buffer, 0
     for position in (start, buffer.size // 2, buffer.size - _SAMPLE_BYTES):
-        position = max(position, start)
-        if position > start:
-            position = find_line_feed(buffer, position) + 1
-        for chunk in _line_chunks(buffer, position, position + 1, _SAMPLE_BYTES):
-            if chunk[0] < chunk[1]:
-                sample = _empty_rows(buffer, kernels.count_rows(buffer, *chunk), marks)
-                width = max(width, _read(sample, chunk, 0, max_columns))
+        position = find_line_feed(buffer, position) + 1 if position > start else start
+        stop = min(find_line_feed(buffer, position + _SAMPLE_BYTES) + 1, buffer.size)
+        if position < stop:
+            sample = _empty_rows(rows, kernels.count_rows(buffer, position, stop))
+            width = max(width, _read(sample, (position, stop), 0))
     return width
 
 

@@ -73,10 +73,15 @@ def read_letor(
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns
     rows = parse(
-        read_buffer(path), missing=missing, width=n_columns, max_columns=limit, threads=threads
+        read_buffer(path),
+        missing=missing,
+        width=n_columns,
+        max_columns=limit,
+        refuse_non_finite=non_finite == "raise",
+        threads=threads,
     )
     bad = []
-    for line in settle_doubtful_rows(rows, limit, refuse_non_finite=non_finite == "raise"):
+    for line in settle_doubtful_rows(rows):
         if on_error == "raise":
             raise InputError(f"{path}, {line}")
         bad.append(line)

@@ -130,7 +130,7 @@ def append_columns(
     with atomic_path(target) as temporary, open_output(temporary, Path(target).suffix) as stream:
         for buffer in _line_buffers(source):
             rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
-            list(settle_doubtful_rows(rows, max_columns, refuse_non_finite=False))
+            list(settle_doubtful_rows(rows))
             added = blocks.take(len(rows.y), f"{source} has {n} rows")
             _write_appended(stream, rows, added, first_id, digits, row, threads)
             row += len(rows.y)
@@ -262,7 +262,7 @@ def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None)
     n = largest = lines = 0
     for buffer in _line_buffers(path):
         rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
-        for bad in settle_doubtful_rows(rows, max_columns, refuse_non_finite=False, line=lines + 1):
+        for bad in settle_doubtful_rows(rows, line=lines + 1):
             raise InputError(f"{path}, {bad}")
         n += len(rows.y)
         largest = max(largest, rows.largest)

@@ -190,7 +190,7 @@ def _read_row(buffer, position, max_columns, id_words, marks, x, y, span):
 
 
 @njit(cache=True, nogil=True)
-def read_rows(buffer, start, stop, row, max_columns, id_words, marks, X, y, spans, flags):
+def read_rows(buffer, start, stop, row, max_columns, refused, id_words, marks, X, y, spans, flags):
     """Read the rows of the lines in ``buffer[start:stop]`` into rows ``row``, ``row`` + 1, ...
 
     Args:
@@ -198,6 +198,7 @@ def read_rows(buffer, start, stop, row, max_columns, id_words, marks, X, y, span
         start, stop: positions where a line begins and where one has ended.
         row: number of the first row.
         max_columns: largest id allowed.
+        refused: flags that make a row BAD.
         id_words: uint64 [., 3], from ``make_id_words``.
         marks: float32 [5], stored for: id absent, NULL, nan, infinite, beyond float32.
         X, y, spans, flags: outputs, float32 [n, p], float32 [n], int64 [n, 5], uint8 [n]. A row
@@ -220,6 +221,8 @@ def read_rows(buffer, start, stop, row, max_columns, id_words, marks, X, y, span
         end = find_line_feed(buffer, position)
         span[LINE_START], span[CUT] = start, position
         span[LINE_STOP] = end - (buffer[end - 1] == CARRIAGE_RETURN)
+        if flag & refused:
+            flag |= BAD
         if not flag & BAD:
             largest = max(largest, last)
         if _same_text(buffer, query_start, query_stop, span[QUERY_START], span[QUERY_STOP]):

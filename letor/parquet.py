@@ -1,0 +1,220 @@
+"""Ranking data as Parquet: several times smaller and faster than text, with names and origin."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.packed import PackedStrings, encode
+from letor.rows import available_cores
+
+_KEY = b"letor"
+_VERSION = 1
+_BLOCK_BYTES = 1 << 24  # of float32 values in a row group
+_ROLES = ("label", "query_id", "document_id", "comment")
+_TILE = 256  # rows transposed at a time, so that they stay in the cache
+
+
+def write_parquet(
+    data: RankingData,
+    path: str | os.PathLike[str],
+    *,
+    compression: Literal["lz4", "zstd", "none"] = "lz4",
+) -> None:
+    """Write a data set as Parquet.
+
+    Each column of X becomes a float32 column of its name; ``label``, ``query_id``,
+    ``document_id`` and ``comment`` follow (with underscores appended where a column has that
+    name). Names, query order and provenance are in the schema's metadata, so that
+    ``read_parquet`` restores the data set exactly, and other tools can read the table.
+
+    Args:
+        data: the rows, written in their order.
+        path: the file; it appears when it is complete.
+        compression: ``"lz4"`` is read fastest, ``"zstd"`` is smaller.
+
+    Raises:
+        InputError: a column name is empty, or provenance is no JSON.
+    """
+    roles = _role_names(data)
+    meta = _metadata(data, roles)
+    extra: dict[str, pa.Array] = {
+        roles["label"]: pa.array(np.asarray(data.y, dtype=np.float32)),
+        roles["query_id"]: pa.DictionaryArray.from_arrays(
+            pa.array(data.query_index.astype(np.int32)), _texts(data.query_ids)
+        ),
+    }
+    if data.document_ids is not None:
+        extra[roles["document_id"]] = _texts(data.document_ids)
+    if data.comments is not None:
+        extra[roles["comment"]] = pa.array([bytes(c) for c in data.comments], pa.large_binary())
+    fields = [pa.field(str(c), pa.float32(), nullable=False) for c in data.column_names]
+    fields += [pa.field(name, values.type, nullable=False) for name, values in extra.items()]
+    schema = pa.schema(fields, metadata={_KEY: meta})
+    size = max(1024, _BLOCK_BYTES // (4 * max(1, data.X.shape[1])))
+    options = {"use_dictionary": [roles["query_id"]], "write_statistics": False}
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression=compression, **options) as writer,
+    ):
+        for start in range(0, len(data), size):
+            X = np.asarray(data.X[start : start + size], dtype=np.float32)
+            columns = [pa.array(column) for column in np.ascontiguousarray(X.T)]
+            columns += [values.slice(start, len(X)) for values in extra.values()]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=size)
+
+
+def read_parquet(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    comments: bool = True,
+    threads: int | None = None,
+) -> RankingData:
+    """Read a file of ``write_parquet``.
+
+    Args:
+        path: the file.
+        columns: names of the columns of X to read, in the order wanted; default: all.
+        comments: whether to read comments and document ids.
+        threads: number of threads; default: all cores.
+
+    Raises:
+        InputError: no such file, not a Parquet file of ours, or a column that it does not have.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        file = pq.ParquetFile(path, memory_map=True)
+        meta = _checked_metadata(path, file.schema_arrow)
+        names = meta["columns"] if columns is None else list(columns)
+        missing = [name for name in names if name not in set(meta["columns"])]
+        if missing:
+            raise InputError(f"{path}: no columns {', '.join(missing)}")
+        roles = meta["roles"]
+        wanted = [role for role in _ROLES if role in roles and (comments or role in _ROLES[:2])]
+        X = _read_values(path, file, names, threads)
+        table = _read_columns(file, [roles[role] for role in wanted])
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
+    query_ids = meta["query_ids"]
+    texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
+    provenance = {name: meta["provenance"][name] for name in names if name in meta["provenance"]}
+    return RankingData(
+        X,
+        table[roles["label"]].to_numpy(),
+        query_ids,
+        _query_index(table[roles["query_id"]], query_ids),
+        names,
+        texts.get("document_id"),
+        texts.get("comment"),
+        provenance,
+    )
+
+
+def _role_names(data: RankingData) -> dict[str, str]:
+    """Names of the columns beside X: theirs, with underscores where X has such a name."""
+    taken = {str(name) for name in data.column_names}
+    if "" in taken:
+        raise InputError("a column name is empty: give it one")
+    names = {}
+    for role in _ROLES:
+        if getattr(data, f"{role}s", 0) is None:  # document_ids, comments
+            continue
+        names[role] = role
+        while names[role] in taken:
+            names[role] += "_"
+    return names
+
+
+def _metadata(data: RankingData, roles: dict[str, str]) -> bytes:
+    meta = {
+        "version": _VERSION,
+        "columns": [str(name) for name in data.column_names],
+        "query_ids": [str(query) for query in data.query_ids],
+        "provenance": dict(data.provenance),
+        "roles": roles,
+    }
+    try:
+        return json.dumps(meta).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"provenance must be JSON-compatible: {error}") from error
+
+
+def _checked_metadata(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(_KEY)
+    if text is None:
+        raise InputError(f"{path}: not written by write_parquet (no 'letor' metadata)")
+    meta: dict[str, Any] = json.loads(text)
+    if meta["version"] > _VERSION:
+        raise InputError(f"{path}: written by a newer version (format {meta['version']})")
+    return meta
+
+
+def _texts(values: Iterable[str]) -> pa.Array:
+    """An Arrow array of strings; of bytes where a string is no valid UTF-8."""
+    values = list(values)
+    try:
+        return pa.array(values, pa.large_string())
+    except UnicodeEncodeError:
+        return pa.array([encode(value) for value in values], pa.large_binary())
+
+
+def _read_values(
+    path: Path, file: pq.ParquetFile, names: Sequence[str], threads: int | None
+) -> NDArray[np.float32]:
+    """The named columns as float32 [n, len(names)], row groups in parallel."""
+    meta = file.metadata
+    sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+    first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
+    X = np.empty((first[-1], len(names)), dtype=np.float32)
+
+    def read(i: int) -> None:
+        # one reader per row group: readers are not shared between threads
+        reader = pq.ParquetFile(path, metadata=meta, memory_map=True)
+        table = reader.read_row_group(i, columns=list(names), use_threads=False)
+        columns = [table.column(name).combine_chunks().to_numpy() for name in names]
+        for start in range(0, sizes[i], _TILE):
+            tile = np.stack([column[start : start + _TILE] for column in columns])
+            X[first[i] + start : first[i] + start + tile.shape[1]] = tile.T
+
+    if names:
+        with ThreadPoolExecutor(threads or available_cores()) as pool:
+            list(pool.map(read, range(len(sizes))))
+    return X
+
+
+def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]:
+    table = file.read(columns=names, use_threads=False)
+    return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
+
+
+def _packed(values: pa.Array, *, is_text: bool) -> PackedStrings:
+    """An Arrow array of strings or bytes as packed strings, without copying."""
+    large = values.type in (pa.large_string(), pa.large_binary())
+    _, offsets, content = values.buffers()
+    stored = np.frombuffer(offsets, dtype=np.int64 if large else np.int32)
+    edges: NDArray[np.int64] = stored[values.offset :][: len(values) + 1].astype(np.int64)
+    buffer = np.frombuffer(content if content is not None else b"", dtype=np.uint8)
+    return PackedStrings(buffer, edges[:-1], edges[1:], is_text=is_text)
+
+
+def _query_index(values: pa.Array, query_ids: list[str]) -> NDArray[np.int64]:
+    """Position of each row's query in ``query_ids``."""
+    position = {encode(query): i for i, query in enumerate(query_ids)}
+    words = _packed(values.dictionary, is_text=False)
+    renumbered = np.array([position[word] for word in words], dtype=np.int64)
+    return renumbered[values.indices.to_numpy()]
