@@ -41,7 +41,7 @@ def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: 
     path.mkdir()
     html.write(report, path / "report.html")
     with atomic_path(path / "summary.txt") as partial:
-        partial.write_text(report_text(report) + "\n", encoding="utf-8")
+        partial.write_text(report_text(report), encoding="utf-8")
     tables = [study.comparisons.assign(study=study.name) for study in report.studies]
     pd.concat(tables).to_csv(path / "comparisons.csv", index=False)
 
@@ -113,6 +113,8 @@ def _study(experiment: Experiment, output: SplitOutputs) -> Study:
             settings=test,
         ),
         hard_measure=evaluation.hard_measure,
+        hard_baseline=evaluation.hard_baseline,
+        hard_control=evaluation.hard_control,
         test=test,
     )
 
@@ -165,7 +167,7 @@ def _model_facts(experiment: Experiment, output: SplitOutputs) -> dict[str, str]
 
 
 def _column_table(experiment: Experiment, output: SplitOutputs) -> list[ColumnInfo]:
-    rows = experiment.read_rows(output.letor.path / output.folds[0].name, "test.txt")
+    rows = experiment.read_rows(output.letor.path / output.folds[0].name, "test.txt.zst")
     return [
         ColumnInfo(
             name=name,

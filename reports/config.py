@@ -46,13 +46,19 @@ class SplitConfig(_Section):
 
 
 class SystemConfig(_Section):
-    """A system: a single column as score, or a ranker on column families."""
+    """A system: a single column as score, or a ranker on column families.
+
+    ``turn`` deals the parts that a fold trains and validates on anew: they are rotated by so many
+    places. The test part stays, so that systems of different turns are rankers trained on
+    different queries and tested on the same ones.
+    """
 
     name: str
     description: str
     score: str | None = None
     columns: tuple[str, ...] = ()
     seed: int = 0
+    turn: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _one_kind(self) -> SystemConfig:

@@ -51,7 +51,7 @@ class SplitOutputs:
 
     Attributes:
         split: its description. folds: its folds.
-        letor: folder of ``Fold1/{train,vali,test}.txt``. models: folder of fitted models.
+        letor: folder of ``Fold1/{train,vali,test}.txt.zst``. models: folder of fitted models.
         systems: folder of each system's runs, values and rankers, by system name.
     """
 
@@ -167,7 +167,7 @@ class Experiment:
             pairs = candidate_pairs(self.context, self.config.candidate_depth)
             data = build_columns(self.context, pairs, families)
             path.mkdir()
-            write_letor(data, path / "base.txt", threads=self.threads)
+            write_letor(data, path / "base.txt.zst", threads=self.threads)
             _write_columns(data, path)
 
         inputs = {
@@ -181,7 +181,7 @@ class Experiment:
     @cached_property
     def base(self) -> RankingData:
         """The candidates' rows with the columns that need no training, read back."""
-        return self.read_rows(self._columns_stage.path, "base.txt")
+        return self.read_rows(self._columns_stage.path, "base.txt.zst")
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -287,7 +287,8 @@ class Experiment:
                 data = self.base.with_columns([SSI_COLUMN], scores, provenance)
                 (path / fold.name).mkdir()
                 for name, part in zip(("train", "vali", "test"), fold.split(data), strict=True):
-                    write_letor(part, path / fold.name / f"{name}.txt", threads=self.threads)
+                    target = path / fold.name / f"{name}.txt.zst"
+                    write_letor(part, target, threads=self.threads)
                 _write_columns(data, path / fold.name)
                 self.reporter.advance()
 
@@ -314,8 +315,8 @@ class Experiment:
             write_system(
                 path,
                 system,
-                [fold.name for fold in folds],
-                lambda fold, part: self.read_rows(letor.path / fold, f"{part}.txt"),
+                folds,
+                lambda fold, part: self.read_rows(letor.path / fold, f"{part}.txt.zst"),
                 self.config.ranker,
                 self.qrels,
                 measures,

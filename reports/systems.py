@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.fold_files import concatenate
+from letor.folds import Fold
 from letor.rankers.lambdamart import LambdaMART
 from letor.trec import run_of, write_run
 from reports.config import SystemConfig
@@ -23,7 +25,7 @@ ReadPart = Callable[[str, str], RankingData]
 def write_system(
     path: Path,
     system: SystemConfig,
-    folds: Sequence[str],
+    folds: Sequence[Fold],
     read: ReadPart,
     ranker: Mapping[str, Any],
     qrels: pd.DataFrame,
@@ -40,11 +42,13 @@ def write_system(
     path.mkdir()
     runs, importances = [], []
     for fold in folds:
-        test = read(fold, "test")
+        test = read(fold.name, "test")
         if system.score is not None:
             scores = test.column(system.score)
         else:
-            scores, importance = _rank(path / fold, system, fold, read, test, ranker)
+            scores, importance = _rank(
+                path / fold.name, system, turned(folds, fold, system.turn), read, test, ranker
+            )
             importances.append(importance)
         runs.append(run_of(test, scores))
     run = pd.concat(runs, ignore_index=True)
@@ -57,18 +61,28 @@ def write_system(
         table.to_csv(path / "importance.csv", index=False)
 
 
+def turned(folds: Sequence[Fold], fold: Fold, turn: int) -> Fold:
+    """The fold with the parts that it trains and validates on rotated by ``turn`` places."""
+    train = set(fold.train)
+    parts = [part.test for part in folds if part.test[0] in train] + [fold.validation]
+    turn %= len(parts)
+    parts = [*parts[turn:], *parts[:turn]]
+    return Fold(fold.name, [q for part in parts[:-1] for q in part], parts[-1], fold.test)
+
+
 def _rank(
     folder: Path,
     system: SystemConfig,
-    fold: str,
+    fold: Fold,
     read: ReadPart,
     test: RankingData,
     parameters: Mapping[str, Any],
 ) -> tuple[NDArray[np.float32], pd.DataFrame]:
     """Scores of the fold's test rows and the importance of the ranker's columns."""
     names = [c for c in test.column_names if test.provenance[c]["family"] in system.columns]
+    known = concatenate([read(fold.name, "train"), read(fold.name, "vali")]).select_columns(names)
     ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(
-        read(fold, "train").select_columns(names), read(fold, "vali").select_columns(names)
+        known.select_queries(fold.train), known.select_queries(fold.validation)
     )
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker.feature_importance()
