@@ -30,19 +30,15 @@ class Site:
     capital_first: bool = True
 
 
+DEFAULT_SITE = Site()
+
 # Sister projects and services that links reach by a prefix; languages are told by their shape.
-_INTERWIKI = frozenset(
-    re.findall(
-        r"\w+",
-        """b c commons d doi foundation iarchive m mail meta mw n phab phabricator q rfc s simple
-        species v voy w wikt wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource
-        wikispecies wikiversity wikivoyage wiktionary""",
-    )
+_INTERWIKI = re.compile(
+    "b|c|commons|d|doi|foundation|iarchive|m|mail|meta|mw|n|phab|phabricator|q|rfc|s|simple|"
+    "species|v|voy|w|wikt|wikibooks|wikidata|wikimedia|wikinews|wikipedia|wikiquote|wikisource|"
+    "wikispecies|wikiversity|wikivoyage|wiktionary"
 )
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
-
-
-DEFAULT_SITE = Site()
 
 
 def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
@@ -124,7 +120,7 @@ class _LinkMarker:
             return "file"
         if lower in self.site.categories:
             return "hidden"
-        if lower in self.site.others or lower in _INTERWIKI:
+        if lower in self.site.others or _INTERWIKI.fullmatch(lower):
             return "other"
         if _LANGUAGE.fullmatch(name) and not rest.startswith(" "):
             return "hidden"
