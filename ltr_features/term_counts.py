@@ -124,6 +124,8 @@ def _units(
             raise InputError(f"block {number} of documents has texts of unequal number: {sizes}")
         for stream in streams:
             texts = block[stream]
+            if isinstance(texts, str):
+                raise InputError(f"stream {stream!r}: a sequence of texts is wanted, got a string")
             begin = characters = 0
             for row, text in enumerate(texts):
                 if not isinstance(text, str):

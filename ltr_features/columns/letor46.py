@@ -198,8 +198,7 @@ class Letor46(ColumnFamily):
             *(asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32)),
             *(idf, background, log_background),
             *(counts.ends, counts.terms, counts.counts, counts.lengths, counts.mean_length),
-            *(float(self.k1), float(self.b), float(self.k3)),
-            *(float(self.delta), float(self.mu), float(self.lam)),
+            np.array([self.k1, self.b, self.k3, self.delta, self.mu, self.lam], dtype=np.float64),
         )
         values = np.empty((len(queries), len(_TERM_COLUMNS)), dtype=np.float32)
 

@@ -9,6 +9,18 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
+def _find_term(terms, low, high, term):
+    """First position in ``terms[low:high]``, which increases, that is not less than ``term``."""
+    while low < high:
+        middle = (low + high) >> 1
+        if terms[middle] < term:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
 def term_columns(
     pair_queries,
     pair_documents,
@@ -23,12 +35,7 @@ def term_columns(
     counts,
     lengths,
     mean_length,
-    k1,
-    b,
-    k3,
-    delta,
-    mu,
-    lam,
+    parameters,
     out,
 ):
     """TF, IDF, TF*IDF, DL, BM25, LMIR.ABS, LMIR.DIR and LMIR.JM of one stream, in one pass.
@@ -39,63 +46,45 @@ def term_columns(
         idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry of
             the queries; entries with p(t|C) = 0 are left out.
         ends, terms, counts, lengths, mean_length: the stream (see StreamCounts).
-        k1, b, k3, delta, mu, lam: parameters (see Letor46).
+        parameters: float64 [6], k1, b, k3, delta, mu, lambda (see Letor46).
         out: float32 [n, 8], written.
     """
+    k1, b, k3, delta, mu, lam = parameters
     log_mu = math.log(mu)
     log_lam = math.log(lam)
     for i in range(len(pair_queries)):
-        query = pair_queries[i]
-        document = pair_documents[i]
-        low = ends[document]
-        high = ends[document + 1]
-        length = lengths[document]
+        at = ends[pair_documents[i]]
+        high = ends[pair_documents[i] + 1]
+        length = lengths[pair_documents[i]]
         # An empty stream has no model of its own: |d|_u / |d| counts as 1, c / |d| as 0.
-        distinct_share = (high - low) / length if length > 0 else 1.0
+        distinct_share = (high - at) / length if length > 0 else 1.0
         inverse_length = 1.0 / length if length > 0 else 0.0
         saturation = k1 * (1.0 - b + b * length / mean_length) if mean_length > 0 else k1
         log_abs = math.log(delta * distinct_share)
         log_dir = math.log(mu + length)
-        tf = 0.0
-        idf_sum = 0.0
-        tf_idf = 0.0
-        bm25 = 0.0
-        lmir_abs = 0.0
-        lmir_dir = 0.0
-        lmir_jm = 0.0
-        for j in range(query_ends[query], query_ends[query + 1]):
+        tf = idf_sum = tf_idf = bm25 = lmir_abs = lmir_dir = lmir_jm = 0.0
+        for j in range(query_ends[pair_queries[i]], query_ends[pair_queries[i] + 1]):
             p = background[j]
             if p == 0.0:
                 continue
-            term = query_terms[j]
             repeats = query_counts[j]
-            # Query terms increase, so the search goes on from where the last one ended.
-            top = high
-            while low < top:
-                middle = (low + top) >> 1
-                if terms[middle] < term:
-                    low = middle + 1
-                else:
-                    top = middle
             idf_sum += idf[j]
-            if low < high and terms[low] == term:
-                c = float(counts[low])
+            # Query terms increase, so the search goes on from where the last one ended.
+            at = _find_term(terms, at, high, query_terms[j])
+            if at < high and terms[at] == query_terms[j]:
+                c = float(counts[at])
                 tf += c
                 tf_idf += c * idf[j]
-                bm25 += (
-                    idf[j]
-                    * (c * (k1 + 1.0) / (c + saturation))
-                    * ((k3 + 1.0) * repeats / (k3 + repeats))
-                )
+                document_part = c * (k1 + 1.0) / (c + saturation)
+                bm25 += idf[j] * document_part * ((k3 + 1.0) * repeats / (k3 + repeats))
                 seen = max(c - delta, 0.0) * inverse_length
                 lmir_abs += repeats * math.log(seen + delta * distinct_share * p)
                 lmir_dir += repeats * (math.log(c + mu * p) - log_dir)
                 lmir_jm += repeats * math.log((1.0 - lam) * c * inverse_length + lam * p)
             else:
-                log_p = log_background[j]
-                lmir_abs += repeats * (log_abs + log_p)
-                lmir_dir += repeats * (log_mu + log_p - log_dir)
-                lmir_jm += repeats * (log_lam + log_p)
+                lmir_abs += repeats * (log_abs + log_background[j])
+                lmir_dir += repeats * (log_mu + log_background[j] - log_dir)
+                lmir_jm += repeats * (log_lam + log_background[j])
         out[i, 0] = tf
         out[i, 1] = idf_sum
         out[i, 2] = tf_idf
@@ -104,6 +93,48 @@ def term_columns(
         out[i, 5] = lmir_abs
         out[i, 6] = lmir_dir
         out[i, 7] = lmir_jm
+
+
+@njit(cache=True, nogil=True)
+def _worse(score, document, other_score, other_document):
+    """Whether a document ranks below another: a lower score, or an equal one and a later row."""
+    return score < other_score or (score == other_score and document > other_document)
+
+
+@njit(cache=True, nogil=True)
+def _sift_up(scores, documents, at, score, document):
+    """Put an element into a heap, worst at the top, that has a free place at its end, ``at``."""
+    while at > 0:
+        above = (at - 1) >> 1
+        if _worse(scores[above], documents[above], score, document):
+            break
+        scores[at] = scores[above]
+        documents[at] = documents[above]
+        at = above
+    scores[at] = score
+    documents[at] = document
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(scores, documents, size, score, document):
+    """Put an element in the place of the top of a heap of ``size`` elements."""
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        right = below + 1
+        if right < size and _worse(
+            scores[right], documents[right], scores[below], documents[below]
+        ):
+            below = right
+        if _worse(score, document, scores[below], documents[below]):
+            break
+        scores[at] = scores[below]
+        documents[at] = documents[below]
+        at = below
+    scores[at] = score
+    documents[at] = document
 
 
 @njit(cache=True, nogil=True)
@@ -142,29 +173,15 @@ def top_documents(first, last, query_ends, query_terms, weights, ends, documents
                     touched[n_touched] = document
                     n_touched += 1
                 total[document] += weight * scores[k]
-        # A heap of the best so far, the worst of them (low score, then late row) at its top.
         size = 0
         for k in range(n_touched):
             document = touched[k]
             score = total[document]
             total[document] = 0.0
             if size < depth:
-                at = size
+                _sift_up(heap_scores, heap_documents, size, score, document)
                 size += 1
-                while at > 0:
-                    above = (at - 1) >> 1
-                    if heap_scores[above] < score or (
-                        heap_scores[above] == score and heap_documents[above] > document
-                    ):
-                        break
-                    heap_scores[at] = heap_scores[above]
-                    heap_documents[at] = heap_documents[above]
-                    at = above
-                heap_scores[at] = score
-                heap_documents[at] = document
-            elif heap_scores[0] < score or (
-                heap_scores[0] == score and heap_documents[0] > document
-            ):
+            elif _worse(heap_scores[0], heap_documents[0], score, document):
                 _sift_down(heap_scores, heap_documents, size, score, document)
         for rank in range(size - 1, -1, -1):
             found_scores[n_found + rank] = heap_scores[0]
@@ -173,31 +190,3 @@ def top_documents(first, last, query_ends, query_terms, weights, ends, documents
         sizes[query - first] = size
         n_found += size
     return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
-
-
-@njit(cache=True, nogil=True)
-def _sift_down(heap_scores, heap_documents, size, score, document):
-    """Put (score, document) in the place of the top of a heap of ``size`` elements."""
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= size:
-            break
-        right = below + 1
-        if right < size and (
-            heap_scores[right] < heap_scores[below]
-            or (
-                heap_scores[right] == heap_scores[below]
-                and heap_documents[right] > heap_documents[below]
-            )
-        ):
-            below = right
-        if score < heap_scores[below] or (
-            score == heap_scores[below] and document > heap_documents[below]
-        ):
-            break
-        heap_scores[at] = heap_scores[below]
-        heap_documents[at] = heap_documents[below]
-        at = below
-    heap_scores[at] = score
-    heap_documents[at] = document

@@ -70,6 +70,42 @@ def fill_slots(keys, n_words, slots):
 
 
 @njit(cache=True, nogil=True)
+def _decode(text, at):
+    """Code point at a byte of 128 or more, and the number of its bytes."""
+    lead = np.int64(text[at])
+    if lead < 0xE0:
+        width = 2
+        point = lead & 0x1F
+    elif lead < 0xF0:
+        width = 3
+        point = lead & 0x0F
+    else:
+        width = 4
+        point = lead & 0x07
+    for k in range(1, width):
+        point = (point << 6) | (np.int64(text[at + k]) & 0x3F)
+    return point, width
+
+
+@njit(cache=True, nogil=True)
+def _append_folded(pool, tail, key, folded, point, text, at, width):
+    """Write the folded code point at the end of the pool; its new end and the word's key."""
+    image = folded[point] if point < len(folded) else np.uint64(0)
+    if image == 0:
+        for k in range(width):
+            pool[tail] = text[at + k]
+            key = (key << _BYTE) | np.uint64(pool[tail])
+            tail += 1
+    else:
+        for _ in range(np.int64(image >> np.uint64(56))):
+            pool[tail] = np.uint8(image & np.uint64(0xFF))
+            key = (key << _BYTE) | np.uint64(pool[tail])
+            image >>= _BYTE
+            tail += 1
+    return tail, key
+
+
+@njit(cache=True, nogil=True)
 def count_words(text, text_ends, ascii_folded, classes, folded):
     """Count the folded runs of each text.
 
@@ -91,7 +127,7 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
     most = len(text) // 2 + 1
     # Bounds that cannot be passed; the system gives memory only to what is touched.
     pool = np.empty(3 * len(text) + 8, np.uint8)
-    ends = np.empty(most + 1, np.int64)
+    ends = np.zeros(most + 1, np.int64)
     keys = np.empty(most, np.uint64)
     last_entry = np.empty(most, np.int64)
     entry_words = np.empty(most, np.int32)
@@ -99,18 +135,14 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
     row_ends = np.zeros(n_texts + 1, np.int64)
     suspects = np.zeros(n_texts, np.bool_)
     slots = np.full(1 << 14, -1, np.int32)
-    ends[0] = 0
     n_words = 0
     n_entries = 0
     begin = 0
     tail = 0
     key = np.uint64(0)
     for row in range(n_texts):
-        first_entry = n_entries
-        seen = 0
         at = text_ends[row]
-        stop = text_ends[row + 1]
-        while at < stop:
+        while at < text_ends[row + 1]:
             byte = ascii_folded[text[at]]
             if byte != 0:
                 pool[tail] = byte
@@ -118,41 +150,21 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
                 tail += 1
                 at += 1
                 continue
-            lead = np.int64(text[at])
-            if lead < 0x80:
+            if text[at] < 128:
                 at += 1
             else:
-                if lead < 0xE0:
-                    width = 2
-                    point = lead & 0x1F
-                elif lead < 0xF0:
-                    width = 3
-                    point = lead & 0x0F
-                else:
-                    width = 4
-                    point = lead & 0x07
-                for k in range(1, width):
-                    point = (point << 6) | (np.int64(text[at + k]) & 0x3F)
+                point, width = _decode(text, at)
                 kind = classes[point]
-                seen |= kind
+                if kind & NOT_SURELY_NFC:
+                    suspects[row] = True
                 if kind & TOKEN:
-                    image = folded[point] if point < len(folded) else np.uint64(0)
-                    if image == 0:
-                        for k in range(width):
-                            pool[tail] = text[at + k]
-                            key = (key << _BYTE) | np.uint64(pool[tail])
-                            tail += 1
-                    else:
-                        for _ in range(np.int64(image >> np.uint64(56))):
-                            pool[tail] = np.uint8(image & np.uint64(0xFF))
-                            key = (key << _BYTE) | np.uint64(pool[tail])
-                            image >>= _BYTE
-                            tail += 1
+                    tail, key = _append_folded(pool, tail, key, folded, point, text, at, width)
                 at += width
                 if kind & (TOKEN | IGNORED):
                     continue
             if tail == begin:
                 continue
+            # A run ends here: count it, and forget its bytes unless it is a new word.
             if tail - begin > 8:
                 key = _long_key(pool, begin, tail)
             slot = _find_slot(slots, keys, ends, pool, pool, begin, tail, key)
@@ -171,7 +183,7 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
             tail = begin
             key = np.uint64(0)
             entry = last_entry[word]
-            if entry >= first_entry:
+            if entry >= row_ends[row]:
                 entry_counts[entry] += 1
             else:
                 last_entry[word] = n_entries
@@ -179,7 +191,6 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
                 entry_counts[n_entries] = 1
                 n_entries += 1
         row_ends[row + 1] = n_entries
-        suspects[row] = (seen & NOT_SURELY_NFC) != 0
     return (
         pool[:begin].copy(),
         ends[: n_words + 1].copy(),

@@ -112,6 +112,8 @@ def test_streams_share_one_vocabulary():
 def test_bad_texts_are_named():
     with pytest.raises(InputError, match="text 1 of stream 'text' in block 0 is NoneType"):
         count_terms(["a", None])
+    with pytest.raises(InputError, match="sequence of texts is wanted, got a string"):
+        count_terms("one text")
     with pytest.raises(InputError, match="unequal number"):
         count_streams([{"title": ["a"], "body": []}], ("title", "body"))
     with pytest.raises(InputError, match="block 0 of documents lacks the streams body"):
