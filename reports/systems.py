@@ -32,7 +32,7 @@ def write_system(
     measures: Sequence[str],
     tag: str,
 ) -> None:
-    """Write ``run.txt`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
+    """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
     ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
     ``path``.
 
@@ -52,7 +52,7 @@ def write_system(
             importances.append(importance)
         runs.append(run_of(test, scores))
     run = pd.concat(runs, ignore_index=True)
-    write_run(run, path / "run.txt", tag=tag)
+    write_run(run, path / "run.txt.gz", tag=tag)
     evaluate(qrels, run, measures).to_csv(path / "per_query.csv", index_label="qid")
     if importances:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
