@@ -134,8 +134,8 @@ def append_columns(
             added = blocks.take(len(rows.y), f"{source} has {n} rows")
             _write_appended(stream, rows, added, first_id, digits, row, threads)
             row += len(rows.y)
-    if blocks.has_more():
-        raise InputError(f"values have more rows than {source}, which has {n}")
+        if blocks.has_more():
+            raise InputError(f"values have more rows than {source}, which has {n}")
     return list(range(first_id, first_id + blocks.width))
 
 

@@ -1,0 +1,125 @@
+"""Parquet keeps a data set exactly, names and origin included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import letor.parquet
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.packed import PackedStrings
+from letor.parquet import read_parquet, write_parquet
+from letor.svmlight import read_letor, write_letor
+
+NAMES = ["LMIR.ABS", "LMIR", "label", "label_", "query_id"]
+
+
+def make(n: int = 3000) -> RankingData:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, len(NAMES))).astype(np.float32)
+    X[0] = [np.nan, np.inf, -0.0, 1e-45, 3.4e38]
+    return RankingData(
+        X,
+        rng.integers(-1, 3, n).astype(np.float32),
+        ["z", "ü", "\udcff", "a"],  # not in order of appearance
+        np.array([3, 0, 1, 2] * (n // 4), dtype=np.int64),
+        NAMES,
+        np.array([f"d{i}" * (i % 3) for i in range(n)], dtype=object),
+        np.array([b"#\xff\0 %d" % i if i % 2 else b"" for i in range(n)], dtype=object),
+        {"LMIR": {"definition": "Dirichlet", "fold": 1}},
+    )
+
+
+def assert_same(a: RankingData, b: RankingData) -> None:
+    assert np.array_equal(np.asarray(a.X).view(np.uint32), np.asarray(b.X).view(np.uint32))
+    assert np.array_equal(a.y, b.y)
+    assert list(a.query_ids) == list(b.query_ids)
+    assert np.array_equal(a.query_index, b.query_index)
+    assert list(a.column_names) == list(b.column_names)
+    assert a.provenance == b.provenance
+    for x, y in ((a.document_ids, b.document_ids), (a.comments, b.comments)):
+        assert (x is None) == (y is None)
+        assert x is None or list(x) == list(y)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])
+def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    monkeypatch.setattr(letor.parquet, "_BLOCK_BYTES", 1)  # row groups of 1024 rows
+    data = make()
+    write_parquet(data, tmp_path / "rows.parquet", compression=compression)
+    for threads in (1, 2):
+        again = read_parquet(tmp_path / "rows.parquet", threads=threads)
+        assert_same(again, data)
+        assert isinstance(again.comments, PackedStrings)
+    assert pq.ParquetFile(tmp_path / "rows.parquet").num_row_groups == 3
+
+
+def test_other_tools_read_the_columns(tmp_path: Path) -> None:
+    data = RankingData.from_rows([[1.0, 2.0]], [1], ["q7"], column_names=["bm25", "pagerank"])
+    write_parquet(data, tmp_path / "rows.parquet")
+    frame = pd.read_parquet(tmp_path / "rows.parquet")
+    assert frame.to_dict("list") == {
+        "bm25": [1.0],
+        "pagerank": [2.0],
+        "label": [1.0],
+        "query_id": ["q7"],
+    }
+
+
+def test_some_columns_without_comments(tmp_path: Path) -> None:
+    data = make()
+    write_parquet(data, tmp_path / "rows.parquet")
+    some = read_parquet(tmp_path / "rows.parquet", columns=["label", "LMIR"], comments=False)
+    assert np.array_equal(some.X, data.X[:, [2, 1]])
+    assert some.column_names == ["label", "LMIR"]
+    assert some.provenance == data.provenance
+    assert some.comments is None
+    assert np.array_equal(some.query_index, data.query_index)
+    assert read_parquet(tmp_path / "rows.parquet", columns=[]).X.shape == (3000, 0)
+
+
+def test_empty_data_set(tmp_path: Path) -> None:
+    empty = make().select_rows(np.zeros(0, dtype=np.int64))
+    write_parquet(empty, tmp_path / "rows.parquet")
+    assert_same(read_parquet(tmp_path / "rows.parquet"), empty)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    with pytest.raises(InputError, match="no such file"):
+        read_parquet(path)
+    path.write_bytes(b"1 qid:1 1:1\n")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_parquet(path)
+    pq.write_table(pa.table({"x": [1.0]}), path)
+    with pytest.raises(InputError, match="not written by write_parquet"):
+        read_parquet(path)
+    write_parquet(make(), path)
+    with pytest.raises(InputError, match="no columns bm26"):
+        read_parquet(path, columns=["bm26"])
+    X = np.zeros((1, 1), dtype=np.float32)
+    with pytest.raises(InputError, match="column name is empty"):
+        write_parquet(RankingData.from_rows(X, [0], ["q"], column_names=[""]), path)
+    odd = RankingData.from_rows(X, [0], ["q"], provenance={"1": {"model": object()}})
+    with pytest.raises(InputError, match="JSON"):
+        write_parquet(odd, path)
+    assert_same(read_parquet(path), make())
+
+
+@pytest.mark.data
+def test_mq2008_to_parquet_and_back_to_the_same_bytes(data_folder: Path, tmp_path: Path) -> None:
+    for part in range(1, 6):
+        path = data_folder / "letor4_mq2008" / f"S{part}.txt"
+        data = read_letor(path)
+        write_parquet(data, tmp_path / "rows.parquet", compression="zstd")
+        again = read_parquet(tmp_path / "rows.parquet")
+        assert_same(again, data)
+        write_letor(again, tmp_path / "again.txt", digits=6, line_end="\r\n")
+        assert (tmp_path / "again.txt").read_bytes() == path.read_bytes()
+        assert (tmp_path / "rows.parquet").stat().st_size < path.stat().st_size / 3
