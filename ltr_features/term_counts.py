@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from ltr_features.kernels.text import (
     count_words,
     fill_slots,
     merge_words,
+    sort_columns,
 )
 from ltr_features.parallel import map_blocks
 from ltr_features.text import Analyzer, character_class
@@ -77,7 +78,7 @@ def count_streams(
     """
     analyzer = analyzer or Analyzer()
     tables = _character_tables(analyzer.lowercase)
-    parts: dict[str, list[_Counts]] = {stream: [] for stream in streams}
+    parts: dict[str, list[_Part]] = {stream: [] for stream in streams}
     merged = _Words()
 
     def count(unit: tuple[str, Sequence[str]]) -> tuple[str, _Block]:
@@ -85,10 +86,9 @@ def count_streams(
 
     for stream, block in map_blocks(count, _units(blocks, streams), threads):
         numbers = merged.add(block)
-        parts[stream].append(
-            _Counts(np.diff(block.row_ends), numbers[block.entry_words], block.entry_counts)
-        )
-    return _finish(merged.decoded(), [parts[stream] for stream in streams], analyzer)
+        parts[stream].append(_Part(block.row_ends, block.entry_words, block.entry_counts, numbers))
+    words, columns = _columns(merged.decoded(), analyzer)
+    return words, [_matrix(parts[stream], columns, len(words), threads) for stream in streams]
 
 
 class _Block(NamedTuple):
@@ -103,12 +103,13 @@ class _Block(NamedTuple):
     suspects: NDArray[np.bool_]
 
 
-class _Counts(NamedTuple):
-    """Counts of consecutive rows: entries per row, then word number and count of each entry."""
+class _Part(NamedTuple):
+    """Counts of consecutive rows: the entries of a block, and its words' numbers in the table."""
 
-    sizes: NDArray[np.int64]
-    words: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    row_ends: NDArray[np.int64]
+    entry_words: NDArray[np.int32]
+    entry_counts: NDArray[np.int32]
+    numbers: NDArray[np.int32]
 
 
 def _units(
@@ -243,32 +244,32 @@ def _with_room(array: NDArray, size: int) -> NDArray:
     return larger
 
 
-def _finish(
-    runs: list[str], parts: list[list[_Counts]], analyzer: Analyzer
-) -> tuple[list[str], list[csr_matrix]]:
-    """Runs to tokens: drop, stem, sort; the counts follow."""
+def _columns(runs: list[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np.int32]]:
+    """The tokens that the runs stand for, sorted, and each run's token or -1."""
     terms = analyzer.terms(runs)
     kept = [run for run, term in enumerate(terms) if term is not None]
     kept.sort(key=terms.__getitem__)  # type: ignore[arg-type]
-    words: list[str] = []
-    columns = [-1] * len(terms)
-    for run in kept:
-        term = terms[run]
-        if term is not None and (not words or term != words[-1]):
-            words.append(term)
-        columns[run] = len(words) - 1
-    column = np.array(columns, dtype=np.int32)
-    return words, [_matrix(part, column, len(words)) for part in parts]
+    ordered = [str(terms[run]) for run in kept]
+    # Runs with one stem are neighbours.
+    new = [True, *(a != b for a, b in pairwise(ordered))] if ordered else []
+    columns = np.full(len(terms), -1, dtype=np.int32)
+    columns[kept] = np.cumsum(new) - 1
+    return list(compress(ordered, new)), columns
 
 
-def _matrix(parts: list[_Counts], column: NDArray[np.int32], n_words: int) -> csr_matrix:
-    sizes = np.concatenate([part.sizes for part in parts] or [np.zeros(0, np.int64)])
-    columns = np.concatenate([column[part.words] for part in parts] or [np.zeros(0, np.int32)])
-    counts = np.concatenate([part.counts for part in parts] or [np.zeros(0, np.int32)])
-    kept = columns >= 0
-    ends = np.concatenate([[0], np.cumsum(kept)])[np.concatenate([[0], np.cumsum(sizes)])]
-    matrix = csr_matrix((counts[kept], columns[kept], ends), shape=(len(sizes), n_words))
-    # Two transpositions are a counting sort of the columns; stems that fell together are adjacent.
-    matrix = matrix.tocsc().tocsr()
-    matrix.sum_duplicates()
+def _matrix(
+    parts: list[_Part], columns: NDArray[np.int32], n_words: int, threads: int | None
+) -> csr_matrix:
+    def finish(part: _Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        own = columns[part.numbers]
+        order = np.argsort(own, kind="stable")
+        sizes, sorted_columns, counts = sort_columns(*part[:3], own, order)
+        return sizes, sorted_columns, counts
+
+    finished = list(map_blocks(finish, parts, threads))
+    sizes = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in finished)])
+    indices = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in finished)])
+    counts = np.concatenate([np.zeros(0, np.int32), *(part[2] for part in finished)])
+    matrix = csr_matrix((counts, indices, np.cumsum(sizes)), shape=(len(sizes) - 1, n_words))
+    matrix.has_canonical_format = True
     return matrix

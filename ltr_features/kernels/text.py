@@ -225,3 +225,66 @@ def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_wor
             all_ends[n_words] = first + end - begin
         numbers[i] = all_slots[slot]
     return numbers, n_words
+
+
+@njit(cache=True, nogil=True)
+def sort_columns(row_ends, words, counts, columns, order):
+    """Replace words by columns, drop words without one, sort and add up within each row.
+
+    A counting sort: entries go from rows to words, and word by word back to rows.
+
+    Args:
+        row_ends, words, counts: rows of entries, as ``count_words`` returns them.
+        columns: int32 [n words], column of each word, -1 to drop it.
+        order: int64 [n words], the words by increasing column.
+
+    Returns:
+        sizes: int64 [m]; columns, counts: int32, row by row, columns strictly increasing.
+    """
+    n_rows = len(row_ends) - 1
+    frequency = np.zeros(len(columns), np.int64)
+    for entry in range(len(words)):
+        frequency[words[entry]] += 1
+    cursor = np.empty(len(columns), np.int64)
+    n = 0
+    for word in order:
+        cursor[word] = n
+        if columns[word] >= 0:
+            n += frequency[word]
+    word_rows = np.empty(n, np.int32)
+    word_counts = np.empty(n, np.int32)
+    row_begins = np.zeros(n_rows + 1, np.int64)
+    for row in range(n_rows):
+        row_begins[row + 1] = row_begins[row]
+        for entry in range(row_ends[row], row_ends[row + 1]):
+            word = words[entry]
+            if columns[word] >= 0:
+                word_rows[cursor[word]] = row
+                word_counts[cursor[word]] = counts[entry]
+                cursor[word] += 1
+                row_begins[row + 1] += 1
+    row_stops = row_begins[:-1].copy()
+    out_columns = np.empty(n, np.int32)
+    out_counts = np.empty(n, np.int32)
+    k = 0
+    for word in order:
+        if columns[word] < 0:
+            continue
+        while k < cursor[word]:
+            row = word_rows[k]
+            at = row_stops[row]
+            if at > row_begins[row] and out_columns[at - 1] == columns[word]:
+                out_counts[at - 1] += word_counts[k]
+            else:
+                out_columns[at] = columns[word]
+                out_counts[at] = word_counts[k]
+                row_stops[row] = at + 1
+            k += 1
+    # Close the gaps that words of one column have left.
+    n = 0
+    for row in range(n_rows):
+        for at in range(row_begins[row], row_stops[row]):
+            out_columns[n] = out_columns[at]
+            out_counts[n] = out_counts[at]
+            n += 1
+    return row_stops - row_begins[:-1], out_columns[:n], out_counts[:n]

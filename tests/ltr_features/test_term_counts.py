@@ -91,6 +91,19 @@ def test_stems_that_fall_together_are_added_up():
     assert counts.toarray().tolist() == [[3]]
 
 
+@pytest.mark.parametrize("stemmer", [None, "english"])
+def test_dropping_and_stemming_over_many_rows(stemmer):
+    rng = np.random.default_rng(2)
+    forms = [a + b for a in ("run", "connect", "relat", "x") for b in ("", "s", "ed", "ing", "ion")]
+    analyzer = Analyzer(stopwords=("runs", "relating"), stemmer=stemmer)
+    texts = [" ".join(rng.choice(forms, rng.integers(0, 30))) for _ in range(50)]
+    with patch.object(term_counts, "BLOCK_CHARACTERS", 700):
+        words, counts = count_terms(texts, analyzer, threads=2)
+    assert as_counters(words, counts) == [Counter(analyzer.tokens(text)) for text in texts]
+    columns_increase = [np.all(np.diff(row.indices) > 0) for row in counts]
+    assert all(columns_increase)
+
+
 def test_no_texts_and_no_words():
     words, counts = count_terms([])
     assert (words, counts.shape) == ([], (0, 0))
