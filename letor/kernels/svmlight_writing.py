@@ -167,9 +167,10 @@ def write_number(out, position, value, bits, fixed):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _copy(source, start, stop, out, position):
-    for i in range(stop - start):
-        out[position + i] = source[start + i]
-    return position + stop - start
+    piece, target = source[start:stop], out[position : position + stop - start]
+    for i in range(piece.size):
+        target[i] = piece[i]
+    return position + piece.size
 
 
 @njit(cache=True, nogil=True, forceinline=True)
