@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from ltr_features.text import Analyzer
 from reports.config import ExperimentConfig, SplitConfig, SystemConfig
 from reports.progress import Reporter
 from reports.stages import StageResult, Stages
-from reports.systems import write_system
+from reports.systems import ReadPart, write_system
 
 SSI_COLUMN = "ssi"
 _SSI_PROVENANCE = {
@@ -230,8 +230,13 @@ class Experiment:
         )
         models = self._models_stage(split, folds)
         letor = self._letor_stage(split, folds, models)
+
+        @cache  # every system reads the same parts
+        def read(fold: str, part: str) -> RankingData:
+            return self.read_rows(letor.path / fold, f"{part}.txt.zst")
+
         systems = {
-            system.name: self._system_stage(split, folds, system, letor)
+            system.name: self._system_stage(split, folds, system, letor.key, read)
             for system in self.config.systems
         }
         return SplitOutputs(split, folds, letor, models, systems)
@@ -300,12 +305,13 @@ class Experiment:
         split: SplitConfig,
         folds: list[Fold],
         system: SystemConfig,
-        letor: StageResult,
+        letor_key: str,
+        read: ReadPart,
     ) -> StageResult:
         evaluation = self.config.evaluation
         measures = list(dict.fromkeys([*evaluation.measures, evaluation.hard_measure]))
         inputs = {
-            "letor": letor.key,
+            "letor": letor_key,
             "system": system.model_dump(mode="json", exclude={"description"}),
             "ranker": self.config.ranker if system.columns else {},
             "measures": measures,
@@ -316,7 +322,7 @@ class Experiment:
                 path,
                 system,
                 folds,
-                lambda fold, part: self.read_rows(letor.path / fold, f"{part}.txt.zst"),
+                read,
                 self.config.ranker,
                 self.qrels,
                 measures,

@@ -80,9 +80,10 @@ def _rank(
 ) -> tuple[NDArray[np.float32], pd.DataFrame]:
     """Scores of the fold's test rows and the importance of the ranker's columns."""
     names = [c for c in test.column_names if test.provenance[c]["family"] in system.columns]
-    known = concatenate([read(fold.name, "train"), read(fold.name, "vali")]).select_columns(names)
-    ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(
-        known.select_queries(fold.train), known.select_queries(fold.validation)
-    )
+    train, validation = (read(fold.name, part).select_columns(names) for part in ("train", "vali"))
+    if set(fold.train) != set(train.query_ids):  # the parts were turned
+        known = concatenate([train, validation])
+        train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))
+    ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(train, validation)
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker.feature_importance()
