@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numba import njit
 
@@ -14,6 +12,22 @@ MAX_NUMBER_LENGTH = 17  # of the shortest text, sign included
 MAX_FIXED_LENGTH = 33  # sign, 19 digits, point, 12 decimals
 
 _INTEGER_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
+_DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
+_FIXED_LIMIT = 9.0e18
+
+_LEAST_POWER, _GREATEST_POWER = -31, 45
+
+
+def _leading_64_bits(power: int) -> int:
+    """10^power times the power of two that makes it 64 bits long, rounded up."""
+    number = 10 ** abs(power)
+    length = number.bit_length()
+    if power >= 0:
+        return -(-(number << 64) >> length)
+    return -(-(1 << (63 + length)) // number)
+
+
+_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
 _DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
 _FIXED_LIMIT = 9.0e18
 
