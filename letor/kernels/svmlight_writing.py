@@ -27,24 +27,6 @@ def _leading_64_bits(power: int) -> int:
     return -(-(1 << (63 + length)) // number)
 
 
-_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
-_DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
-_FIXED_LIMIT = 9.0e18
-
-_LEAST_POWER, _GREATEST_POWER = -31, 45
-
-
-def _leading_64_bits(power: int) -> int:
-    """10^power times the power of two that makes it 64 bits long, rounded up."""
-    value = Fraction(10) ** power
-    shift = 0
-    while value * Fraction(2) ** shift < 2**63:
-        shift += 1
-    while value * Fraction(2) ** shift >= 2**64:
-        shift -= 1
-    return -((-value * Fraction(2) ** shift) // 1)
-
-
 _POWERS = np.array(
     [_leading_64_bits(k) for k in range(_LEAST_POWER, _GREATEST_POWER + 1)], dtype=np.uint64
 )
