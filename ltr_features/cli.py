@@ -1,8 +1,10 @@
-"""The command line: ``ltr-features``. It may import every package; nothing imports it."""
+"""The command line: ``ltr-features``. It may import every package; nothing imports it.
+
+Imports are inside the commands, so that ``--help`` and the small commands start at once.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +15,18 @@ app = typer.Typer(
     name="ltr-features",
     help="Semantic matching models as LETOR columns, and a report that says whether they help.",
     no_args_is_help=True,
-    add_completion=True,
     pretty_exceptions_enable=False,
 )
+columns_app = typer.Typer(help="Feature columns: what there is.", no_args_is_help=True)
+app.add_typer(columns_app, name="columns")
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Worker threads (default: all cores); results do not depend on it."),
+]
 
 
 @app.callback()
@@ -27,7 +35,7 @@ def _options(
         bool, typer.Option("--debug", help="Show the full traceback of an error.")
     ] = False,
 ) -> None:
-    """Options of every command."""
+    """Options of every command; ``main`` reads ``--debug`` itself."""
 
 
 @app.command()
@@ -38,17 +46,19 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of queries, folds and models.")] = 0,
     dump: Annotated[
         Path | None,
-        typer.Option(help="A MediaWiki XML dump (.xml, .bz2) instead of the built-in excerpt."),
+        typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Worker threads; results do not depend on it.")
-    ] = None,
+    threads: Threads = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="List the stages even where output is no terminal.")
     ] = False,
 ) -> None:
-    """Do the whole job on Wikipedia text: train SSI, add its score to LETOR columns, train
-    rankers with and without it, test the difference, write a report."""
+    """The whole job on Wikipedia text, from the dump to the report.
+
+    Makes a search task from the excerpt of Wikipedia that is installed with gensim, trains SSI,
+    adds its score to the 46 LETOR columns, trains rankers with and without it, tests whether the
+    difference is real, and writes a report. A second run into the same folder reuses what is
+    finished."""
     from reports.config import demo_config
     from reports.experiment import Experiment
     from reports.progress import Reporter
@@ -62,32 +72,141 @@ def demo(
     typer.echo(f"Report: {report / 'report.html'}")
 
 
+@app.command()
+def measure(
+    data: Annotated[Path, typer.Argument(help="LETOR file with the labels (.gz, .bz2, .zst too).")],
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="Scores of the rows: a line each, the score last on the line."),
+    ] = None,
+    column: Annotated[
+        int,
+        typer.Option(min=0, show_default=False, help="Rank by this column of the file instead."),
+    ] = 0,
+    cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
+    official: Annotated[
+        str | None,
+        typer.Option(help="letor4 or mslr: all measures of that official script instead."),
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """One ranking under all definitions in use, side by side.
+
+    The same ranking of MQ2008 is an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
+    discount, ties, and in what a query without relevant documents counts."""
+    from letor.errors import InputError
+    from letor.measures import conventions, evaluate, official_measures
+    from letor.svmlight import read_letor
+    from reports.tables import aligned
+
+    if (scores is None) == (column == 0):
+        raise InputError("give either --scores FILE or --column N: what to rank by")
+    if official not in (None, "letor4", "mslr"):
+        raise InputError(f"--official is letor4 or mslr, not {official!r}")
+    rows = read_letor(data, threads=threads)
+    if scores is not None:
+        values = _read_scores(scores, len(rows))
+    else:
+        if column > rows.X.shape[1]:
+            raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
+        values = rows.X[:, column - 1].tolist()
+    definitions = official_measures(official) if official else conventions(cutoff)  # type: ignore[arg-type]
+    table = evaluate(rows, values, definitions)
+    header = ["", "measure", "known as", "value", "queries", "without relevant"]
+    lines = [
+        [f"{i}", r.measure, r.known_as, f"{r.value:.4f}", f"{r.queries:,}", f"{r.empty:,}"]
+        for i, r in enumerate(table.itertuples(), start=1)
+    ]
+    typer.echo(aligned(header, lines, left=3) + "\n")
+    for i, definition in enumerate(table["definition"], start=1):
+        typer.echo(f"{i}: {definition}")
+
+
+@app.command()
+def validate(
+    file: Annotated[Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too).")],
+    threads: Threads = None,
+) -> None:
+    """Look through a LETOR file and say what to do about each finding.
+
+    Counts, labels, bad lines, groups out of order, constant columns, duplicate documents. The
+    exit code is 2 if the file has lines that cannot be read."""
+    from letor.validation import render
+    from letor.validation import validate as look_through
+
+    result = look_through(file, threads=threads)
+    typer.echo(render(result))
+    if not result.is_readable:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+@columns_app.command("list")
+def columns_list(
+    family: Annotated[
+        list[str] | None, typer.Argument(help="Families to list; all by default.")
+    ] = None,
+) -> None:
+    """All columns of the registered families, with unit, range and definition."""
+    from ltr_features.columns.registry import column_table, families, get_family
+    from reports.tables import aligned
+
+    for name in family or families():
+        chosen = get_family(name)
+        header = ["id", "name", "stream", "unit", "range", "definition"]
+        lines = [
+            [row["letor_id"], row["name"], row["stream"], row["unit"], row["range"],
+             row["description"]]
+            for row in column_table(chosen)
+        ]  # fmt: skip
+        typer.echo(f"{name}: {chosen.description} ({chosen.reference})\n")
+        typer.echo(aligned(header, lines, left=len(header)))
+        typer.echo("")
+
+
+def _read_scores(path: Path, n: int) -> list[float]:
+    """The last field of each line that is not blank; one per row."""
+    from letor.errors import InputError
+
+    values = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                values.append(float(fields[-1]))
+            except ValueError:
+                raise InputError(
+                    f"{path}, line {number}: {fields[-1]!r} is not a number; each line ends with "
+                    "the score of a row"
+                ) from None
+    if len(values) != n:
+        raise InputError(f"{path} has {len(values)} scores, the data has {n} rows")
+    return values
+
+
 def main() -> None:
     """Entry point: bad input gives one line and exit code 2, Ctrl-C exit code 130."""
     debug = "--debug" in sys.argv[1:]
     try:
-        app(standalone_mode=False)
+        status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
-    except typer.Exit as finished:
-        sys.exit(finished.exit_code)
     except Exception as error:
         if debug:
             raise
-        usage = getattr(error, "format_message", None)
-        if usage is not None:  # wrong options or arguments
-            _fail(f"{usage()}; see ltr-features --help", EXIT_BAD_INPUT)
+        describe = getattr(error, "format_message", None)
+        if describe is not None:  # wrong options or arguments
+            _fail(f"{describe()}; see ltr-features --help", EXIT_BAD_INPUT)
         if isinstance(error, (ValueError, OSError)):
             _fail(f"{error} (--debug shows where)", EXIT_BAD_INPUT)
         raise
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:
-    sys.stdout.flush()
     print(f"ltr-features: {' '.join(message.split())}", file=sys.stderr)
-    sys.stderr.flush()
-    # Not sys.exit: worker threads and pools of an interrupted run must not delay the end.
-    os._exit(code) if code == EXIT_INTERRUPTED else sys.exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
