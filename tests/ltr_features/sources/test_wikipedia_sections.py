@@ -1,0 +1,79 @@
+"""The section search task, by hand on a dump of three articles and by its stated properties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dumps import dump_xml, page_xml, topical_dump
+
+from letor.errors import InputError
+from ltr_features.sources.wikipedia_sections import section_collection
+from ltr_features.text import Analyzer
+
+RIVER = "river water bank flow delta fish boat bridge flood source"
+SEA = "sea water wave salt fish boat harbour tide storm island"
+
+
+@pytest.fixture
+def dump(tmp_path):
+    pages = [
+        page_xml("River", f"[[Water]] {RIVER}\n== Use ==\n[[H2O|wet]] {RIVER} {SEA}\n"
+                 f"== Law ==\n[[Court]] {RIVER}\n== See also ==\n{RIVER}", page_id=1),
+        page_xml("Sea", f"{SEA} [[River|stream]] [[River#Law|rules]]\n== Tides ==\n{SEA}",
+                 page_id=2),
+        page_xml("Single", RIVER, page_id=3),
+        page_xml("H2O", "", page_id=4, redirect="Water"),
+    ]  # fmt: skip
+    path = tmp_path / "dump.xml"
+    path.write_bytes(dump_xml(pages))
+    return path
+
+
+def test_documents_streams_and_grades_by_hand(dump):
+    c = section_collection(dump, words_per_query=3, min_words=5, min_document_frequency=2)
+    # "See also" is apparatus; "Single" has one section only; the redirect is no document.
+    assert c.document_ids == ["River", "River~Use", "River~Law", "Sea", "Sea~Tides"]
+    assert c.streams["title"] == ["River", "River: Use", "River: Law", "Sea", "Sea: Tides"]
+    # Anchors of links from other articles: to the article (its lead), or to the section.
+    assert c.streams["anchor"] == ["stream", "", "rules", "", ""]
+    assert c.streams["url"][1] == "https://en.wikipedia.org/wiki/River#Use"
+    judged = {
+        (c.query_ids[q], c.document_ids[d]): int(g)
+        for q, d, g in zip(
+            c.judgements.query, c.judgements.document, c.judgements.grade, strict=True
+        )
+    }
+    # The lead links to Water, "Use" to H2O, a redirect to Water: they share a target.
+    assert judged[("q1", "River~Use")] == judged[("q2", "River")] == 2
+    assert judged[("q1", "River~Law")] == judged[("q4", "Sea~Tides")] == 1
+    assert ("q1", "River") not in judged
+    assert ("q1", "Sea") not in judged
+    assert len(judged) == 3 * 2 + 2 * 1
+    assert list(zip(c.links.source, c.links.target, strict=True)) == [(3, 0)]
+    assert c.query_groups == ["River"] * 3 + ["Sea"] * 2
+    assert c.query_sources.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_query_words_follow_the_rule(tmp_path):
+    path = tmp_path / "dump.xml"
+    path.write_bytes(topical_dump(12, 4))
+    c = section_collection(path, words_per_query=6, min_document_frequency=3)
+    analyzer = Analyzer(stopwords="english")
+    bodies = [set(analyzer.tokens(text)) for text in c.streams["body"]]
+    for text, source in zip(c.query_texts, c.query_sources, strict=True):
+        words = text.split()
+        assert len(words) == len(set(words)) == 6
+        assert set(words) <= bodies[source]
+        assert all(sum(word in body for body in bodies) >= 3 for word in words)
+    again = section_collection(path, words_per_query=6, min_document_frequency=3)
+    other = section_collection(path, words_per_query=6, min_document_frequency=3, seed=1)
+    assert again.query_texts == c.query_texts
+    assert other.query_texts != c.query_texts
+    assert np.isin(c.judgements.grade, [1, 2]).all()
+
+
+def test_dumps_without_a_task_are_refused(dump):
+    with pytest.raises(InputError, match="has two sections of 500 words"):
+        section_collection(dump, min_words=500)
+    with pytest.raises(InputError, match="no section has 10 different words that occur in 99"):
+        section_collection(dump, min_words=5, min_document_frequency=99)

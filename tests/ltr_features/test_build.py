@@ -1,0 +1,212 @@
+"""Candidates, labels, column sets, and the rule that no row is scored by a model that saw its
+labels: by hand, by a recording scorer, and by a planted word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from letor.errors import InputError
+from ltr_features.build import build_columns, candidate_pairs, fold_scores, grades
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.model_scores import TermSpace, TrainedScores, VectorSpace
+from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.index import TermIndex
+
+N_TOPICS, PER_TOPIC = 12, 4
+
+
+def topical(planted_grade: int = 1) -> Collection:
+    """Twelve topics of four documents; query i asks for topic i // 2 by a word that misleads word
+    matching to another topic, so that there is something to learn. Query 0 alone holds the word
+    ``plantedquery``, and one document of another topic alone holds ``planteddocument``; with
+    ``planted_grade`` the two are judged relevant."""
+    bodies = []
+    for t in range(N_TOPICS):
+        for d in range(PER_TOPIC):
+            extra = " planteddocument" if (t, d) == (N_TOPICS - 1, 0) else ""
+            extra += f" ask{(t - 1) % N_TOPICS}" if d == 3 else ""
+            bodies.append(f"topic{t} word{t}x{d} shared{d} filler{(t + d) % 5}{extra}")
+    queries = [f"ask{i // 2} shared{i % 2} filler{i % 5}" for i in range(2 * N_TOPICS)]
+    queries[0] += " plantedquery"
+    bodies[1] += " plantedquery"
+    query, document, grade = [], [], []
+    for i in range(2 * N_TOPICS):
+        for d in range(PER_TOPIC):
+            query.append(i)
+            document.append((i // 2) * PER_TOPIC + d)
+            grade.append(1)
+    query.append(0)
+    document.append((N_TOPICS - 1) * PER_TOPIC)
+    grade.append(planted_grade)
+    return Collection(
+        name="topics",
+        document_ids=[f"d{i}" for i in range(len(bodies))],
+        streams={"body": bodies},
+        query_ids=[f"q{i}" for i in range(len(queries))],
+        query_texts=queries,
+        judgements=Judgements(*(np.array(x, dtype=np.int64) for x in (query, document, grade))),
+    )
+
+
+def context_of(collection: Collection) -> ColumnContext:
+    return ColumnContext.of(collection, TermIndex.build(collection))
+
+
+def all_pairs(collection: Collection) -> Pairs:
+    n, m = collection.n_queries, collection.n_documents
+    return Pairs(np.repeat(np.arange(n), m), np.tile(np.arange(m), n))
+
+
+PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
+PARAMS = {"rank": 8, "max_epochs": 8, "batch_size": 16, "n_negatives": 16, "seed": 3}
+
+
+def test_a_planted_word_cannot_reach_its_own_row(tmp_path):
+    """Whether (query 0, planted document) is judged relevant must not change any score of query 0,
+    while a model that sees query 0's labels does give it away."""
+    columns, leaky = [], []
+    for grade in (0, 1):
+        collection = topical(grade)
+        context, pairs = context_of(collection), all_pairs(collection)
+        scores_from = TrainedScores(context, PARAMS, tmp_path / str(grade))
+        columns.append(fold_scores(scores_from, pairs, PARTS)[pairs.query == 0])
+        leaky.append(scores_from(np.concatenate(PARTS), pairs)[pairs.query == 0])
+    np.testing.assert_array_equal(columns[0], columns[1])
+    planted = (N_TOPICS - 1) * PER_TOPIC
+    assert leaky[1][planted] > leaky[0][planted] + 0.1
+    assert not np.array_equal(leaky[0], leaky[1])
+
+
+def test_labels_of_test_queries_reach_no_score(tmp_path):
+    collection = topical()
+    j = collection.judgements
+    kept = j.query < 18
+    stripped = Collection(
+        name=collection.name,
+        document_ids=collection.document_ids,
+        streams=collection.streams,
+        query_ids=collection.query_ids,
+        query_texts=collection.query_texts,
+        judgements=Judgements(j.query[kept], j.document[kept], j.grade[kept]),
+    )
+    with_labels, without = (
+        fold_scores(TrainedScores(context_of(c), PARAMS, tmp_path / name), all_pairs(c), PARTS)
+        for name, c in (("with", collection), ("without", stripped))
+    )
+    np.testing.assert_array_equal(with_labels, without)
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_no_row_is_scored_by_a_model_that_saw_its_query(n_parts, seed):
+    rng = np.random.default_rng(seed)
+    part_of = rng.integers(0, n_parts + 1, size=30)  # the last value: not a training query
+    part_of[: n_parts + 1] = np.arange(n_parts + 1)
+    parts = [np.flatnonzero(part_of == p) for p in range(n_parts)]
+    train = set(np.concatenate(parts).tolist())
+    pairs = Pairs(rng.integers(0, 30, size=200), rng.integers(0, 9, size=200))
+    trainings = []
+
+    def scores_from(seen, asked):
+        trainings.append(seen)
+        assert not set(asked.query.tolist()) & set(seen.tolist())
+        assert set(seen.tolist()) <= train
+        # As many training queries as the rule leaves: all, or all but the part of the query.
+        for query in np.unique(asked.query):
+            lost = len(parts[part_of[query]]) if query in train else 0
+            assert len(seen) == len(train) - lost
+        return (asked.query * 100 + asked.document).astype(np.float32)
+
+    scores = fold_scores(scores_from, pairs, parts)
+    np.testing.assert_array_equal(scores, pairs.query * 100 + pairs.document)
+    assert len(trainings) <= n_parts + 1
+
+
+def test_parts_are_checked():
+    pairs = Pairs(np.array([0]), np.array([0]))
+    for parts, message in (
+        ([np.array([0])], "at least two"),
+        ([np.array([0]), np.array([], dtype=np.int64)], "at least two"),
+        ([np.array([0, 1]), np.array([1])], "share a query"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fold_scores(lambda seen, asked: np.zeros(len(asked)), pairs, parts)
+
+
+def test_models_are_kept_and_loaded_again(tmp_path):
+    collection = topical()
+    context, pairs = context_of(collection), all_pairs(collection)
+    first = TrainedScores(context, PARAMS, tmp_path)
+    scores = first(PARTS[0], pairs)
+    files = sorted(p.name for p in tmp_path.iterdir())
+    assert files == [first.path(PARTS[0]).name]
+    written = first.path(PARTS[0]).stat().st_mtime_ns
+    np.testing.assert_array_equal(TrainedScores(context, PARAMS, tmp_path)(PARTS[0], pairs), scores)
+    assert first.path(PARTS[0]).stat().st_mtime_ns == written
+    unlabelled = TrainedScores(context, PARAMS, tmp_path)
+    with pytest.raises(InputError, match="none of the 0 training queries"):
+        unlabelled(np.array([], dtype=np.int64), pairs)
+
+
+def test_an_untrained_model_is_the_cosine_column(tmp_path):
+    context = context_of(topical())
+    pairs = all_pairs(context.collection)
+    cosine = VectorSpace(min_document_frequency=2).compute(context, pairs)[:, 0]
+    untrained = TrainedScores(
+        context, {**PARAMS, "max_epochs": 0}, tmp_path, min_document_frequency=2
+    )(PARTS[0], pairs)
+    np.testing.assert_array_equal(untrained, cosine)
+    space = TermSpace.of(context, 2)
+    expected = (space.Q @ space.D.T).toarray()[pairs.query, pairs.document]
+    np.testing.assert_allclose(cosine, expected, rtol=1e-5, atol=1e-7)
+    assert "plantedquery" not in space.vocabulary  # one document has it
+    with pytest.raises(InputError, match="no word occurs in 999 documents"):
+        TermSpace.of(context, 999)
+
+
+def test_candidates_leave_out_the_source_and_keep_the_depth():
+    collection = topical()
+    sources = np.array([(i // 2) * PER_TOPIC for i in range(collection.n_queries)])
+    sources[-1] = -1
+    with_sources = Collection(**{**vars(collection), "query_sources": sources})
+    pairs = candidate_pairs(context_of(with_sources), 3)
+    plain = candidate_pairs(context_of(collection), 4)
+    for query in range(collection.n_queries):
+        documents = pairs.document[pairs.query == query].tolist()
+        assert len(documents) == 3
+        assert sources[query] not in documents
+        expected = [d for d in plain.document[plain.query == query] if d != sources[query]][:3]
+        assert documents == expected
+
+
+def test_a_query_without_candidates_is_named():
+    collection = topical()
+    texts = [*collection.query_texts[:-1], "zebra"]
+    lonely = Collection(**{**vars(collection), "query_texts": texts})
+    with pytest.raises(InputError, match=r"1 of 24 queries have no candidate.*'q23' \('zebra'\)"):
+        candidate_pairs(context_of(lonely), 3)
+
+
+def test_rows_carry_labels_names_and_provenance():
+    collection = topical()
+    context = context_of(collection)
+    pairs = Pairs(np.array([2, 0, 2]), np.array([5, 44, 0]))
+    families = [get_family("letor46"), VectorSpace()]
+    data = build_columns(context, pairs, families)
+    assert data.y.tolist() == [1, 1, 0]
+    assert [data.query_ids[i] for i in data.query_index] == ["q2", "q0", "q2"]
+    assert list(data.document_ids) == ["d5", "d44", "d0"]
+    assert len(data.column_names) == 47
+    assert data.provenance["vsm"]["family"] == "vsm"
+    assert "absent" in data.provenance["tf_title"]
+    assert "absent" not in data.provenance["tf_body"]
+    with pytest.raises(InputError, match="column 'vsm' comes from two families"):
+        build_columns(context, pairs, [VectorSpace(), VectorSpace()])
+
+
+def test_grades_by_hand():
+    collection = topical(planted_grade=2)
+    pairs = Pairs(np.array([0, 0, 0, 23]), np.array([44, 0, 4, 0]))
+    assert grades(collection, pairs).tolist() == [2, 1, 0, 0]

@@ -1,0 +1,83 @@
+"""A collection survives its folder; damaged folders are refused with file and line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements, Links
+from ltr_features.collection_files import load_collection, save_collection
+
+
+def collection(**changes) -> Collection:
+    values = {
+        "name": "tiny",
+        "document_ids": ["a", "b", "ü c"],
+        "streams": {"body": ["one\ttwo", "", "drei\nvier"], "title": ["A", "B", ""]},
+        "query_ids": ["q1", "q2"],
+        "query_texts": ["one", "vier"],
+        "judgements": Judgements(np.array([0, 1]), np.array([1, 2]), np.array([2, 1])),
+        "links": Links(np.array([0, 0]), np.array([1, 1])),
+        "query_sources": np.array([0, -1]),
+        "query_groups": ["g", "h"],
+        "description": {"rule": "by hand", "count": 3},
+    }
+    return Collection(**{**values, **changes})
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_round_trip(tmp_path, bare):
+    nothing = {"links": None, "query_sources": None, "query_groups": None}
+    before = collection(**(nothing if bare else {}))
+    save_collection(before, tmp_path)
+    after = load_collection(tmp_path)
+    for name in ("name", "document_ids", "query_ids", "query_texts", "query_groups", "description"):
+        assert getattr(after, name) == getattr(before, name)
+    assert {k: list(v) for k, v in after.streams.items()} == before.streams
+    for part, fields in (("judgements", ("query", "document", "grade")), ("links", ("source",))):
+        for field in fields if getattr(before, part) is not None else ():
+            np.testing.assert_array_equal(
+                getattr(getattr(after, part), field), getattr(getattr(before, part), field)
+            )
+    if bare:
+        assert after.links is None
+        assert after.query_sources is None
+    else:
+        assert after.query_sources.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "a"\n', r"corpus\.jsonl, line 1: not JSON"),
+        ("corpus.jsonl", "", "no documents"),
+        ("queries.jsonl", "[1]\n", r"queries\.jsonl, line 1: not a JSON object"),
+        ("qrels.tsv", "h\nq1\tb\n", r"qrels\.tsv, line 2: 2 fields, expected 3"),
+        ("qrels.tsv", "h\nq9\tb\t1\n", r"qrels\.tsv, line 2: unknown value 'q9'"),
+        ("links.tsv", "a\tb\na\tz\n", r"links\.tsv, line 2: unknown value 'z'"),
+    ],
+)
+def test_damage_is_named(tmp_path, file, content, message):
+    save_collection(collection(), tmp_path)
+    (tmp_path / file).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_collection(tmp_path)
+
+
+def test_missing_file_is_named(tmp_path):
+    save_collection(collection(), tmp_path)
+    (tmp_path / "qrels.tsv").unlink()
+    with pytest.raises(InputError, match=r"qrels\.tsv: no such file"):
+        load_collection(tmp_path)
+
+
+def test_collections_check_themselves():
+    with pytest.raises(InputError, match="document id 'a' occurs twice"):
+        collection(document_ids=["a", "b", "a"])
+    with pytest.raises(InputError, match="query_groups has 1 entries for 2 queries"):
+        collection(query_groups=["g"])
+    with pytest.raises(InputError, match=r"query_sources \+ 1 holds row 4, outside 0\.\.3"):
+        collection(query_sources=np.array([3, -1]))
+    with pytest.raises(InputError, match="has no documents"):
+        collection(document_ids=[], streams={})
