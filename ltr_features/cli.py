@@ -190,8 +190,8 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     try:
         status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
+    except typer.Abort:
+        status = EXIT_INTERRUPTED
     except Exception as error:
         if debug:
             raise
@@ -201,6 +201,8 @@ def main() -> None:
         if isinstance(error, (ValueError, OSError)):
             _fail(f"{error} (--debug shows where)", EXIT_BAD_INPUT)
         raise
+    if status == EXIT_INTERRUPTED:  # typer's answer to Ctrl-C
+        _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -65,7 +65,7 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
         settings={
             "collection": {"file": experiment.dump.name, **config.collection.model_dump()},
             "text": config.text.model_dump(),
-            "SSI": models[0].get_params(),
+            "SSI": {k: v for k, v in models[0].get_params().items() if k != "threads"},
             "ranker (LambdaMART, LightGBM)": config.ranker,
             "evaluation": config.evaluation.model_dump(),
             "run": {"seed": config.seed, "candidates": config.candidate_depth},

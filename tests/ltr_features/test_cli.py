@@ -1,0 +1,141 @@
+"""The command line as a stranger uses it: in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from dumps import topical_dump
+
+COMMAND = [sys.executable, "-m", "ltr_features.cli"]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_help_names_every_command():
+    result = run("--help")
+    assert result.returncode == 0
+    for command in ("demo", "measure", "validate", "columns", "--debug"):
+        assert command in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<html><body>Not a dump</body></html>", "dump.xml"),
+        (topical_dump(4, 3)[:900], "dump.xml"),
+        (topical_dump(3, 1), "none of the 3 articles has two sections of 40 words"),
+        (None, "dump.xml"),
+    ],
+    ids=["html", "truncated", "empty collection", "missing"],
+)
+def test_bad_dumps_give_one_line_and_code_2(tmp_path, content, message):
+    dump = tmp_path / "dump.xml"
+    if content is not None:
+        dump.write_bytes(content)
+    result = run("demo", "--dump", dump, "--out", tmp_path / "out")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("ltr-features: ")
+    assert message in result.stderr
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".stages"]
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    result = run("demo", "--debug", "--dump", tmp_path / "no.xml", "--out", tmp_path / "out")
+    assert result.returncode != 0
+    assert "Traceback" in result.stderr
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("demo", "--out", tmp_path / "file" / "out")
+    assert result.returncode == 2
+    assert "cannot write there" in result.stderr
+
+
+def test_wrong_options_are_named():
+    result = run("demo", "--sed", "1")
+    assert result.returncode == 2
+    assert "--sed" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_ends_with_130_and_leaves_no_half_output(tmp_path):
+    dump, out = tmp_path / "dump.xml", tmp_path / "out"
+    dump.write_bytes(topical_dump(60, 8))
+    process = subprocess.Popen(
+        [*COMMAND, "demo", "--dump", str(dump), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (out / "index").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert stderr == "ltr-features: interrupted; run the same command again to go on\n"
+    partial = [p for p in out.rglob("*") if p.name.endswith((".partial", ".old"))]
+    assert partial == []
+    assert not (out / "report").exists()
+
+
+LETOR = """\
+2 qid:1 1:0.9 2:0.1 #docid = a
+0 qid:1 1:0.5 2:0.2 #docid = b
+1 qid:1 1:0.1 2:0.3 #docid = c
+0 qid:2 1:0.3 2:0.1 #docid = d
+"""
+
+
+@pytest.fixture
+def letor(tmp_path) -> Path:
+    path = tmp_path / "data.txt"
+    path.write_text(LETOR)
+    return path
+
+
+def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
+    by_column = run("measure", letor, "--column", 1)
+    assert by_column.returncode == 0, by_column.stderr
+    # Query 1: gains 3, 0, 1 at ranks 1, 2, 3; ideal 3, 1. Query 2 has nothing relevant.
+    value = (3 + 1 / 2) / (3 + 1 / 1.5849625007)
+    assert f"{value / 2:.4f}" in by_column.stdout
+    assert f"{(value + 1) / 2:.4f}" in by_column.stdout
+    scores = tmp_path / "scores.txt"
+    scores.write_text("1 0 0.9\n1 1 0.5\n1 2 0.1\n2 0 0.3\n")
+    assert run("measure", letor, "--scores", scores).stdout == by_column.stdout
+    scores.write_text("0.9\nhigh\n")
+    bad = run("measure", letor, "--scores", scores)
+    assert bad.returncode == 2
+    assert "scores.txt, line 2: 'high' is not a number" in bad.stderr
+
+
+def test_validate_finds_and_exits(letor):
+    good = run("validate", letor)
+    assert good.returncode == 0
+    assert "4 rows, 2 queries, 2 columns" in good.stdout
+    letor.write_text(LETOR + "1 qid:3 1:x\n")
+    bad = run("validate", letor)
+    assert bad.returncode == 2
+    assert "5" in bad.stdout
+
+
+def test_columns_list_has_the_46():
+    result = run("columns", "list", "letor46")
+    assert result.returncode == 0
+    assert "lmir_dir_whole" in result.stdout
+    assert "child_pages" in result.stdout
+    assert run("columns", "list", "letor47").returncode == 2

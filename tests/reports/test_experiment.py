@@ -1,0 +1,168 @@
+"""The whole path on a small synthetic dump: the same bytes for any number of threads, reuse, and
+rows that say what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from dumps import topical_dump
+
+from letor.folds import Fold, letor_rotation
+from letor.rankers.base import Ranker
+from reports.config import ExperimentConfig, demo_config
+from reports.experiment import Experiment
+from reports.systems import turned
+from ssi_models.ssi.low_rank import LowRankSSI
+
+OUTPUTS = ("collection", "index", "letor", "models", "systems", "report")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> ExperimentConfig:
+    dump = tmp_path_factory.mktemp("dump") / "topics.xml"
+    dump.write_bytes(topical_dump(25, 5))
+    values = demo_config().model_dump(mode="json")
+    values["collection"] |= {"dump": str(dump), "words_per_query": 4, "min_words": 20}
+    values["collection"]["min_document_frequency"] = 2
+    values["candidate_depth"] = 30
+    values["ssi"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
+    values["ranker"] |= {"n_estimators": 10, "min_data_in_leaf": 5, "num_threads": 1}
+    values["nearest_words"] = ["topicaaworda", "absent"]
+    return ExperimentConfig.model_validate(values)
+
+
+@pytest.fixture(scope="module")
+def run(config, tmp_path_factory):
+    """The experiment, run once with one thread."""
+    experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
+    experiment.run()
+    return experiment
+
+
+def digests(experiment) -> dict[str, str]:
+    root = experiment.stages.folder
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in OUTPUTS
+        for path in sorted((root / name).rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_same_bytes_for_two_threads(run, config, tmp_path):
+    other = Experiment(config, tmp_path, threads=2)
+    other.run()
+    ours, theirs = digests(run), digests(other)
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+
+
+def test_a_second_run_makes_nothing_again(run, config):
+    root = run.stages.folder
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    again = Experiment(config, root)
+    again.run()
+    probes = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    assert probes == before
+
+
+def test_every_query_is_tested_once_and_its_pool_is_complete(run):
+    folder = run.stages.folder / "letor" / "by-query"
+    tested = [
+        query
+        for fold in range(1, 6)
+        for query in run.read_rows(folder / f"Fold{fold}", "test.txt.zst").query_ids
+    ]
+    assert sorted(tested) == sorted(run.collection.query_ids)
+    rows = run.read_rows(folder / "Fold1", "test.txt.zst")
+    assert list(rows.column_names)[-2:] == ["vsm", "ssi"]
+    assert rows.provenance["ssi"]["fold"] == "Fold1"
+    for part in ("train", "vali"):
+        assert not set(run.read_rows(folder / "Fold1", f"{part}.txt.zst").query_ids) & set(
+            rows.query_ids
+        )
+
+
+def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
+    """For test rows: the model trained on the fold's training queries, as its file says."""
+    split = run.config.splits[0]
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    train = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "train.txt.zst")
+    row = {q: i for i, q in enumerate(run.collection.query_ids)}
+    document = {d: i for i, d in enumerate(run.collection.document_ids)}
+    scores = run.trained_scores(split, run.stages.folder / "models" / "by-query")
+    path = scores.path(np.array([row[q] for q in train.query_ids]))
+    model = LowRankSSI.load(path)
+    space = scores.space
+    expected = model.score(
+        space.Q,
+        space.D,
+        [row[rows.query_ids[i]] for i in rows.query_index],
+        [document[d] for d in rows.document_ids],
+    )
+    np.testing.assert_array_equal(rows.column("ssi"), expected)
+
+
+def test_articles_are_kept_together_by_group_splits(run):
+    group = dict(zip(run.collection.query_ids, run.collection.query_groups, strict=True))
+    folder = run.stages.folder / "letor" / "by-article" / "Fold2"
+    parts = [run.read_rows(folder, f"{p}.txt.zst").query_ids for p in ("train", "vali", "test")]
+    groups = [{group[q] for q in part} for part in parts]
+    assert not groups[0] & groups[2]
+    assert not groups[0] & groups[1]
+    assert not groups[1] & groups[2]
+
+
+def test_saved_rankers_give_the_run_s_scores(run):
+    folder = run.stages.folder / "systems" / "by-query" / "words_TF-IDF_SSI"
+    ranker = Ranker.load(folder / "Fold3")
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
+    scores = ranker.predict(rows.select_columns(ranker.feature_names_))
+    ours = pd.DataFrame(
+        {"qid": [rows.query_ids[i] for i in rows.query_index], "docno": list(rows.document_ids)}
+    ).assign(score=scores)
+    best = ours.loc[ours.groupby("qid")["score"].idxmax()].set_index("qid")["score"]
+    written = pd.read_csv(
+        folder / "run.txt.gz", sep=" ", names=["qid", "q0", "docno", "rank", "score", "tag"]
+    )
+    first = written[written["rank"] == written.groupby("qid")["rank"].transform("min")]
+    first = first.set_index("qid")["score"]
+    np.testing.assert_allclose(first[best.index], best, rtol=1e-5)
+
+
+def test_the_report_tells_verdict_definitions_and_settings(run):
+    report = run.stages.folder / "report"
+    html = (report / "report.html").read_text(encoding="utf-8")
+    summary = (report / "summary.txt").read_text(encoding="utf-8")
+    for text in ("Unseen queries", "Unseen articles", "words+TF-IDF+SSI"):
+        assert text in html
+        assert text in summary
+    assert "accumulator_start" in html
+    assert "topicaaworda" in html
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    comparisons = pd.read_csv(report / "comparisons.csv")
+    assert len(comparisons) == 2 * 3 * 4
+    assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
+
+
+def test_turned_folds_train_on_other_queries_and_test_on_the_same():
+    parts = [[f"q{p}{i}" for i in range(3)] for p in range(5)]
+    folds = letor_rotation(parts)
+    assert turned(folds, folds[0], 0) == Fold(
+        "Fold1", parts[0] + parts[1] + parts[2], parts[3], parts[4]
+    )
+    other = turned(folds, folds[0], 1)
+    assert (set(other.train), other.validation) == (set(parts[1] + parts[2] + parts[3]), parts[0])
+    assert other.test == parts[4]
+    assert turned(folds, folds[0], 4) == turned(folds, folds[0], 0)
+
+
+def test_stage_notes_hold_the_inputs(run):
+    note = json.loads((run.stages.folder / ".stages" / "collection.json").read_text())
+    assert note["complete"]
+    assert note["inputs"]["dump"]["name"] == "topics.xml"
+    assert "sha256" in note["inputs"]["dump"]
