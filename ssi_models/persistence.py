@@ -28,7 +28,8 @@ def save_tensors(
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    metadata = {"format": FORMAT, "header": json.dumps(header, sort_keys=True)}
+    # One entry: safetensors writes several in random order, and equal models give equal bytes.
+    metadata = {FORMAT: json.dumps(header, sort_keys=True)}
     try:
         save_file(contiguous, partial, metadata=metadata)
         os.replace(partial, path)
@@ -58,7 +59,7 @@ def load_tensors(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path}: not a readable model file ({error})") from error
-    return json.loads(metadata["header"]), tensors
+    return json.loads(metadata[FORMAT]), tensors
 
 
 def pack_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[Any]]:
