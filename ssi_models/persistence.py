@@ -51,11 +51,9 @@ def load_tensors(
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                found = metadata.get("format", "none")
-                raise ValueError(
-                    f"{path}: model format is {found}, expected {FORMAT}; fit it again"
-                )
+            if FORMAT not in metadata:
+                found = ", ".join(sorted(metadata)) or "none"
+                raise ValueError(f"{path}: model format is {found}, not {FORMAT}; fit it again")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path}: not a readable model file ({error})") from error
