@@ -15,6 +15,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -256,7 +257,12 @@ def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
     with atomic_path(path) as temporary, temporary.open("wb") as raw:
         if Path(path).suffix == ".gz":
             # No name and no time in the header: equal content gives equal bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                packed.writelines(line.encode("utf-8", _ERRORS) for line in lines)
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=4) as f:
+                _write_blocks(f, lines)
         else:
-            raw.writelines(line.encode("utf-8", _ERRORS) for line in lines)
+            _write_blocks(raw, lines)
+
+
+def _write_blocks(file: IO[bytes], lines: Iterator[str]) -> None:
+    while block := "".join(islice(lines, 10_000)):
+        file.write(block.encode("utf-8", _ERRORS))

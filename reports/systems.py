@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def _rank(
     names = [c for c in test.column_names if test.provenance[c]["family"] in system.columns]
     train, validation = (read(fold.name, part).select_columns(names) for part in ("train", "vali"))
     if set(fold.train) != set(train.query_ids):  # the parts were turned
-        known = concatenate([train, validation])
+        bare = [replace(part, document_ids=None, comments=None) for part in (train, validation)]
+        known = concatenate(bare)
         train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))
     ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(train, validation)
     ranker.save(folder)
