@@ -263,6 +263,6 @@ def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
             _write_blocks(raw, lines)
 
 
-def _write_blocks(file: IO[bytes], lines: Iterator[str]) -> None:
+def _write_blocks(file: IO[bytes] | gzip.GzipFile, lines: Iterator[str]) -> None:
     while block := "".join(islice(lines, 10_000)):
         file.write(block.encode("utf-8", _ERRORS))

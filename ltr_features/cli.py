@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -83,10 +83,14 @@ def measure(
         int,
         typer.Option(min=0, show_default=False, help="Rank by this column of the file instead."),
     ] = 0,
+    on_error: Annotated[
+        Literal["raise", "skip"],
+        typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
+    ] = "raise",
     cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
     official: Annotated[
-        str | None,
-        typer.Option(help="letor4 or mslr: all measures of that official script instead."),
+        Literal["letor4", "mslr"] | None,
+        typer.Option(help="All measures of that official script instead."),
     ] = None,
     threads: Threads = None,
 ) -> None:
@@ -96,21 +100,22 @@ def measure(
     discount, ties, and in what a query without relevant documents counts."""
     from letor.errors import InputError
     from letor.measures import conventions, evaluate, official_measures
-    from letor.svmlight import read_letor
+    from letor.svmlight import BadLine, read_letor
     from reports.tables import aligned
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
-    if official not in (None, "letor4", "mslr"):
-        raise InputError(f"--official is letor4 or mslr, not {official!r}")
-    rows = read_letor(data, threads=threads)
+    rejected: list[BadLine] = []
+    rows = read_letor(data, on_error=on_error, rejected=rejected, threads=threads)
+    for line in rejected:
+        typer.echo(f"left out: {data}, {line}", err=True)
     if scores is not None:
         values = _read_scores(scores, len(rows))
     else:
         if column > rows.X.shape[1]:
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].tolist()
-    definitions = official_measures(official) if official else conventions(cutoff)  # type: ignore[arg-type]
+    definitions = official_measures(official) if official else conventions(cutoff)
     table = evaluate(rows, values, definitions)
     header = ["", "measure", "known as", "value", "queries", "without relevant"]
     lines = [

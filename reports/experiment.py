@@ -124,6 +124,9 @@ class Experiment:
                 min_words=settings.min_words,
                 min_document_frequency=settings.min_document_frequency,
                 seed=self.config.seed,
+                on_progress=lambda done, total: self.reporter.step(
+                    f"collection: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read"
+                ),
             )
             path.mkdir()
             save_collection(collection, path)
