@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
+from ssi_models.matrices import check_csr, check_rows
+from ssi_models.parts import CachedDocuments, Parts, pair_scores
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -26,8 +28,12 @@ class MatchingModel:
     Queries and documents are CSR matrices [n, V] of weighted words (see
     :class:`ssi_models.weighting.TfIdf`); pairs are two parallel arrays of row numbers.
 
+    A subclass says how a query and a document are represented (``query_parts`` and
+    ``document_parts``); the score is the inner product of the representations.
+
     Attributes:
-        n_words_: number of columns of the matrices that the model was fitted on.
+        n_words_: number of columns of the document matrices that the model was fitted on.
+        n_query_words_: the same of the query matrices.
         vocabulary_, weighting_, recipe_: what the columns stand for, where ``fit`` was told:
             the words, the fitted weighting, and the fingerprint of the text analysis.
     """
@@ -36,7 +42,13 @@ class MatchingModel:
     #: Names of the fitted float arrays that make up the model, saved as attributes ``<name>_``.
     tensors: ClassVar[tuple[str, ...]] = ()
 
+    #: Whether the sparse part of a query's representation may hold every word.
+    expands_queries: ClassVar[bool] = False
+    #: Threads that score; the scores do not depend on it.
+    threads: int | None = None
+
     n_words_: int
+    n_query_words_: int
     vocabulary_: Vocabulary | None = None
     weighting_: TfIdf | None = None
     recipe_: str | None = None
@@ -80,29 +92,81 @@ class MatchingModel:
             ValueError: wrong number of columns, or row numbers outside the matrices.
         """
         self._check_fitted()
-        Q, D = self._check_matrix("Q", Q), self._check_matrix("D", D)
+        Q, D = self.check_queries(Q), self.check_documents(D)
         q = check_rows("query", query, Q.shape[0])
         d = check_rows("document", document, D.shape[0])
         if len(q) != len(d):
             raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
-        return self._score(Q, D, q, d)
+        return pair_scores(self, Q, D, q, d)
 
-    def _score(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-    ) -> NDArray[np.float32]:
-        raise TypeError(f"{type(self).__name__} does not define _score")
+    def cache(self, D: sp.csr_matrix) -> CachedDocuments:
+        """The documents' side of the score, computed once, to score queries against all of them.
+
+        Raises:
+            NotFittedError: the model is not fitted.
+            ValueError: wrong number of columns.
+        """
+        self._check_fitted()
+        return CachedDocuments(self, self.check_documents(D))
+
+    def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+        """The dense part of each query's representation: float32 [m, N] (N = 0 if it has none)."""
+        self._check_fitted()
+        Q = self.check_queries(Q)
+        dense = self.query_parts(Q, np.arange(self.n_words_)).dense
+        return np.zeros((Q.shape[0], 0), np.float32) if dense is None else dense
+
+    def embed_documents(self, D: sp.csr_matrix) -> NDArray[np.float32]:
+        """The dense part of each document's representation: float32 [n, N]; cache it to score
+        many queries."""
+        self._check_fitted()
+        D = self.check_documents(D)
+        dense = self.document_parts(D).dense
+        return np.zeros((D.shape[0], 0), np.float32) if dense is None else dense
+
+    def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
+        """The n document words t with the largest f(s, t), both words alone and of weight 1,
+        for query word s; for models q'Wd that is W_st.
+
+        Returns:
+            (row of t, f(s, t)), descending (as in Tables 7 and 8 of Bai et al., "Learning to rank
+            with (a lot of) word features").
+
+        Raises:
+            ValueError: no such query word.
+        """
+        self._check_fitted()
+        row = check_rows("word", [word], self.n_query_words_)
+        one = np.ones(1, np.float32)
+        Q = sp.csr_matrix((one, ([0], row)), shape=(1, self.n_query_words_))
+        D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
+        words = np.arange(self.n_words_)
+        query, documents = self.query_parts(check_csr("word", Q), words), self.document_parts(D)
+        weights = np.zeros(self.n_words_)
+        if query.dense is not None and documents.dense is not None:
+            weights += documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
+        if query.sparse is not None and documents.sparse is not None:
+            weights += (documents.sparse @ query.sparse.T).toarray()[:, 0]
+        best = np.argsort(-weights, kind="stable")[:n]
+        return [(int(t), float(weights[t])) for t in best]
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        """The representation of queries, as far as documents of the given words need it."""
+        raise TypeError(f"{type(self).__name__} does not define query_parts")
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        """The representation of documents."""
+        raise TypeError(f"{type(self).__name__} does not define document_parts")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file (parameters, vocabulary, weighting)."""
         self._check_fitted()
         header = {
             "model": self.name,
-            "params": self.get_params(),
+            # The number of threads is the machine's matter; files of equal models are equal.
+            "params": {k: v for k, v in self.get_params().items() if k != "threads"},
             "n_words": self.n_words_,
+            "n_query_words": self.n_query_words_,
             "recipe": self.recipe_,
             "fitted": self._fitted_header(),
         }
@@ -124,8 +188,11 @@ class MatchingModel:
         header, arrays = persistence.load_tensors(path)
         if header["model"] != cls.name:
             raise ValueError(f"{path}: holds a {header['model']!r} model, not {cls.name!r}")
-        model = cls(**header["params"])
+        # JSON has lists where parameters were tuples.
+        params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
+        model = cls(**params)
         model.n_words_ = header["n_words"]
+        model.n_query_words_ = header["n_query_words"]
         model.recipe_ = header["recipe"]
         for name in cls.tensors:
             setattr(model, f"{name}_", arrays[name])
@@ -147,46 +214,17 @@ class MatchingModel:
         if not hasattr(self, "n_words_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit or load")
 
-    def _check_matrix(self, name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-        matrix = check_csr(name, matrix)
-        if matrix.shape[1] != self.n_words_:
-            raise ValueError(
-                f"{name} has {matrix.shape[1]} columns, the model was fitted on {self.n_words_} "
-                "words; analyse the text with the model's vocabulary"
-            )
-        return matrix
+    def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
+        return _check_width("Q", check_csr("Q", Q), self.n_query_words_)
+
+    def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
+        return _check_width("D", check_csr("D", D), self.n_words_)
 
 
-def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """The matrix as CSR with float32 data, int32 column numbers and int64 row pointers.
-
-    Raises:
-        TypeError: not a sparse matrix.
-        ValueError: a value is NaN or infinite (the row is named).
-    """
-    if not sp.issparse(matrix):
-        raise TypeError(f"{name} must be a scipy sparse matrix [n, words], got {type(matrix)}")
-    matrix = sp.csr_matrix(matrix)
-    if matrix.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"{name} has {matrix.shape[1]} columns; at most 2^31 - 1 are possible")
-    data = matrix.data.astype(np.float32, copy=False)
-    if not np.isfinite(data).all():
-        at = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {data[at]}; weights must be finite")
-    checked = sp.csr_matrix(matrix.shape, dtype=np.float32)
-    # Set directly: the constructor would cast indptr and indices to one common type.
-    checked.data = data
-    checked.indices = matrix.indices.astype(np.int32, copy=False)
-    checked.indptr = matrix.indptr.astype(np.int64, copy=False)
-    return checked
-
-
-def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
-    """Row numbers as int64, all within 0..limit - 1 (ValueError names the first that is not)."""
-    array = np.asarray(rows, dtype=np.int64)
-    outside = (array < 0) | (array >= limit)
-    if outside.any():
-        at = int(np.flatnonzero(outside)[0])
-        raise ValueError(f"{name}[{at}] is row {array[at]}, outside 0..{limit - 1}")
-    return array
+def _check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
+    if matrix.shape[1] != width:
+        raise ValueError(
+            f"{name} has {matrix.shape[1]} columns, the model was fitted on {width} words; "
+            "analyse the text with the model's vocabulary"
+        )
+    return matrix

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.matrices import check_rows
+
+
+def _no_rows() -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,10 +21,12 @@ class Preferences:
     documents that are not listed have grade 0 (the pairwise preferences R of Bai et al., eq. 4).
 
     Attributes:
-        query: int64 [n], row of the query matrix.
+        query: int64 [n], row of the query matrix, ascending.
         document: int64 [n], row of the document matrix.
         grade: float32 [n], greater than 0.
         n_queries, n_documents: number of rows of the two matrices.
+        rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
+            judged not relevant, where most documents are only not judged.
     """
 
     query: NDArray[np.int64]
@@ -26,6 +34,8 @@ class Preferences:
     grade: NDArray[np.float32]
     n_queries: int
     n_documents: int
+    rejected_query: NDArray[np.int64] = field(default_factory=_no_rows)
+    rejected_document: NDArray[np.int64] = field(default_factory=_no_rows)
 
     @classmethod
     def from_pairs(
@@ -37,39 +47,39 @@ class Preferences:
         n_queries: int,
         n_documents: int,
     ) -> Preferences:
-        """Check and sort pairs; pairs of grade 0 or less are dropped.
+        """Check and sort pairs.
 
         Raises:
-            ValueError: rows outside the matrices, arrays of different length, a pair given twice
-                with different grades, or no pair of positive grade.
+            ValueError: rows outside the matrices, arrays of different length, a grade that is not
+                finite, a pair given twice with different grades, or no pair of positive grade.
         """
-        q = np.asarray(query, dtype=np.int64)
-        d = np.asarray(document, dtype=np.int64)
+        q = check_rows("query", query, n_queries)
+        d = check_rows("document", document, n_documents)
         g = np.ones(len(q), np.float32) if grade is None else np.asarray(grade, dtype=np.float32)
         if not len(q) == len(d) == len(g):
             raise ValueError(f"query, document, grade have lengths {len(q)}, {len(d)}, {len(g)}")
-        for name, rows, limit in (("query", q, n_queries), ("document", d, n_documents)):
-            outside = (rows < 0) | (rows >= limit)
-            if outside.any():
-                at = int(np.flatnonzero(outside)[0])
-                raise ValueError(
-                    f"preference {at}: {name} row {rows[at]} is outside 0..{limit - 1}"
-                )
         if not np.isfinite(g).all():
             at = int(np.flatnonzero(~np.isfinite(g))[0])
             raise ValueError(f"preference {at}: grade is {g[at]}")
-        positive = g > 0
-        if not positive.any():
+        if not (g > 0).any():
             raise ValueError("no preference has a grade above 0: there is nothing to learn from")
-        q, d, g = q[positive], d[positive], g[positive]
         order = np.lexsort((d, q))
-        q, d, g = q[order], d[order], g[order]
+        q, d, g = q[order], d[order], np.maximum(g[order], 0)
         same = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
         if (same & (g[1:] != g[:-1])).any():
             at = int(np.flatnonzero(same & (g[1:] != g[:-1]))[0])
             raise ValueError(f"query row {q[at]}, document row {d[at]}: two different grades")
         first = np.concatenate([[True], ~same])
-        return cls(q[first], d[first], g[first], int(n_queries), int(n_documents))
+        relevant, rejected = first & (g > 0), first & (g == 0)
+        return cls(
+            q[relevant],
+            d[relevant],
+            g[relevant],
+            int(n_queries),
+            int(n_documents),
+            q[rejected],
+            d[rejected],
+        )
 
     def __len__(self) -> int:
         return len(self.query)
@@ -88,11 +98,54 @@ class Preferences:
         """The preferences of the given query rows (shapes unchanged)."""
         wanted = np.zeros(self.n_queries, dtype=bool)
         wanted[queries] = True
-        keep = wanted[self.query]
+        keep, keep_rejected = wanted[self.query], wanted[self.rejected_query]
         return Preferences(
             self.query[keep],
             self.document[keep],
             self.grade[keep],
             self.n_queries,
             self.n_documents,
+            self.rejected_query[keep_rejected],
+            self.rejected_document[keep_rejected],
         )
+
+    def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
+        """Only the given relevant pairs (numbers of pairs, ascending); rejections stay."""
+        return Preferences(
+            self.query[chosen],
+            self.document[chosen],
+            self.grade[chosen],
+            self.n_queries,
+            self.n_documents,
+            self.rejected_query,
+            self.rejected_document,
+        )
+
+    def judged(
+        self, excluded: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """All judged documents by query: offsets int64 [n_queries + 1], documents, grades.
+
+        Rejected documents have grade 0; ``excluded`` names a document per query (or -1) that gets
+        the grade infinity, so that nothing is preferred over it.
+        """
+        has = _no_rows() if excluded is None else np.flatnonzero(excluded >= 0)
+        barred = _no_rows() if excluded is None else excluded[has]
+        query = np.concatenate([has, self.query, self.rejected_query])
+        document = np.concatenate([barred, self.document, self.rejected_document])
+        infinite = np.full(len(has), np.inf, np.float32)
+        zero = np.zeros(len(self.rejected_query), np.float32)
+        grade = np.concatenate([infinite, self.grade, zero])
+        order = np.argsort(query, kind="stable")
+        offsets = np.searchsorted(query[order], np.arange(self.n_queries + 1)).astype(np.int64)
+        return offsets, document[order], grade[order]
+
+    @cached_property
+    def _judged(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        return self.judged()
+
+    def judged_documents(self, queries: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, ascending: documents judged for any of the queries, relevant or not."""
+        offsets, document, _ = self._judged
+        owned = [document[offsets[q] : offsets[q + 1]] for q in queries]
+        return np.unique(np.concatenate(owned))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ class Epoch:
 
     Attributes:
         number: epochs done (0 = the initial parameters).
-        loss: mean hinge loss per tuple in the epoch (NaN for number 0).
+        loss: mean loss per tuple in the epoch (NaN for number 0).
         violations: share of tuples inside the margin (NaN for number 0).
         validation: value of the validation measure after the epoch.
     """
@@ -74,15 +75,19 @@ class Settings:
         patience: epochs without a better validation measure after which training stops.
         checkpoint: file for the state after each epoch; a file left by a killed run of the same
             ``fingerprint`` is resumed, and the resumed run ends with the same bytes.
+        learning_rate: named if training diverges.
         fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
         callback: called with each finished :class:`Epoch`.
+        until: value of ``time.perf_counter`` after which no further epoch begins.
     """
 
     max_epochs: int
     patience: int
+    learning_rate: float = float("nan")
     checkpoint: Path | None = None
     fingerprint: str = ""
     callback: Callable[[Epoch], None] | None = None
+    until: float | None = None
 
 
 def train(
@@ -96,7 +101,8 @@ def train(
     state = model.state()
     history = History()
     best: dict[str, NDArray[Any]] = {}
-    with threadpool_limits(limits=1, user_api="blas"):
+    quiet = np.errstate(over="ignore", invalid="ignore")  # divergence has a warning of its own
+    with threadpool_limits(limits=1, user_api="blas"), quiet:
         if not _resume(settings, state, best, history):
             history.epochs.append(Epoch(0, float("nan"), float("nan"), model.validate()))
             best.update({name: array.copy() for name, array in state.items()})
@@ -106,8 +112,9 @@ def train(
             if epoch is None:
                 warnings.warn(
                     f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is "
-                    f"not finite. The parameters of epoch {history.best_epoch} were kept; try a "
-                    "tenth of the learning rate",
+                    f"not finite. The parameters of epoch {history.best_epoch} were kept; the "
+                    f"learning rate was {settings.learning_rate:g}, try "
+                    f"{settings.learning_rate / 10:g}",
                     DivergenceWarning,
                     stacklevel=3,
                 )
@@ -143,7 +150,8 @@ def _run_epoch(model: Trainable, batches: Iterator[Batch], number: int) -> Epoch
 
 
 def _is_over(history: History, settings: Settings) -> bool:
-    return history.epochs[-1].number - history.best_epoch >= settings.patience
+    late = settings.until is not None and time.perf_counter() >= settings.until
+    return late or history.epochs[-1].number - history.best_epoch >= settings.patience
 
 
 def _report(settings: Settings, history: History) -> None:

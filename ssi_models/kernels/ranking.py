@@ -1,75 +1,140 @@
-"""Kernels for the margin ranking loss of a batch and for average precision."""
+"""Kernels for pairwise losses of a batch and for measures of its ranking."""
 
 from __future__ import annotations
 
 import numba as nb
 import numpy as np
 
+MARGIN, LOGISTIC = 0, 1
+UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
+
 
 @nb.njit(cache=True, nogil=True)
-def hinge_weights(
-    positive_score, negative_score, query, grade, negatives, slot,
-    judged_offsets, judged_document, judged_grade, margin, weight,
+def pair_losses(
+    positive_score, negative_score, query, grade, slot, judged_offsets, judged_document,
+    judged_grade, given_only, margin, loss, emphasis, pool, weight, losses, counts, start, stop,
 ):  # fmt: skip
-    """Margin ranking loss of each positive against all shared negatives.
+    """Pairwise losses of positives start..stop against all shared negatives, and their slopes.
 
-    weight[b, k] = 1 where ``margin - f(q, d+) + f(q, d-) > 0``, else 0 (the negative derivative of
-    the summed hinge by ``f(q, d+) - f(q, d-)``). A negative that is judged for the query with a
-    grade at least that of d+ is no negative for it: its weight is 0.
+    A tuple (q, d+, d-) counts unless d- is judged for q with a grade at least that of d+; with
+    ``given_only`` it counts only if d- is judged for q, with a lower grade. With the difference
+    x = f(q, d+) - f(q, d-), the loss is max(0, margin - x) (MARGIN) or
+    margin log(1 + exp(-x / margin)) (LOGISTIC). ``weight[b, k]`` is the negative derivative of
+    the emphasised loss by x:
+
+    - UNIFORM: slope / K.
+    - WARP: slope Phi(r) / v, with v violating tuples (x < margin) of n, r = v pool / n the
+      estimated rank of d+ and Phi(r) = sum_(j <= r) 1 / j (0 where x >= margin).
+    - NDCG, MAP: slope |h(r+) - h(r-)| pool / n: the change of the measure if the two documents,
+      at their estimated ranks, were exchanged; h(r) = 1 / log2(1 + r), or 1 / r.
 
     Args:
         positive_score: float32 [B]. negative_score: float32 [B, K].
-        query: int64 [B]. grade: float32 [B], grade of each d+. negatives: int64 [K].
-        slot: int32 [n_documents], all -1 on entry and on return.
+        query: int64 [B]. grade: float32 [B], grade of each d+.
+        slot: int32 [n_documents], k where the document is negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
-        weight: float32 [B, K], written.
-
-    Returns:
-        (summed hinge loss, number of violating tuples, number of tuples).
+        pool: number of documents that the K negatives were drawn from.
+        weight: float32 [B, K], written. losses: float64 [B], summed loss, without emphasis.
+        counts: int64 [B, 2], violating tuples and tuples.
     """
-    B, K = negative_score.shape
-    for k in range(K):
-        slot[negatives[k]] = k
-    loss = 0.0
-    violations = 0
-    n_tuples = B * K
-    for b in range(B):
-        threshold = margin - positive_score[b]
-        for k in range(K):
-            weight[b, k] = 1.0
+    K = negative_score.shape[1]
+    for b in range(start, stop):
+        row = weight[b]
+        row[:] = 0.0 if given_only else 1.0
         for p in range(judged_offsets[query[b]], judged_offsets[query[b] + 1]):
             k = slot[judged_document[p]]
-            if k >= 0 and judged_grade[p] >= grade[b] and weight[b, k] == 1.0:
-                weight[b, k] = 0.0
-                n_tuples -= 1
+            if k >= 0:
+                row[k] = 1.0 if given_only and judged_grade[p] < grade[b] else row[k]
+                row[k] = 0.0 if judged_grade[p] >= grade[b] else row[k]
+        total = 0.0
+        n_tuples, n_violations, n_above = 0, 0, 0
         for k in range(K):
-            if weight[b, k] == 1.0:
-                hinge = threshold + negative_score[b, k]
-                if hinge > 0.0:
-                    loss += hinge
-                    violations += 1
-                else:
-                    weight[b, k] = 0.0
-    for k in range(K):
-        slot[negatives[k]] = -1
-    return loss, violations, n_tuples
+            if row[k] > 0.0:
+                x = positive_score[b] - negative_score[b, k]
+                n_tuples += 1
+                n_violations += x < margin
+                n_above += x <= 0.0
+                row[k] = 0.0
+                if loss == LOGISTIC:
+                    ratio = np.float64(x / margin)
+                    total += margin * (max(0.0, -ratio) + np.log1p(np.exp(-abs(ratio))))
+                    row[k] = 1.0 / (1.0 + np.exp(min(ratio, 80.0)))
+                elif x < margin:
+                    total += margin - x
+                    row[k] = 1.0
+            else:
+                row[k] = -1.0
+        losses[b] = total
+        counts[b, 0] = n_violations
+        counts[b, 1] = n_tuples
+        if n_tuples > 0 and emphasis >= NDCG:
+            _weigh_by_exchange(
+                row, negative_score[b], positive_score[b], n_above, pool / n_tuples, emphasis
+            )
+        factor = np.float32(1.0 / K)
+        if emphasis == WARP and n_violations > 0:
+            rank = max(1, int(n_violations * pool / n_tuples))
+            factor = np.float32(_harmonic(rank) / n_violations)
+        elif emphasis >= NDCG:
+            factor = np.float32(1.0)
+        for k in range(K):
+            if row[k] <= 0.0 or (
+                emphasis == WARP and positive_score[b] - negative_score[b, k] >= margin
+            ):
+                row[k] = 0.0
+            else:
+                row[k] *= factor
 
 
 @nb.njit(cache=True, nogil=True)
-def average_precision(scores, relevant, excluded, out):
-    """Average precision of each row of ``scores`` (float32 [m, n]); ties count against us.
+def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emphasis):
+    """row[k] *= |h(r+) - h(r-_k)| scale; skips negatives that are marked -1."""
+    positive_gain = _gain(1.0 + n_above * scale, emphasis)
+    order = np.argsort(-negative_score)
+    before = 0
+    for i in range(len(order)):
+        k = order[i]
+        if row[k] >= 0.0:
+            rank = 1.0 + before * scale + (1.0 if positive_score > negative_score[k] else 0.0)
+            row[k] *= np.float32(abs(positive_gain - _gain(rank, emphasis)) * scale)
+            before += 1
 
-    ``relevant`` and ``excluded`` are bool [m, n]; excluded documents are not ranked. A query
-    without relevant documents gets NaN. ``out`` is float64 [m].
+
+@nb.njit(cache=True, nogil=True)
+def _gain(rank, emphasis):
+    return 1.0 / np.log2(1.0 + rank) if emphasis == NDCG else 1.0 / rank
+
+
+@nb.njit(cache=True, nogil=True)
+def _harmonic(n):
+    """sum_(j <= n) 1 / j; by its expansion beyond 64 terms (error below 1e-10)."""
+    if n > 64:
+        return np.log(n) + 0.5772156649015329 + 0.5 / n - 1.0 / (12.0 * n * n)
+    total = 0.0
+    for j in range(1, n + 1):
+        total += 1.0 / j
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def ranking_measures(scores, relevant, excluded, average_precision, rank_loss):
+    """Average precision and rank loss of each row of ``scores``; ties count against us.
+
+    Rank loss is the share of (relevant, irrelevant) pairs in which the irrelevant document scores
+    at least as high. ``relevant`` and ``excluded`` are bool [m, n]; excluded documents are not
+    ranked. A query without relevant documents gets NaN, and so does the rank loss of a query
+    without irrelevant ones. Outputs are float64 [m].
     """
     m, n = scores.shape
     for i in range(m):
-        n_relevant = 0
+        n_relevant, n_irrelevant = 0, 0
         for d in range(n):
-            if relevant[i, d] and not excluded[i, d]:
-                n_relevant += 1
+            if not excluded[i, d]:
+                n_relevant += relevant[i, d]
+                n_irrelevant += not relevant[i, d]
+        average_precision[i] = np.nan
+        rank_loss[i] = np.nan
         if n_relevant == 0:
-            out[i] = np.nan
             continue
         values = np.empty(n_relevant, np.float64)
         r = 0
@@ -86,9 +151,12 @@ def average_precision(scores, relevant, excluded, out):
                 if r >= 0:
                     above[r] += 1
         total = 0.0
-        before = 0
+        before, misplaced = 0, 0
         for r in range(n_relevant - 1, -1, -1):
             before += above[r]
+            misplaced += before
             found = n_relevant - r
             total += found / (found + before)
-        out[i] = total / n_relevant
+        average_precision[i] = total / n_relevant
+        if n_irrelevant > 0:
+            rank_loss[i] = misplaced / (n_relevant * n_irrelevant)

@@ -1,4 +1,4 @@
-"""Kernels over CSR rows: embedding, sparse dot products and row-wise updates.
+"""Kernels over CSR rows: embedding, sparse dot products and updates by word.
 
 A CSR matrix comes as its three arrays (``indptr`` int64, ``indices`` int32, ``data`` float32).
 Kernels release the GIL and work on a share of the output, so that callers split work over plain
@@ -25,83 +25,121 @@ def embed_rows(indptr, indices, data, rows, M, out, start, stop):
 
 
 @nb.njit(cache=True, nogil=True)
-def adagrad_rows(indptr, indices, data, rows, G, M, accumulator, learning_rate, share, n_shares):
-    """Gradient ascent of sum_b (M' x_b) . G_b with one AdaGrad accumulator per row of M.
+def transpose_rows(indptr, indices, data, rows, place):
+    """The entries of some rows of a CSR matrix, by word.
 
-    For each word j of row x_b:  a_j += x_j^2 |G_b|^2 / N,  M_j += lr x_j G_b / sqrt(a_j).
-    Only words with ``j % n_shares == share`` are touched: shares are disjoint, and each row of M
-    sees its updates in batch order for any number of shares.
+    Args:
+        rows: int64 [B]. place: int32 [V], all -1 on entry; on return the slot of each word that
+            occurs, -1 elsewhere (the caller restores ``place[words] = -1``).
+
+    Returns:
+        words int32 [S] ascending; starts int64 [S + 1]; owner int32 and value float32 [n], where
+        slot s owns entries ``starts[s]:starts[s + 1]``, in ascending order of owner (0..B - 1).
     """
-    width = M.shape[1]
+    n_words = 0
     for b in range(len(rows)):
-        g = G[b]
-        square = 0.0
-        for k in range(width):
-            square += g[k] * g[k]
-        if square == 0.0:
-            continue
-        square /= width
-        row = rows[b]
-        for p in range(indptr[row], indptr[row + 1]):
+        for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
             j = indices[p]
-            if j % n_shares != share:
-                continue
-            x = data[p]
-            accumulator[j] += x * x * square
-            step = learning_rate * x / np.sqrt(accumulator[j])
-            m = M[j]
-            for k in range(width):
-                m[k] += np.float32(step * g[k])
-
-
-@nb.njit(cache=True, nogil=True)
-def sgd_rows(indptr, indices, data, rows, G, M, learning_rate, share, n_shares):
-    """M_j += lr x_j G_b for each word j of row x_b (same sharing rule as ``adagrad_rows``)."""
-    for b in range(len(rows)):
-        g = G[b]
-        row = rows[b]
-        for p in range(indptr[row], indptr[row + 1]):
-            j = indices[p]
-            if j % n_shares == share:
-                step = np.float32(learning_rate * data[p])
-                m = M[j]
-                for k in range(M.shape[1]):
-                    m[k] += step * g[k]
-
-
-@nb.njit(cache=True, nogil=True)
-def lexical_products(
-    q_indptr, q_indices, q_data, q_rows, d_indptr, d_indices, d_data, d_rows, head, out
-):
-    """out[a, b] += q_a . d_b for all rows a of ``q_rows`` and b of ``d_rows``.
-
-    An inverted list of the documents' words is built first, so that the cost is the number of
-    matching words, not |q| x |d|. ``head`` is int32 [V], all -1 on entry and on return.
-    """
+            if place[j] < 0:
+                n_words += 1
+            place[j] += 1
+    words = np.empty(n_words, np.int32)
+    starts = np.empty(n_words + 1, np.int64)
     n_entries = 0
-    for b in range(len(d_rows)):
-        n_entries += d_indptr[d_rows[b] + 1] - d_indptr[d_rows[b]]
-    following = np.empty(n_entries, np.int32)
+    s = 0
+    for j in range(len(place)):
+        if place[j] >= 0:
+            words[s] = j
+            starts[s] = n_entries
+            n_entries += place[j] + 1
+            place[j] = s
+            s += 1
+    starts[n_words] = n_entries
+    following = starts[:-1].copy()
     owner = np.empty(n_entries, np.int32)
     value = np.empty(n_entries, np.float32)
-    e = 0
-    for b in range(len(d_rows)):
-        for p in range(d_indptr[d_rows[b]], d_indptr[d_rows[b] + 1]):
-            j = d_indices[p]
-            following[e] = head[j]
-            head[j] = e
-            owner[e] = b
-            value[e] = d_data[p]
-            e += 1
-    for a in range(len(q_rows)):
-        for p in range(q_indptr[q_rows[a]], q_indptr[q_rows[a] + 1]):
-            e = head[q_indices[p]]
-            while e >= 0:
-                out[a, owner[e]] += q_data[p] * value[e]
-                e = following[e]
-    for b in range(len(d_rows)):
-        for p in range(d_indptr[d_rows[b]], d_indptr[d_rows[b] + 1]):
-            head[d_indices[p]] = -1
+    for b in range(len(rows)):
+        for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
+            s = place[indices[p]]
+            owner[following[s]] = b
+            value[following[s]] = data[p]
+            following[s] += 1
+    return words, starts, owner, value
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def ascend_words(
+    words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, first, last
+):
+    """Gradient ascent of sum_b (M' x_b) . G_b for the words of slots first..last.
+
+    The gradient by M_j is g_j = sum_b x_bj G_b. With ``adaptive`` one AdaGrad accumulator per word
+    first takes the squares of the single examples' gradients, a_j += sum_b x_bj^2 |G_b|^2 / N, and
+    M_j += lr g_j / sqrt(a_j); otherwise M_j += lr g_j. ``squares`` is float64 [B], |G_b|^2 / N.
+    """
+    width = M.shape[1]
+    g = np.empty(width, np.float32)
+    for s in range(first, last):
+        g[:] = 0.0
+        square = 0.0
+        for e in range(starts[s], starts[s + 1]):
+            b = owner[e]
+            if squares[b] > 0.0:
+                x = value[e]
+                square += np.float64(x) * np.float64(x) * squares[b]
+                row = G[b]
+                for k in range(width):
+                    g[k] += x * row[k]
+        if square > 0.0:
+            j = words[s]
+            step = learning_rate
+            if adaptive:
+                accumulator[j] += square
+                step = learning_rate / np.sqrt(accumulator[j])
+            m = M[j]
+            factor = np.float32(step)
+            for k in range(width):
+                m[k] += factor * g[k]
+
+
+@nb.njit(cache=True, nogil=True)
+def lexical_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
+    """out[a, b] += q_a . d_b for rows a in first..last of a CSR matrix and owners b < limit.
+
+    The documents come by word (``transpose_rows``), so that the cost is the number of matching
+    words, not |q| x |d|.
+    """
+    for a in range(first, last):
+        row = out[a]
+        for p in range(indptr[a], indptr[a + 1]):
+            s = place[indices[p]]
+            if s >= 0:
+                x = data[p]
+                for e in range(starts[s], starts[s + 1]):
+                    if owner[e] >= limit:
+                        break
+                    row[owner[e]] += x * value[e]
+
+
+@nb.njit(cache=True, nogil=True)
+def diagonal_gradient(
+    words, starts, owner, value, place, d_starts, d_owner, d_value, C, out, first, last
+):
+    """out[s] = sum_(a, b) C[a, b] q_aj d_bj for the query words j = words[s], s in first..last.
+
+    Queries and documents come by word; ``place`` holds the documents' slots. ``out`` is float64.
+    """
+    for s in range(first, last):
+        total = 0.0
+        t = place[words[s]]
+        if t >= 0:
+            for e in range(starts[s], starts[s + 1]):
+                row = C[owner[e]]
+                inner = 0.0
+                for h in range(d_starts[t], d_starts[t + 1]):
+                    inner += row[d_owner[h]] * d_value[h]
+                total += value[e] * inner
+        out[s] = total
 
 
 @nb.njit(cache=True, nogil=True)

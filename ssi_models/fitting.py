@@ -1,0 +1,302 @@
+"""RankingModel: everything that models trained on preferences share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.base import MatchingModel
+from ssi_models.losses import EMPHASES, LOSSES
+from ssi_models.matrices import arrays, check_csr, check_rows
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.run import Run, TrainingData
+from ssi_models.sampling import NEGATIVES
+from ssi_models.scorers import Scorer
+from ssi_models.training import Epoch, History, Settings, train
+from ssi_models.validation import VALIDATION_MEASURES, hold_out
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+OPTIMIZERS = ("adagrad", "sgd")
+#: Rates that ``learning_rate="auto"`` compares by their training loss.
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RankingModel(MatchingModel):
+    """A model trained by mini-batches on pairwise preferences.
+
+    A batch holds B relevant pairs and K documents that are negatives of all of them: every
+    document is embedded once and B x K tuples (q, d+, d-) are learned from.
+
+    Args:
+        margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
+            margin keeps the learned part from drowning the identity on small data), and the
+            softness of the logistic loss.
+        loss, emphasis: see :class:`ssi_models.losses.PairwiseLoss`.
+        negatives: see :class:`ssi_models.sampling.PairStream`.
+        learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
+            training loss after two passes over a sample of the pairs (the papers choose it so).
+        optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
+        accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
+            steps, above all those of rare words.
+        scales: candidate factors of the learned part, f = s g(q, d) + q . d. After every epoch the
+            one with the best validation measure is noted, and that of the epoch that is kept
+            becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
+            by its identity where the learned part has little to say.
+        batch_size: B. n_negatives: K.
+        max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
+            ``patience`` epochs without a better validation measure.
+        max_seconds: training also stops after the epoch that ends later than this; the result
+            then depends on the machine's speed.
+        validation_share: share of the queries held out for early stopping, in (0, 1).
+        validation_measure: "map" or "rank_loss".
+        validation_documents: documents ranked in validation, if there are more: that many drawn
+            at random, and the relevant ones.
+        warm_start: a further ``fit`` starts from the fitted parameters.
+        seed: seed of initialisation, hold-out and sampling.
+        threads: worker threads; the result does not depend on it. None = all cores.
+
+    Attributes:
+        history_: :class:`ssi_models.training.History`.
+        validation_queries_: int64, the rows of the queries held out for early stopping.
+        learning_rate_: the rate that was used.
+        scale_: the factor chosen from ``scales``, already part of the parameters.
+    """
+
+    margin: float = 1.0
+    loss: str = "margin"
+    emphasis: str = "uniform"
+    negatives: str = "uniform"
+    learning_rate: float | str = 0.03
+    optimizer: str = "adagrad"
+    accumulator_start: float = 1e-3
+    scales: Sequence[float] = (1.0,)
+    batch_size: int = 128
+    n_negatives: int = 256
+    max_epochs: int = 50
+    patience: int = 5
+    max_seconds: float | None = None
+    validation_share: float = 0.1
+    validation_measure: str = "map"
+    validation_documents: int = 10_000
+    warm_start: bool = False
+    seed: int = 0
+    threads: int | None = None
+
+    history_: History = field(init=False)
+    validation_queries_: NDArray[np.int64] = field(init=False)
+    learning_rate_: float = field(init=False)
+    scale_: float = field(init=False)
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        *,
+        excluded: ArrayLike | None = None,
+        candidates: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        vocabulary: Vocabulary | None = None,
+        weighting: TfIdf | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Epoch], None] | None = None,
+    ) -> Self:
+        """Learn the parameters.
+
+        Args:
+            Q, D: unit tf-idf rows, [m, V] and [n, V].
+            preferences: graded relevant pairs over the rows of Q and D.
+            excluded: int64 [m], for each query a document row that is never its negative and
+                never ranked in validation (the text that the query was drawn from), or -1.
+            candidates: document rows that may serve as negatives; all by default.
+            groups: a label per query row; queries of one group are held out together.
+            vocabulary, weighting, recipe: what the columns stand for; saved with the model.
+            checkpoint: file that keeps the state of a run that is killed.
+            callback: called after each epoch (number 0 = the initial parameters).
+
+        Raises:
+            ValueError: a parameter outside its range; matrices of different width or with
+                non-finite values; preferences made for other matrices; fewer than two queries
+                (or groups) with relevant documents.
+        """
+        self.check_params()
+        data = self._check_data(Q, D, preferences, excluded, candidates, groups)
+        with Workers(self.threads) as workers:
+            rate = self.learning_rate
+            if isinstance(rate, str):
+                rate = self._choose_rate(data, workers)
+            run = self.make_run(data, rate, workers)
+            path = None if checkpoint is None else Path(checkpoint)
+            fingerprint = "" if path is None else self._fingerprint(data, groups)
+            until = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
+            settings = Settings(
+                self.max_epochs, self.patience, rate, path, fingerprint, callback, until
+            )
+            history = self._learn(run, settings)
+        self.n_query_words_, self.n_words_ = data.Q.shape[1], data.D.shape[1]
+        self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
+        self.history_, self.validation_queries_ = history, data.held_out
+        self.learning_rate_, self.scale_ = rate, float(run.scale[0])
+        self._adopt(run)
+        return self
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
+        """The trainable form of the model, initialised by ``seed``."""
+        raise TypeError(f"{type(self).__name__} does not define make_scorer")
+
+    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
+        """A training run from the start."""
+        return Run(self, data, rate, workers, **options)
+
+    def check_params(self) -> None:
+        """Raise ValueError naming a parameter that is out of its range."""
+        for name in ("batch_size", "n_negatives", "patience", "validation_documents"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        positive = ["margin", "accumulator_start"]
+        positive += [] if self.learning_rate == "auto" else ["learning_rate"]
+        for name in positive:
+            value = getattr(self, name)
+            if isinstance(value, str) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        if not self.scales or not all(0 < scale < np.inf for scale in self.scales):
+            raise ValueError(f"scales must be positive and finite, got {self.scales}")
+        if not 0 < self.validation_share < 1:
+            raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
+        if self.max_epochs < 0:
+            raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("emphasis", self.emphasis, EMPHASES)
+        check_choice("negatives", self.negatives, NEGATIVES)
+        check_choice("validation_measure", self.validation_measure, VALIDATION_MEASURES)
+
+    @property
+    def _accumulator_start(self) -> float | None:
+        return self.accumulator_start if self.optimizer == "adagrad" else None
+
+    def _check_spaces(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        Q, D = check_csr("Q", Q), check_csr("D", D)
+        if Q.shape[1] != D.shape[1]:
+            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}")
+        return Q, D
+
+    def _check_data(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        excluded: ArrayLike | None,
+        candidates: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> TrainingData:
+        Q, D = self._check_spaces(Q, D)
+        check_shapes(Q, D, preferences)
+        barred = None
+        if excluded is not None:
+            barred = check_rows("excluded + 1", np.asarray(excluded) + 1, D.shape[0] + 1) - 1
+            if len(barred) != Q.shape[0]:
+                raise ValueError(f"excluded has {len(barred)} rows for {Q.shape[0]} queries")
+        pool = np.arange(D.shape[0]) if candidates is None else candidates
+        pool = np.unique(check_rows("candidates", pool, D.shape[0]))
+        if not len(pool):
+            raise ValueError("candidates is empty; at least one document must be a negative")
+        held_out = hold_out(preferences, groups, self.validation_share, self.seed)
+        return TrainingData(Q, D, preferences, held_out, barred, pool)
+
+    def _learn(self, run: Run, settings: Settings) -> History:
+        return train(run, run.batches, settings)
+
+    def _adopt(self, run: Run) -> None:
+        """Take over the trained parameters; the chosen scale goes into the first of them."""
+        parameters = dict(run.scorer.parameters())
+        first = next(iter(parameters))
+        if run.scale[0] != 1:
+            parameters[first] = parameters[first] * run.scale[0]
+        for name, values in self._pack(parameters).items():
+            setattr(self, f"{name}_", values)
+
+    def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None:
+        """The scorer's parameters as they were fitted, to start from; None if they never were."""
+        return self._unpack() if hasattr(self, "n_words_") else None
+
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        """The fitted tensors by name, from the scorer's parameters."""
+        return parameters
+
+    def _unpack(self) -> dict[str, NDArray[np.float32]]:
+        """The scorer's parameters by name, from the fitted tensors."""
+        return {name: getattr(self, f"{name}_") for name in self.tensors}
+
+    def _choose_rate(self, data: TrainingData, workers: Workers) -> float:
+        """The rate of ``RATES`` with the lowest training loss on a twentieth of the pairs."""
+        training = data.training
+        n = min(len(training), max(len(training) // 20, 20 * self.batch_size))
+        chosen = np.random.default_rng([self.seed, 5]).permutation(len(training))[:n]
+        sample = training.pairs(np.sort(chosen))
+        losses = []
+        for rate in RATES:
+            run = self.make_run(data, rate, workers, training=sample, validates=False)
+            losses.append(run.training_loss(epochs=2))
+        return RATES[int(np.nanargmin(losses))] if np.isfinite(losses).any() else RATES[0]
+
+    def _fitted_header(self) -> dict[str, Any]:
+        return {
+            "epochs": [list(vars(epoch).values()) for epoch in self.history_.epochs],
+            "best_epoch": self.history_.best_epoch,
+            "validation_queries": self.validation_queries_.tolist(),
+            "learning_rate": self.learning_rate_,
+            "scale": self.scale_,
+        }
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        epochs = [Epoch(*values) for values in fitted["epochs"]]
+        self.history_ = History(epochs, fitted["best_epoch"])
+        self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
+        self.learning_rate_, self.scale_ = fitted["learning_rate"], fitted["scale"]
+
+    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
+        """A digest of everything that the result depends on."""
+        parameters = {k: v for k, v in self.get_params().items() if k != "threads"}
+        digest = hashlib.sha256(repr(sorted(parameters.items())).encode())
+        preferences = data.preferences
+        labels = np.zeros(0) if groups is None else np.asarray(groups)
+        excluded = np.zeros(0, np.int64) if data.excluded is None else data.excluded
+        for array in (
+            *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
+            preferences.grade, preferences.rejected_query, preferences.rejected_document,
+            data.candidates, data.held_out, excluded, labels,
+        ):  # fmt: skip
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> None:
+    """Raise ValueError if preferences were made for other matrices."""
+    if (preferences.n_queries, preferences.n_documents) != (Q.shape[0], D.shape[0]):
+        raise ValueError(
+            f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
+            f"Q and D have {Q.shape[0]} x {D.shape[0]}"
+        )
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise ValueError if a parameter is none of its choices."""
+    if value not in choices:
+        raise ValueError(f"{name} {value!r} is unknown; use one of {tuple(choices)}")

@@ -1,0 +1,104 @@
+"""The diagonal part of a matching matrix, q'Dd: identity or learned weights, one per word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.sparse import diagonal_gradient, lexical_products, pair_products
+from ssi_models.matrices import arrays, take_rows, with_data
+from ssi_models.parallel import Workers
+from ssi_models.tables import BatchRows
+
+
+class Identity:
+    """q . d."""
+
+    fixed = True
+
+    def weigh(self, Q: sp.csr_matrix) -> sp.csr_matrix:
+        """The query rows, multiplied by the diagonal."""
+        return Q
+
+    def scores(
+        self,
+        queries: BatchRows,
+        documents: BatchRows,
+        n_negatives: int,
+        workers: Workers,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """q_b . D d of the batch: with the own positive [B], with all negatives [B, K].
+
+        Documents come as the K negatives, then the B positives.
+        """
+        q = arrays(self.weigh(take_rows(queries.space.X, queries.rows)))
+        n_pairs = len(queries.rows)
+        negative = np.zeros((n_pairs, n_negatives), np.float32)
+        positive = np.zeros(n_pairs)
+        _, starts, owner, value = documents.by_word
+        pairs = np.arange(n_pairs)
+
+        def work(start: int, stop: int) -> None:
+            place = documents.space.place
+            lexical_products(*q, place, starts, owner, value, n_negatives, negative, start, stop)
+            dense = np.zeros(len(place))
+            own = documents.rows[n_negatives:]
+            pair_products(*q, *documents.space.arrays, pairs, own, dense, positive, start, stop)
+
+        workers.split(work, n_pairs)
+        return positive.astype(np.float32), negative
+
+    def ascend(
+        self, queries: BatchRows, documents: BatchRows, A: NDArray[np.float32], workers: Workers
+    ) -> None:
+        """Learn from the slopes A [B, K]; the identity does not."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+
+class Diagonal(Identity):
+    """q'Dd with learned D (float32 [V], from 1 on) and an AdaGrad accumulator per word."""
+
+    fixed = False
+
+    def __init__(
+        self, values: NDArray[np.float32], learning_rate: float, accumulator_start: float | None
+    ) -> None:
+        self.values = values
+        self.learning_rate = learning_rate
+        self.adaptive = accumulator_start is not None
+        n = len(values) if self.adaptive else 0
+        self.accumulator = np.full(n, accumulator_start or 0.0)
+
+    def weigh(self, Q: sp.csr_matrix) -> sp.csr_matrix:
+        return weigh(Q, self.values)
+
+    def ascend(
+        self, queries: BatchRows, documents: BatchRows, A: NDArray[np.float32], workers: Workers
+    ) -> None:
+        # d loss / d D_j = - sum_b q_bj sum_k A_bk (d+_bj - d-_kj)
+        C = np.concatenate([-A, np.diag(A.sum(axis=1))], axis=1)
+        q, d = queries.by_word, documents.by_word
+        gradient = np.empty(len(q[0]))
+        place = documents.space.place
+        workers.split(
+            lambda a, b: diagonal_gradient(*q, place, *d[1:], C, gradient, a, b), len(q[0])
+        )
+        words = q[0]
+        step = np.full(len(words), self.learning_rate)
+        if self.adaptive:
+            self.accumulator[words] += gradient**2
+            step /= np.sqrt(self.accumulator[words])
+        self.values[words] += (step * gradient).astype(np.float32)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"diagonal": self.values, "diagonal_accumulator": self.accumulator}
+
+
+def weigh(Q: sp.csr_matrix, diagonal: NDArray[np.float32]) -> sp.csr_matrix:
+    """The rows of a checked matrix, multiplied by a diagonal matrix."""
+    return with_data(Q, Q.data * diagonal[Q.indices])

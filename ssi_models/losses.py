@@ -1,0 +1,72 @@
+"""Pairwise losses of a batch, and which tuples count more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssi_models.kernels import ranking
+from ssi_models.parallel import Workers
+from ssi_models.sampling import Batch
+
+LOSSES = {"margin": ranking.MARGIN, "logistic": ranking.LOGISTIC}
+EMPHASES = {
+    "uniform": ranking.UNIFORM,
+    "warp": ranking.WARP,
+    "ndcg": ranking.NDCG,
+    "map": ranking.MAP,
+}
+Judged = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class PairwiseLoss:
+    """The loss of (q, d+, d-) by x = f(q, d+) - f(q, d-), and the emphasis on each tuple.
+
+    Attributes:
+        name: "margin": max(0, margin - x) (Bai et al., eq. 8); "logistic": margin
+            log(1 + exp(-x / margin)), the same without corners.
+        emphasis: "uniform" (the paper); "warp": tuples of a positive that many negatives outrank
+            count by the harmonic number of its rank (Weston et al., "WSABIE", IJCAI 2011); "ndcg",
+            "map": by how much NDCG, or reciprocal rank (the average precision of one relevant
+            document), would change if the two documents were exchanged (Burges, "From RankNet to
+            LambdaRank to LambdaMART", 2010). Ranks are estimated from the batch's negatives.
+        margin: greater than 0.
+        given_only: only negatives that are judged below d+ count.
+    """
+
+    name: str
+    emphasis: str
+    margin: float
+    given_only: bool
+
+    def slopes(
+        self,
+        batch: Batch,
+        scores: tuple[NDArray[np.float32], NDArray[np.float32]],
+        judged: Judged,
+        slot: NDArray[np.int32],
+        pool: int,
+        workers: Workers,
+    ) -> tuple[NDArray[np.float32], float, int, int]:
+        """Negative slopes by x of every tuple [B, K]; summed loss, violating tuples, tuples.
+
+        ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` the number of
+        documents that the negatives stand for.
+        """
+        positive, negative = scores
+        A = np.empty(negative.shape, np.float32)
+        losses, counts = np.zeros(len(A)), np.zeros((len(A), 2), np.int64)
+        slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
+        workers.split(
+            lambda start, stop: ranking.pair_losses(
+                positive, negative, batch.query, batch.grade, slot, *judged, self.given_only,
+                np.float32(self.margin), LOSSES[self.name], EMPHASES[self.emphasis], pool, A,
+                losses, counts, start, stop,
+            ),
+            len(A),
+        )  # fmt: skip
+        slot[batch.negatives] = -1
+        return A, float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())

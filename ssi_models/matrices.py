@@ -1,0 +1,96 @@
+"""Sparse matrices as the kernels want them, and the checks at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """The matrix as CSR with float32 data, int32 column numbers and int64 row pointers, the
+    columns of a row ascending; the given matrix is not changed.
+
+    Raises:
+        TypeError: not a sparse matrix.
+        ValueError: a value is NaN or infinite (the row is named).
+    """
+    if not sp.issparse(matrix):
+        raise TypeError(f"{name} must be a scipy sparse matrix [n, words], got {type(matrix)}")
+    matrix = sp.csr_matrix(matrix)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"{name} has {matrix.shape[1]} columns; at most 2^31 - 1 are possible")
+    data = matrix.data.astype(np.float32, copy=False)
+    if not np.isfinite(data).all():
+        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise ValueError(f"{name}: row {row} holds {data[at]}; weights must be finite")
+    return _typed(matrix.indptr, matrix.indices, data, matrix.shape)
+
+
+def _typed(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> sp.csr_matrix:
+    typed = sp.csr_matrix(shape, dtype=np.float32)
+    # Set directly: the constructor would cast indptr and indices to one common type.
+    typed.data = np.ascontiguousarray(data, np.float32)
+    typed.indices = np.ascontiguousarray(indices, np.int32)
+    typed.indptr = np.ascontiguousarray(indptr, np.int64)
+    return typed
+
+
+def arrays(X: sp.csr_matrix) -> Csr:
+    """(indptr, indices, data) of a checked matrix."""
+    return X.indptr, X.indices, X.data
+
+
+def take_rows(X: sp.csr_matrix, rows: NDArray[np.int64]) -> sp.csr_matrix:
+    """The given rows of a checked matrix, as a checked matrix."""
+    lengths = X.indptr[rows + 1] - X.indptr[rows]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    entries = np.repeat(X.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return _typed(indptr, X.indices[entries], X.data[entries], (len(rows), X.shape[1]))
+
+
+def take_columns(X: sp.csr_matrix, columns: NDArray[np.int64]) -> sp.csr_matrix:
+    """The given columns (ascending) of a checked matrix, renumbered, as a checked matrix."""
+    place = np.full(X.shape[1], -1, np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    found = place[X.indices]
+    kept = found >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return _typed(indptr, found[kept], X.data[kept], (X.shape[0], len(columns)))
+
+
+def with_data(X: sp.csr_matrix, data: NDArray[np.float32]) -> sp.csr_matrix:
+    """A checked matrix with other values at the same places."""
+    return _typed(X.indptr, X.indices, data, X.shape)
+
+
+def side_by_side(matrices: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
+    """Checked matrices of the same rows, one after the other."""
+    joined = sp.hstack(matrices, format="csr")
+    return _typed(joined.indptr, joined.indices, joined.data, joined.shape)
+
+
+def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
+    """Row numbers as int64, all within 0..limit - 1.
+
+    Raises:
+        ValueError: not whole numbers, or one outside (the first is named).
+    """
+    given = np.asarray(rows)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"{name} must be whole row numbers, got {given.dtype}")
+    array = given.astype(np.int64, copy=False)
+    outside = (array < 0) | (array >= limit)
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        raise ValueError(f"{name}[{at}] is row {array[at]}, outside 0..{limit - 1}")
+    return array

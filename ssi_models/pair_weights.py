@@ -1,0 +1,152 @@
+"""Scorers with one weight per pair of words, shared by a hash function or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.pair_weights import ascend_weights, gather_weights
+from ssi_models.lexical import Identity
+from ssi_models.matrices import arrays, take_columns, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.sampling import Batch
+from ssi_models.scorers import lexical_matrix
+from ssi_models.tables import Space
+
+
+class PairWeights:
+    """A weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and its optimiser.
+
+    H = rows x columns with P = columns gives every pair its own weight (the unconstrained W).
+    """
+
+    def __init__(
+        self,
+        values: NDArray[np.float32],
+        factor: int,
+        learning_rate: float,
+        accumulator_start: float | None,
+    ) -> None:
+        self.values, self.factor = values, factor
+        self.learning_rate = float(learning_rate)
+        n = 0 if accumulator_start is None else len(values)
+        self.accumulator = np.full(n, accumulator_start or 0.0, np.float32)
+        self.active = np.zeros(0, np.bool_)
+
+    def expand(
+        self, Q: sp.csr_matrix, words: NDArray[np.int64], workers: Workers
+    ) -> NDArray[np.float32]:
+        """sum_s q_s w[h(s, t)] of each query for each of the words t: float32 [B, n_words]."""
+        order, offsets = self._offsets(words)
+        out = np.empty((Q.shape[0], len(words)), np.float32)
+        q = arrays(Q)
+        workers.split(
+            lambda a, b: gather_weights(*q, self.values, self.factor, offsets, out, a, b),
+            Q.shape[0],
+        )
+        expanded = np.empty_like(out)
+        expanded[:, order] = out
+        return expanded
+
+    def ascend(
+        self,
+        Q: sp.csr_matrix,
+        words: NDArray[np.int64],
+        R: NDArray[np.float32],
+        workers: Workers,
+    ) -> None:
+        """w[h(s, t)] climbs sum_b q_bs R_bt, R float32 [B, n_words]."""
+        order, offsets = self._offsets(words)
+        R = np.ascontiguousarray(R[:, order])
+        q, H = arrays(Q), len(self.values)
+        workers.run(
+            lambda share, n: ascend_weights(
+                *q, R, self.values, self.accumulator, self.active, self.learning_rate,
+                self.factor, offsets, H * share // n, H * (share + 1) // n,
+            )
+        )  # fmt: skip
+
+    def _offsets(self, words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        offsets = words % len(self.values)
+        order = np.argsort(offsets, kind="stable")
+        return order, offsets[order]
+
+
+class PairWeightScorer:
+    """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t (+ q . d).
+
+    Args:
+        Q, D: checked matrices; ``weighted_Q``, ``weighted_D`` the same texts over the columns that
+            the weights know (the unconstrained W leaves out words that occur in no text).
+    """
+
+    def __init__(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        weights: PairWeights,
+        lexical: Identity | None,
+        workers: Workers,
+        *,
+        weighted_Q: sp.csr_matrix | None = None,
+        weighted_D: sp.csr_matrix | None = None,
+    ) -> None:
+        self.Q, self.D = Space(Q), Space(D)
+        self.weighted_Q = Q if weighted_Q is None else weighted_Q
+        self.weighted_D = D if weighted_D is None else weighted_D
+        self.weights, self.lexical, self.workers = weights, lexical, workers
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        return {"w": self.weights.values}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"w": self.weights.values, "w_accumulator": self.weights.accumulator}
+
+    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        documents = np.concatenate([batch.negatives, batch.positive])
+        K = len(batch.negatives)
+        self._queries = take_rows(self.weighted_Q, batch.query)
+        taken = take_rows(self.weighted_D, documents)
+        self._words = np.unique(taken.indices).astype(np.int64)
+        self._documents = take_columns(taken, self._words)
+        expanded = self.weights.expand(self._queries, self._words, self.workers)
+        negative = np.ascontiguousarray((self._documents[:K] @ expanded.T).T)
+        own = self._documents[K:]
+        positive = np.asarray(own.multiply(expanded).sum(axis=1), np.float32).ravel()
+        if self.lexical is not None:
+            pair = self.Q.rows(batch.query), self.D.rows(documents)
+            lexical_positive, lexical_negative = self.lexical.scores(*pair, K, self.workers)
+            positive += lexical_positive
+            negative += lexical_negative
+            pair[1].close()
+        return positive, negative
+
+    def ascend(self, A: NDArray[np.float32]) -> None:
+        # d/dw[h(s, t)] = sum_b q_bs (mass_b d+_bt - sum_k A_bk d-_kt)
+        K = A.shape[1]
+        own = sp.diags(A.sum(axis=1)).tocsr() @ self._documents[K:]
+        R = own.toarray() - np.asarray((self._documents[:K].T @ A.T).T)
+        self.weights.ascend(self._queries, self._words, R.astype(np.float32), self.workers)
+
+    def lexical_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        if self.lexical is None:
+            return None
+        return lexical_matrix(self.lexical, self.Q, self.D, queries, documents, self.workers)
+
+    def learned_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        taken = take_rows(self.weighted_D, documents)
+        words = np.unique(taken.indices).astype(np.int64)
+        taken = take_columns(taken, words)
+        out = np.empty((len(queries), len(documents)), np.float32)
+        for start in range(0, len(queries), 64):
+            part = take_rows(self.weighted_Q, queries[start : start + 64])
+            expanded = self.weights.expand(part, words, self.workers)
+            out[start : start + 64] = (taken @ expanded.T).T
+        return out

@@ -1,0 +1,151 @@
+"""Scores as inner products of representations, each of a dense and a sparse part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.sparse import pair_dots, pair_products
+from ssi_models.matrices import arrays, side_by_side, take_rows, with_data
+from ssi_models.parallel import Workers
+
+_BLOCK = 2**25  # floats of query representations held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Representations of n texts; f(q, d) = dense_q . dense_d + sparse_q . sparse_d.
+
+    Attributes:
+        dense: float32 [n, N], or None.
+        sparse: checked CSR [n, W] (:func:`ssi_models.matrices.check_csr`), or None.
+    """
+
+    dense: NDArray[np.float32] | None = None
+    sparse: sp.csr_matrix | None = None
+
+
+def scaled(parts: Parts, factor: float) -> Parts:
+    """The representations, multiplied by a factor."""
+    dense = None if parts.dense is None else parts.dense * np.float32(factor)
+    sparse = parts.sparse
+    if sparse is not None:
+        sparse = with_data(sparse, sparse.data * np.float32(factor))
+    return Parts(dense, sparse)
+
+
+def joined(a: Parts, b: Parts) -> Parts:
+    """Representations whose inner product is the sum of those of a and of b.
+
+    Both sides of a model must join the same kinds of parts, in the same order.
+    """
+    dense = [part.dense for part in (a, b) if part.dense is not None]
+    sparse = [part.sparse for part in (a, b) if part.sparse is not None]
+    return Parts(
+        np.concatenate(dense, axis=1) if dense else None,
+        side_by_side(sparse) if sparse else None,
+    )
+
+
+class Represents(Protocol):
+    """What scoring needs of a model."""
+
+    expands_queries: ClassVar[bool]
+    threads: int | None
+
+    def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix: ...
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts: ...
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts: ...
+
+
+def pair_scores(
+    model: Represents,
+    Q: sp.csr_matrix,
+    D: sp.csr_matrix,
+    query: NDArray[np.int64],
+    document: NDArray[np.int64],
+) -> NDArray[np.float32]:
+    """f of each pair of rows of checked matrices; accumulated in float64, float32 [n_pairs]."""
+    documents = model.document_parts(D)
+    words = np.unique(D.indices).astype(np.int64)
+    out = np.zeros(len(query))
+    with Workers(model.threads) as workers:
+        if not model.expands_queries:
+            _add_products(model.query_parts(Q, words), documents, query, document, out, workers)
+            return out.astype(np.float32)
+        asked, local = np.unique(query, return_inverse=True)
+        size = max(1, _BLOCK // max(1, len(words)))
+        for start in range(0, len(asked), size):
+            chosen = np.flatnonzero((local >= start) & (local < start + size))
+            parts = model.query_parts(take_rows(Q, asked[start : start + size]), words)
+            part = np.zeros(len(chosen))
+            _add_products(parts, documents, local[chosen] - start, document[chosen], part, workers)
+            out[chosen] = part
+    return out.astype(np.float32)
+
+
+def _add_products(
+    queries: Parts,
+    documents: Parts,
+    query: NDArray[np.int64],
+    document: NDArray[np.int64],
+    out: NDArray[np.float64],
+    workers: Workers,
+) -> None:
+    def work(start: int, stop: int) -> None:
+        if queries.sparse is not None and documents.sparse is not None:
+            dense = np.zeros(queries.sparse.shape[1])
+            q, d = arrays(queries.sparse), arrays(documents.sparse)
+            pair_products(*q, *d, query, document, dense, out, start, stop)
+        if queries.dense is not None and documents.dense is not None:
+            pair_dots(queries.dense, documents.dense, query, document, out, start, stop)
+
+    workers.split(work, len(query))
+
+
+class CachedDocuments:
+    """Documents ready to be ranked for any query: ``model.cache(D)``.
+
+    The dense parts are kept as they are, the sparse ones turned round (by word), so that a query
+    costs one matrix product and the postings of its words.
+    """
+
+    def __init__(self, model: Represents, D: sp.csr_matrix) -> None:
+        self._model = model
+        self._words = np.unique(D.indices).astype(np.int64)
+        parts = model.document_parts(D)
+        self._dense = parts.dense
+        self._postings = None if parts.sparse is None else sp.csr_matrix(parts.sparse.T)
+        self.n_documents = D.shape[0]
+
+    def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+        """f of every query with every document: float32 [m, n_documents].
+
+        Equal to :meth:`MatchingModel.score` within float32 rounding.
+
+        Raises:
+            ValueError: wrong number of columns.
+        """
+        Q = self._model.check_queries(Q)
+        queries = self._model.query_parts(Q, self._words)
+        out = np.zeros((Q.shape[0], self.n_documents), np.float32)
+        if queries.dense is not None and self._dense is not None:
+            out += queries.dense @ self._dense.T
+        if queries.sparse is not None and self._postings is not None:
+            out += (queries.sparse @ self._postings).toarray()
+        return out
+
+    def top(self, Q: sp.csr_matrix, n: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """For each query (rows, scores) of its n best documents, best first, ties by row."""
+        best = []
+        for i in range(Q.shape[0]):
+            scores = self.scores(Q[i : i + 1])[0]
+            rows = np.argsort(-scores, kind="stable")[:n]
+            best.append((rows, scores[rows]))
+        return best

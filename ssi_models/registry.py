@@ -1,0 +1,58 @@
+"""Every model by its name."""
+
+from __future__ import annotations
+
+import os
+
+from ssi_models import baselines
+from ssi_models.base import MatchingModel
+from ssi_models.persistence import load_tensors
+from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
+from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.ssi.diagonal import DiagonalSSI
+from ssi_models.ssi.full import FullSSI
+from ssi_models.ssi.hash_kernel import HashKernelSSI
+from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.ssi.polynomial import PolynomialSSI
+from ssi_models.ssi.sparse import SparseSSI
+
+_CLASSES: tuple[type[MatchingModel], ...] = (
+    baselines.Popularity,
+    baselines.TfIdfCosine,
+    baselines.PopularTfIdf,
+    baselines.QueryExpansion,
+    baselines.LatentSemanticIndex,
+    baselines.LsiTfIdf,
+    DiagonalSSI,
+    FullSSI,
+    SparseSSI,
+    HashKernelSSI,
+    LowRankSSI,
+    CorrelatedHashSSI,
+    PolynomialSSI,
+    CrossLanguageSSI,
+)
+#: Model classes by name, from the simplest on.
+MODELS: dict[str, type[MatchingModel]] = {kind.name: kind for kind in _CLASSES}
+
+
+def get_model(name: str) -> type[MatchingModel]:
+    """The class of a model.
+
+    Raises:
+        ValueError: no model has that name.
+    """
+    if name not in MODELS:
+        raise ValueError(f"there is no model {name!r}; use one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def load_model(path: str | os.PathLike[str]) -> MatchingModel:
+    """Read a model file of any class.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: not a model file, or of a model that this version does not know.
+    """
+    header, _ = load_tensors(path)
+    return get_model(header["model"]).load(path)

@@ -1,0 +1,244 @@
+"""Correlated feature hashing: rare words share the weights of frequent words that they occur with
+(Bai et al., section 2.2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.lexical import weigh
+from ssi_models.matrices import check_csr, check_rows, take_columns
+from ssi_models.mixing import ALPHAS, best_mixture
+from ssi_models.parallel import Workers
+from ssi_models.parts import Parts, joined, pair_scores, scaled
+from ssi_models.preferences import Preferences
+from ssi_models.run import Run, TrainingData
+from ssi_models.scorers import TowerScorer
+from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
+from ssi_models.tables import embed
+
+_BLOCK = 2**24  # co-occurrence counts held at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CorrelatedHashSSI(LowRankSSI):
+    """SSI in the space of the F most frequent words: every word is replaced by the k frequent
+    words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)).
+
+    Follows Algorithm 1 of the paper: with T the 0/1 matrix of the replacements, q and d become
+    Tq / sqrt(k) and Td / sqrt(k), and W = U'V + I is learned there. (Eq. 6 of the paper keeps
+    fewer terms for k > 1.) A word that occurs with no frequent word is dropped.
+
+    Args:
+        n_features: F.
+        bins: k.
+        mixture: f = (1 - a) f_A + a f_B, where A is (U'V)_F + I on the original words and B is the
+            hashed model on all words but the F frequent ones (the paper's best model); a is
+            chosen by the rank loss of training triples.
+
+    Attributes:
+        frequent_: int64 [F], ascending: the words of the space.
+        matches_: int64 [V, k], the k-th best frequent word (a column) of each word, or -1;
+            dice_: float32 [V, k], its coefficient.
+        alpha_: float32 [1], the factor a (1 without mixture).
+        A_U_, A_V_, A_diagonal_: parameters of model A (empty without mixture).
+
+    Reference:
+        Bai et al., "Learning to rank with (a lot of) word features", Algorithm 1 and Tables 7, 8.
+    """
+
+    name: ClassVar[str] = "correlated-hash"
+    tensors: ClassVar[tuple[str, ...]] = (
+        "U", "V", "diagonal", "embedded_words", "frequent", "matches", "dice", "alpha",
+        "A_U", "A_V", "A_diagonal",
+    )  # fmt: skip
+
+    n_features: int = 30_000
+    bins: int = 5
+    mixture: bool = False
+
+    frequent_: NDArray[np.int64] = field(init=False)
+    matches_: NDArray[np.int64] = field(init=False)
+    dice_: NDArray[np.float32] = field(init=False)
+    alpha_: NDArray[np.float32] = field(init=False)
+    A_U_: NDArray[np.float32] = field(init=False)
+    A_V_: NDArray[np.float32] = field(init=False)
+    A_diagonal_: NDArray[np.float32] = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name in ("n_features", "bins"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.n_frequent is not None:
+            raise ValueError("n_frequent: n_features limits the words of a hashed model")
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        *,
+        cooccurrence: sp.csr_matrix | None = None,
+        words: NDArray[np.bool_] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Learn the replacements from unlabelled text, then U and V from preferences.
+
+        Args:
+            Q, D, preferences: as for every model.
+            cooccurrence: matrix [units, V] whose rows (sentences, or a larger collection's
+                documents) say which words occur together; D by default.
+            words: bool [V], the columns that may become frequent words; all by default. With
+                n-grams as further columns, name the single words here.
+            options: the other options of :meth:`ssi_models.fitting.RankingModel.fit`.
+
+        Raises:
+            ValueError: as there; or no column may become a frequent word.
+        """
+        self.check_params()
+        D = check_csr("D", D)
+        units = D if cooccurrence is None else check_csr("cooccurrence", cooccurrence)
+        if units.shape[1] != D.shape[1]:
+            raise ValueError(f"cooccurrence has {units.shape[1]} columns, D has {D.shape[1]}")
+        allowed = np.arange(units.shape[1]) if words is None else np.flatnonzero(words)
+        if not len(allowed):
+            raise ValueError("words: no column may become a frequent word")
+        chosen = frequent_columns(take_columns(units, allowed), self.n_features)
+        self.frequent_ = allowed[chosen]
+        self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
+        super().fit(Q, D, preferences, **options)
+        self.alpha_ = np.ones(1, np.float32)
+        self.A_U_ = self.A_V_ = np.zeros((0, self.rank), np.float32)
+        self.A_diagonal_ = np.zeros(0, np.float32)
+        if self.mixture:
+            self._mix(Q, D, preferences, options)
+        del self._data
+        return self
+
+    def top_matches(self, word: int) -> list[tuple[int, float]]:
+        """(frequent word, DICE coefficient) of the words that stand for ``word``, best first.
+
+        Raises:
+            ValueError: no such word.
+        """
+        self._check_fitted()
+        row = int(check_rows("word", [word], self.n_words_)[0])
+        pairs = zip(self.matches_[row].tolist(), self.dice_[row].tolist(), strict=True)
+        return [(j, dice) for j, dice in pairs if j >= 0]
+
+    def hash(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Tx / sqrt(k) of each row: checked CSR [n, F]; the frequent words are left out of x in a
+        mixture, where model A has them."""
+        found = self.matches_ >= 0
+        if self.mixture:
+            found[self.frequent_] = False
+        columns = np.searchsorted(self.frequent_, self.matches_[found])
+        indptr = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+        ones = np.full(len(columns), 1 / np.sqrt(self.bins), np.float32)
+        T = sp.csr_matrix((ones, columns, indptr), shape=(len(found), len(self.frequent_)))
+        return check_csr("hashed rows", X @ T)
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
+        return super().make_scorer(self._hashed(data), rate, workers)
+
+    def _hashed(self, data: TrainingData) -> TrainingData:
+        return replace(data, Q=self.hash(data.Q), D=self.hash(data.D))
+
+    def _adopt(self, run: Run) -> None:
+        super()._adopt(run)
+        self._data = run.data
+
+    def _mix(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, options: dict[str, Any]
+    ) -> None:
+        """Train model A and choose the mixing factor."""
+        own = {f.name for f in fields(LowRankSSI) if f.init}
+        parameters = {k: v for k, v in self.get_params().items() if k in own}
+        model = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
+        model.words = self.frequent_
+        model.fit(Q, D, preferences, **{**options, "checkpoint": None})
+        self.A_U_, self.A_V_, self.A_diagonal_ = model.U_, model.V_, model.diagonal_
+        data = self._data
+
+        def scores(
+            query: NDArray[np.int64], document: NDArray[np.int64]
+        ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            out = []
+            for alpha in (1.0, 0.0):
+                self.alpha_[0] = alpha
+                out.append(pair_scores(self, data.Q, data.D, query, document))
+            return out[0], out[1]
+
+        self.alpha_[0] = best_mixture(scores, data.training, data.candidates, ALPHAS, self.seed)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        own = super().query_parts(self.hash(Q), words)
+        if not len(self.A_U_):
+            return own
+        lexical = Q if self.diagonal == "identity" else None
+        if self.diagonal == "learned":
+            lexical = weigh(Q, self.A_diagonal_)
+        alpha = float(self.alpha_[0])
+        frequent = Parts(self._embed_frequent(Q, self.A_U_), lexical)
+        return joined(scaled(frequent, 1 - alpha), scaled(own, alpha))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        own = super().document_parts(self.hash(D))
+        if not len(self.A_U_):
+            return own
+        lexical = None if self.diagonal == "none" else D
+        return joined(Parts(self._embed_frequent(D, self.A_V_), lexical), own)
+
+    def _embed_frequent(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
+        X = take_columns(X, self.frequent_)
+        with Workers(self.threads) as workers:
+            return embed(X, np.arange(X.shape[0]), M, workers)
+
+
+class _OnWords(LowRankSSI):
+    """(U'V)_F + I with given words."""
+
+    words: NDArray[np.int64]
+
+    def _words(self, D: sp.csr_matrix) -> NDArray[np.int64]:
+        return self.words
+
+
+def top_dice(
+    units: sp.csr_matrix, frequent: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """For each word the k of the ``frequent`` words with the largest DICE coefficients.
+
+    Args:
+        units: checked CSR [units, V]; an entry means that the word occurs in the unit.
+        frequent: int64 [F], ascending columns.
+
+    Returns:
+        columns int64 [V, k] and coefficients float32 [V, k], best first, ties to the lower column;
+        -1 and 0 where fewer than k frequent words occur with the word.
+    """
+    present = sp.csr_matrix(units, dtype=np.int32, copy=True)
+    present.data[:] = units.data != 0
+    present.eliminate_zeros()
+    occurrences = np.bincount(present.indices, minlength=units.shape[1])
+    by_word, frequent_units = present.T.tocsr(), present[:, frequent]
+    columns = np.full((units.shape[1], k), -1, np.int64)
+    values = np.zeros((units.shape[1], k), np.float32)
+    size = max(1, _BLOCK // len(frequent))
+    for start in range(0, units.shape[1], size):
+        together = (by_word[start : start + size] @ frequent_units).tocoo()
+        row, column = together.row, together.col
+        total = occurrences[start + row] + occurrences[frequent[column]]
+        dice = 2.0 * together.data / total
+        order = np.lexsort((column, -dice, row))
+        row, column, dice = row[order], column[order], dice[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        best = rank < k
+        columns[start + row[best], rank[best]] = frequent[column[best]]
+        values[start + row[best], rank[best]] = dice[best]
+    return columns, values

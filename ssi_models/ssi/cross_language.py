@@ -1,0 +1,184 @@
+"""SSI between two vocabularies: f(q, d) = q'U'Vd (Bai et al., section 2.4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.fitting import RankingModel, check_choice, check_shapes
+from ssi_models.matrices import check_csr
+from ssi_models.parallel import Workers
+from ssi_models.parts import Parts
+from ssi_models.preferences import Preferences
+from ssi_models.run import Run, TrainingData
+from ssi_models.sampling import Batch, PairStream, alternate
+from ssi_models.scorers import TowerScorer
+from ssi_models.tables import Table, embed
+
+SHARING = ("both", "documents")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CrossLanguageSSI(RankingModel):
+    """f(q, d) = (Uq) . (Vd) where queries and documents have different words, so that no diagonal
+    makes sense: another language, or other kinds of text (a page and an advertisement).
+
+    Both embeddings start at N(0, init_scale^2).
+
+    Args:
+        rank: N.
+        sharing: how a monolingual task (see ``fit``) shares the documents' embeddings: "both":
+            f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
+            of its own.
+        init_scale: see above.
+
+    Attributes:
+        U_: float32 [V_q, N], V_: float32 [V_d, N].
+
+    Reference:
+        Bai et al., "Learning to rank with (a lot of) word features", eq. 9 and 10.
+    """
+
+    name: ClassVar[str] = "cross-language"
+    tensors: ClassVar[tuple[str, ...]] = ("U", "V")
+
+    rank: int = field(default=50, kw_only=False)
+    sharing: str = "both"
+    init_scale: float = 0.1
+
+    U_: NDArray[np.float32] = field(init=False)
+    V_: NDArray[np.float32] = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.rank < 1:
+            raise ValueError(f"rank must be 1 or more, got {self.rank}")
+        if not 0 < self.init_scale < np.inf:
+            raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
+        check_choice("sharing", self.sharing, SHARING)
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        *,
+        monolingual: tuple[sp.csr_matrix, Preferences] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Learn U and V.
+
+        Args:
+            Q, D: unit tf-idf rows, [m, V_q] and [n, V_d].
+            preferences: relevant pairs over the rows of Q and D.
+            monolingual: queries [m_E, V_d] in the documents' language and preferences over them
+                and the rows of D: a step for this task follows each step for the first one.
+            options: the other options of :meth:`ssi_models.fitting.RankingModel.fit`.
+
+        Raises:
+            ValueError: as there.
+        """
+        self._monolingual = None
+        if monolingual is not None:
+            Q_E = check_csr("monolingual", monolingual[0])
+            if Q_E.shape[1] != D.shape[1]:
+                raise ValueError(f"monolingual has {Q_E.shape[1]} columns, D has {D.shape[1]}")
+            check_shapes(Q_E, D, monolingual[1])
+            if options.get("checkpoint") is not None:
+                raise ValueError("checkpoint: runs with a monolingual task cannot be resumed")
+            self._monolingual = (Q_E, monolingual[1])
+        try:
+            return super().fit(Q, D, preferences, **options)
+        finally:
+            del self._monolingual
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
+        rng = np.random.default_rng([self.seed, 1])
+        U, V = (
+            Table(
+                (self.init_scale * rng.standard_normal((n, self.rank), np.float32)),
+                rate,
+                self._accumulator_start,
+            )
+            for n in (data.Q.shape[1], data.D.shape[1])
+        )
+        return TowerScorer(data.Q, data.D, ("U", U), [("V", V)], None, workers)
+
+    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
+        if self._monolingual is None:
+            return super().make_run(data, rate, workers, **options)
+        return _TwoTasks(self, data, rate, workers, self._monolingual, **options)
+
+    def _check_spaces(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        return check_csr("Q", Q), check_csr("D", D)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(self._embed(Q, self.U_))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        return Parts(self._embed(D, self.V_))
+
+    def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
+        with Workers(self.threads) as workers:
+            return embed(X, np.arange(X.shape[0]), M, workers)
+
+
+class _TwoTasks(Run):
+    """A run that takes a step for a monolingual task after each step for its own."""
+
+    def __init__(
+        self,
+        model: CrossLanguageSSI,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        monolingual: tuple[sp.csr_matrix, Preferences],
+        **options: Any,
+    ) -> None:
+        super().__init__(model, data, rate, workers, **options)
+        Q_E, preferences = monolingual
+        scorer: TowerScorer = self.scorer  # type: ignore[assignment]
+        V = scorer.tables["V"]
+        query = ("V", V)
+        if model.sharing == "documents":
+            rng = np.random.default_rng([model.seed, 6])
+            start = model.init_scale * rng.standard_normal(V.values.shape, np.float32)
+            query = ("U_E", Table(start, rate, model._accumulator_start))
+        self._other = TowerScorer(Q_E, data.D, query, [("V", V)], None, workers)
+        self._other_judged = preferences.judged()
+        self._other_stream = PairStream(
+            preferences,
+            data.candidates,
+            model.batch_size,
+            model.n_negatives,
+            model.seed,
+            model.negatives,
+            task=1,
+        )
+
+    def batches(self, number: int) -> Iterator[Batch]:
+        return alternate(self.stream.epoch, self._other_stream.epoch)(number)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return self._other.state() | super().state()
+
+    def step(self, batch: Batch) -> tuple[float, int, int]:
+        if batch.task == 0:
+            return super().step(batch)
+        A, _, _, _ = self.loss.slopes(
+            batch,
+            self._other.scores(batch),
+            self._other_judged,
+            self.slot,
+            self._other_stream.pool,
+            self.workers,
+        )
+        self._other.ascend(A)
+        return 0.0, 0, 0

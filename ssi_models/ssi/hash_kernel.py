@@ -1,0 +1,99 @@
+"""Hash kernels: pairs of words share weights by a hash function (Bai et al., section 2.2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.fitting import RankingModel, check_choice
+from ssi_models.lexical import Identity
+from ssi_models.matrices import with_data
+from ssi_models.mixing import ALPHAS, best_mixture
+from ssi_models.pair_weights import PairWeights, PairWeightScorer
+from ssi_models.parallel import Workers
+from ssi_models.parts import Parts, pair_scores
+from ssi_models.run import Run, TrainingData
+from ssi_models.ssi.full import plus_columns
+
+IDENTITIES = ("none", "mixed", "added")
+PRIME = 2_654_435_761  # prime, and coprime to any smaller H
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class HashKernelSSI(RankingModel):
+    """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t with h(s, t) = (s P + t) mod H.
+
+    Weights start at 0. AdaGrad keeps an accumulator per weight.
+
+    Args:
+        n_buckets: H.
+        identity: "none"; "mixed": f = alpha f_hash + (1 - alpha) q . d, alpha chosen by the rank
+            loss of training triples after training (the paper's hash kernel + alpha I); "added":
+            f = f_hash + q . d from the start, as in the low-rank models.
+        prime: P.
+
+    Attributes:
+        w_: float32 [H]. alpha_: the mixing factor (1 unless mixed).
+
+    Reference:
+        Bai et al., "Learning to rank with (a lot of) word features", eq. 5; Shi, Petterson, Dror,
+        Langford, Smola, Strehl, Vishwanathan: "Hash kernels", AISTATS 2009.
+    """
+
+    name: ClassVar[str] = "hash"
+    tensors: ClassVar[tuple[str, ...]] = ("w", "alpha")
+    expands_queries: ClassVar[bool] = True
+
+    n_buckets: int = 1_000_000
+    identity: str = "none"
+    prime: int = PRIME
+
+    w_: NDArray[np.float32] = field(init=False)
+    alpha_: NDArray[np.float32] = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.n_buckets < 1:
+            raise ValueError(f"n_buckets must be 1 or more, got {self.n_buckets}")
+        if not 0 < self.prime < 2**32:
+            raise ValueError(f"prime must be between 1 and 2^32, got {self.prime}")
+        check_choice("identity", self.identity, IDENTITIES)
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
+        values = np.zeros(self.n_buckets, np.float32)
+        weights = PairWeights(values, self.prime, rate, self._accumulator_start)
+        lexical = Identity() if self.identity == "added" else None
+        return PairWeightScorer(data.Q, data.D, weights, lexical, workers)
+
+    def _adopt(self, run: Run) -> None:
+        super()._adopt(run)
+        self.alpha_ = np.ones(1, np.float32)
+        if self.identity == "mixed":
+            data = run.data
+
+            def scores(
+                query: NDArray[np.int64], document: NDArray[np.int64]
+            ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+                mixed = []
+                for alpha in (1.0, 0.0):
+                    self.alpha_[0] = alpha
+                    mixed.append(pair_scores(self, data.Q, data.D, query, document))
+                return mixed[0], mixed[1]
+
+            self.alpha_[0] = best_mixture(scores, data.training, data.candidates, ALPHAS, self.seed)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        alpha = self.alpha_[0]
+        weights = PairWeights(self.w_, self.prime, 1.0, None)
+        with Workers(self.threads) as workers:
+            expanded = alpha * weights.expand(Q, words, workers)
+        share = {"none": 0.0, "mixed": 1 - alpha, "added": 1.0}[self.identity]
+        lexical = with_data(Q, Q.data * np.float32(share))
+        return Parts(sparse=plus_columns(lexical, expanded, words))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        return Parts(sparse=D)

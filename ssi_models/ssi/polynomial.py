@@ -1,0 +1,95 @@
+"""Polynomial semantic indexing: products of document embeddings (Bai et al., NIPS 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.parallel import Workers
+from ssi_models.parts import Parts
+from ssi_models.run import TrainingData
+from ssi_models.scorers import Polynomial, SeparatePolynomial, TowerScorer
+from ssi_models.ssi.low_rank import EmbeddingModel
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PolynomialSSI(EmbeddingModel):
+    """f(q, d) = sum_(t = 2..k) sum_i (Uq)_i (Vd)_i (Yd)_i ... + q . d, with t - 1 embeddings of d
+    in the term of degree t; degree 2 is U'V + I.
+
+    The embeddings of degree 2 start as in :class:`ssi_models.ssi.low_rank.LowRankSSI`, those of
+    higher degree at N(0, init_scale^2), so that a model of any degree starts near that of degree 2.
+
+    Args:
+        degree: k, 2 or more.
+        separate: each degree has query and document embeddings of its own. By default they are
+            shared: the term of degree t multiplies that of degree t - 1 by one more embedding.
+
+    Attributes:
+        U_: float32 [V, N], or [V, N (k - 1)] if separate.
+        V_: float32 [T, V, N], the T = k - 1 (or k (k - 1) / 2) document embeddings.
+
+    Reference:
+        Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Cortes, Mohri: "Polynomial semantic
+        indexing", NIPS 2009, section 2.
+    """
+
+    name: ClassVar[str] = "psi"
+    tensors: ClassVar[tuple[str, ...]] = ("U", "V", "diagonal", "embedded_words")
+
+    degree: int = 3
+    separate: bool = False
+
+    U_: NDArray[np.float32] = field(init=False)
+    V_: NDArray[np.float32] = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.degree < 2:
+            raise ValueError(f"degree must be 2 or more, got {self.degree}")
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
+        words = self._words(data.D)
+        n = data.D.shape[1] if words is None else len(words)
+        k = self.degree
+        n_tables = k * (k - 1) // 2 if self.separate else k - 1
+        rng = np.random.default_rng([self.seed, 1])
+        U = self._normal(rng, (n, self.rank * (k - 1) if self.separate else self.rank))
+        V = np.zeros((n_tables, n, self.rank), np.float32)
+        for i in range(n_tables):
+            if i > 0 or self.init == "normal":
+                V[i] = self._normal(rng, (n, self.rank))
+        return TowerScorer(
+            data.Q,
+            data.D,
+            ("U", self._table(U, rate)),
+            [(f"V{i}", self._table(V[i], rate)) for i in range(n_tables)],
+            self._lexical(data.D.shape[1], rate),
+            workers,
+            polynomial=self._polynomial,
+            words=words,
+        )
+
+    @property
+    def _polynomial(self) -> Polynomial:
+        return SeparatePolynomial() if self.separate else Polynomial()
+
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        tables = [v for name, v in parameters.items() if name.startswith("V")]
+        rest = {name: v for name, v in parameters.items() if not name.startswith("V")}
+        return rest | {"V": np.stack(tables)}
+
+    def _unpack(self) -> dict[str, NDArray[np.float32]]:
+        parameters = super()._unpack()
+        return parameters | {f"V{i}": table for i, table in enumerate(parameters["V"])}
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(self._embed(Q, self.U_), self._lexical_query(Q))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        R = self._polynomial.represent([self._embed(D, table) for table in self.V_])
+        return Parts(R, None if self.diagonal == "none" else D)

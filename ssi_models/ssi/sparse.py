@@ -1,0 +1,138 @@
+"""SSI with a sparse matrix, by iterative projection (Bai et al., Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.matrices import check_csr
+from ssi_models.pair_weights import PairWeightScorer
+from ssi_models.parts import Parts
+from ssi_models.run import Run, TrainingData
+from ssi_models.ssi.full import FullSSI
+from ssi_models.training import History, Settings, train
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SparseSSI(FullSSI):
+    """f(q, d) = q'Wd with at most p weights per query word; a query of m words costs at most mp.
+
+    Trains the unconstrained W, then repeats: in each row constrain the smallest weights to zero
+    for good, train again; until no row has more than p. Every round starts from the best epoch of
+    the last one and trains with early stopping of its own (``max_epochs`` and ``patience`` are
+    per round).
+
+    Args:
+        n_weights: p, the weights that a row may keep, its diagonal one included.
+        keep: share of a row's weights that a round keeps, in (0, 1).
+
+    Attributes:
+        W_data_, W_indices_, W_indptr_: W as CSR [V, V]; rows of words that no training query had
+            hold the identity.
+        history_: of the last round.
+
+    Reference:
+        Bai et al., "Learning to rank with (a lot of) word features", section 2.3.3.
+    """
+
+    name: ClassVar[str] = "sparse"
+    tensors: ClassVar[tuple[str, ...]] = ("W_data", "W_indices", "W_indptr")
+    expands_queries: ClassVar[bool] = False
+
+    n_weights: int = 100
+    keep: float = 0.25
+
+    W_data_: NDArray[np.float32] = field(init=False)
+    W_indices_: NDArray[np.int32] = field(init=False)
+    W_indptr_: NDArray[np.int64] = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.n_weights < 1:
+            raise ValueError(f"n_weights must be 1 or more, got {self.n_weights}")
+        if not 0 < self.keep < 1:
+            raise ValueError(f"keep must be in (0, 1), got {self.keep}")
+        if self.warm_start:
+            raise ValueError("warm_start: a sparse model always starts from a dense W = I")
+        if tuple(self.scales) != (1.0,):
+            raise ValueError("scales: a sparse model is not mixed with the identity again")
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Any) -> PairWeightScorer:
+        scorer = super().make_scorer(data, rate, workers)
+        scorer.weights.active = np.ones(len(scorer.weights.values), np.bool_)
+        return scorer
+
+    def _learn(self, run: Run, settings: Settings) -> History:
+        scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
+        rows, columns = scorer.weighted_Q.shape[1], scorer.weighted_D.shape[1]
+        identity = self._identity(run.data)
+        active = scorer.weights.active.reshape(rows, columns)
+        delta = scorer.weights.values.reshape(rows, columns)
+        history = train(run, run.batches, replace(settings, checkpoint=None))
+        kept = columns
+        while kept > self.n_weights:
+            kept = max(self.n_weights, int(kept * self.keep))
+            project(delta, active, identity, kept)
+            history = train(run, run.batches, replace(settings, checkpoint=None))
+        return history
+
+    def _identity(self, data: TrainingData) -> NDArray[np.int64]:
+        """For each weighted row the place of its word among the columns, or -1."""
+        rows, columns = np.unique(data.Q.indices), np.unique(data.D.indices)
+        at = np.minimum(np.searchsorted(columns, rows), len(columns) - 1)
+        return np.where(columns[at] == rows, at, -1)
+
+    def _adopt(self, run: Run) -> None:
+        super()._adopt(run)
+        n = run.data.D.shape[1]
+        scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
+        delta = self.w_.reshape(len(self.rows_), len(self.columns_))
+        # Pruned weights hold -1 on the diagonal and 0 elsewhere, so that W = I + delta is 0 there.
+        learned = sp.csr_matrix(delta)
+        entries = learned.tocoo()
+        W = sp.identity(n, np.float32, format="csr") + sp.csr_matrix(
+            (entries.data, (self.rows_[entries.row], self.columns_[entries.col])), shape=(n, n)
+        )
+        W.eliminate_zeros()
+        W = check_csr("W", W)
+        self.W_data_, self.W_indices_, self.W_indptr_ = W.data, W.indices, W.indptr
+        del self.w_, self.rows_, self.columns_
+        scorer.weights.active = np.zeros(0, np.bool_)
+
+    @property
+    def matrix_(self) -> sp.csr_matrix:
+        """W as a CSR matrix [V, V]."""
+        shape = (self.n_words_, self.n_words_)
+        return sp.csr_matrix((self.W_data_, self.W_indices_, self.W_indptr_), shape=shape)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(sparse=check_csr("queries", Q @ self.matrix_))
+
+
+def project(
+    delta: NDArray[np.float32],
+    active: NDArray[np.bool_],
+    identity: NDArray[np.int64],
+    kept: int,
+) -> None:
+    """Keep the ``kept`` active weights of W = delta + I with the largest |W_ij| in every row and
+    set the others to zero, in place; ties go to the lower column.
+
+    Args:
+        delta: float32 [R, C]. active: bool [R, C].
+        identity: int64 [R], the column in which a row's identity stands, or -1.
+    """
+    for i in range(len(delta)):
+        size = np.abs(delta[i])
+        if identity[i] >= 0:
+            size[identity[i]] = abs(delta[i, identity[i]] + 1)
+        size[~active[i]] = -1
+        order = np.argsort(-size, kind="stable")
+        active[i, order[kept:]] = False
+        delta[i, order[kept:]] = 0
+        if identity[i] >= 0 and not active[i, identity[i]]:
+            delta[i, identity[i]] = -1

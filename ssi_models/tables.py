@@ -1,0 +1,98 @@
+"""Trainable word embeddings and the rows of a matrix that a batch touches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.sparse import ascend_words, embed_rows, transpose_rows
+from ssi_models.matrices import arrays
+from ssi_models.parallel import Workers
+
+
+class Space:
+    """A CSR matrix of texts, with the workspace to turn some of its rows round."""
+
+    def __init__(self, X: sp.csr_matrix) -> None:
+        self.X = X
+        self.arrays = arrays(X)
+        self.place = np.full(X.shape[1], -1, np.int32)
+
+    def rows(self, rows: NDArray[np.int64]) -> BatchRows:
+        return BatchRows(self, rows)
+
+
+class BatchRows:
+    """Some rows of a :class:`Space`, by row and by word (``by_word``, made on first use).
+
+    A context manager: the space's workspace holds the slots of one batch's words at a time.
+    """
+
+    def __init__(self, space: Space, rows: NDArray[np.int64]) -> None:
+        self.space, self.rows = space, rows
+        self._by_word: tuple[Any, ...] | None = None
+
+    @property
+    def by_word(self) -> tuple[Any, ...]:
+        """(words, starts, owner, value), see ``transpose_rows``."""
+        if self._by_word is None:
+            self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
+        return self._by_word
+
+    def close(self) -> None:
+        if self._by_word is not None:
+            self.space.place[self._by_word[0]] = -1
+            self._by_word = None
+
+
+class Table:
+    """An embedding per word, float32 [V, N], and its optimiser.
+
+    Args:
+        values: float32 [V, N], changed in place.
+        learning_rate: step size.
+        accumulator_start: initial AdaGrad accumulator of every word; None = fixed rate (SGD).
+    """
+
+    def __init__(
+        self, values: NDArray[np.float32], learning_rate: float, accumulator_start: float | None
+    ) -> None:
+        self.values = values
+        self.learning_rate = float(learning_rate)
+        self.adaptive = accumulator_start is not None
+        n = len(values) if self.adaptive else 0
+        self.accumulator = np.full(n, accumulator_start or 0.0)
+
+    def embed(
+        self, X: sp.csr_matrix, rows: NDArray[np.int64], workers: Workers
+    ) -> NDArray[np.float32]:
+        """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
+        return embed(X, rows, self.values, workers)
+
+    def ascend(self, batch: BatchRows, G: NDArray[np.float32], workers: Workers) -> None:
+        """Gradient ascent of sum_b embedding_b . G_b."""
+        words, starts, owner, value = batch.by_word
+        squares = np.einsum("bk,bk->b", G, G, dtype=np.float64) / G.shape[1]
+
+        def work(share: int, n_shares: int) -> None:
+            bounds = starts[-1] * np.array([share, share + 1]) // n_shares
+            first, last = np.searchsorted(starts, bounds)
+            last = len(words) if share == n_shares - 1 else last
+            ascend_words(
+                words, starts, owner, value, G, squares, self.values, self.accumulator,
+                self.learning_rate, self.adaptive, first, last,
+            )  # fmt: skip
+
+        workers.run(work)
+
+
+def embed(
+    X: sp.csr_matrix, rows: NDArray[np.int64], M: NDArray[np.float32], workers: Workers
+) -> NDArray[np.float32]:
+    """sum_j x_j M[j] of the given rows x of a checked matrix: float32 [B, N]."""
+    out = np.empty((len(rows), M.shape[1]), np.float32)
+    workers.split(lambda a, b: embed_rows(*arrays(X), rows, M, out, a, b), len(rows))
+    return out

@@ -1,0 +1,125 @@
+"""Queries held out of training, and how well a model ranks documents for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.preferences import Preferences
+
+#: Measures for early stopping; rank loss is turned round, so that more is better.
+VALIDATION_MEASURES = ("map", "rank_loss")
+MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
+
+
+def hold_out(
+    preferences: Preferences, groups: ArrayLike | None, share: float, seed: int
+) -> NDArray[np.int64]:
+    """A seeded share of the queries (whole groups of them) for early stopping, at least one.
+
+    Raises:
+        ValueError: fewer than two queries, or groups, have relevant documents.
+    """
+    queries = preferences.queries
+    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
+    if len(label) != preferences.n_queries:
+        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
+    distinct = np.unique(label[queries])
+    if len(distinct) < 2:
+        raise ValueError(
+            f"{len(queries)} queries in {len(distinct)} group(s) have relevant documents; early "
+            "stopping needs at least two"
+        )
+    rng = np.random.default_rng([seed, 2])
+    n_held_out = min(max(1, round(share * len(distinct))), len(distinct) - 1)
+    chosen = rng.permutation(distinct)[:n_held_out]
+    return queries[np.isin(label[queries], chosen)]
+
+
+class Validation:
+    """Ranking of a pool of documents for the held-out queries.
+
+    At most 1,000 of the queries are ranked. The pool is every document where there are at most
+    ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
+    protocol of Bai et al., section 4), so that memory does not grow with the collection.
+
+    Attributes:
+        queries: int64 [m], the rows that are ranked. documents: int64 [p], the pool, ascending.
+    """
+
+    def __init__(
+        self,
+        preferences: Preferences,
+        held_out: NDArray[np.int64],
+        excluded: NDArray[np.int64] | None,
+        n_documents: int,
+        seed: int,
+    ) -> None:
+        rng = np.random.default_rng([seed, 3])
+        self.queries = held_out
+        if len(held_out) > MAX_QUERIES:
+            self.queries = np.sort(rng.choice(held_out, MAX_QUERIES, replace=False))
+        self.documents = np.arange(preferences.n_documents)
+        if preferences.n_documents > n_documents:
+            drawn = rng.choice(preferences.n_documents, n_documents, replace=False)
+            relevant = preferences.only(self.queries).document
+            self.documents = np.unique(np.concatenate([drawn, relevant]))
+        place = np.full(preferences.n_documents, -1, np.int64)
+        place[self.documents] = np.arange(len(self.documents))
+        shape = (len(self.queries), len(self.documents))
+        self.relevant, self.hidden = np.zeros(shape, bool), np.zeros(shape, bool)
+        for i, q in enumerate(self.queries):
+            owned = slice(preferences.offsets[q], preferences.offsets[q + 1])
+            self.relevant[i, place[preferences.document[owned]]] = True
+            if excluded is not None and excluded[q] >= 0 and place[excluded[q]] >= 0:
+                self.hidden[i, place[excluded[q]]] = True
+
+    def measure(self, name: str, scores: NDArray[np.float32]) -> float:
+        """MAP, or minus the mean rank loss, of scores [m, p]; ties count against the model."""
+        precision, loss = np.empty(len(scores)), np.empty(len(scores))
+        ranking_measures(scores, self.relevant, self.hidden, precision, loss)
+        values = precision if name == "map" else -loss
+        return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
+
+
+def best_scale(
+    scales: Sequence[float],
+    measure: Callable[[NDArray[np.float32]], float],
+    lexical: NDArray[np.float32] | None,
+    learned: NDArray[np.float32] | None,
+) -> tuple[float, float]:
+    """(measure, scale) of the scale s for which lexical + s learned measures best."""
+    if lexical is None or learned is None:
+        scores = lexical if learned is None else learned
+        if scores is None:
+            raise ValueError("neither a lexical nor a learned score to measure")
+        return measure(scores), 1.0
+    values = [measure(lexical + np.float32(scale) * learned) for scale in scales]
+    best = int(np.argmax(values))
+    return values[best], scales[best]
+
+
+def sample_triples(
+    preferences: Preferences,
+    candidates: NDArray[np.int64],
+    n: int,
+    seed: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """n random (query, d+, d-): a relevant pair and a candidate not judged as high (int64 each).
+
+    Triples whose negative is judged at least as high as d+ are left out, so there may be fewer.
+    """
+    rng = np.random.default_rng([seed, 4])
+    pair = rng.integers(len(preferences), size=n)
+    query, positive = preferences.query[pair], preferences.document[pair]
+    negative = candidates[rng.integers(len(candidates), size=n)]
+    key = preferences.query * preferences.n_documents + preferences.document
+    order = np.argsort(key)
+    wanted = query * preferences.n_documents + negative
+    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    found = key[order][at] == wanted
+    keep = ~(found & (preferences.grade[order][at] >= preferences.grade[pair]))
+    return query[keep], positive[keep], negative[keep]

@@ -1,0 +1,343 @@
+"""What every matching model promises (``ssi_models.base.MatchingModel``)."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ssi_models.base import NotFittedError
+from ssi_models.baselines import Baseline
+from ssi_models.fitting import RankingModel
+from ssi_models.persistence import load_tensors
+from ssi_models.preferences import Preferences
+from ssi_models.registry import MODELS, get_model, load_model
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+# Settings that keep the tests short, given to the models that know them.
+QUICK = {
+    "rank": 4, "batch_size": 32, "n_negatives": 16, "max_epochs": 4, "n_buckets": 700,
+    "n_features": 20, "n_weights": 6, "threads": 1,
+}  # fmt: skip
+# Further forms of models: everything that changes how a model scores.
+FORMS = [
+    ("ssi", {"symmetric": True}),
+    ("ssi", {"diagonal": "learned", "n_frequent": 12}),
+    ("ssi", {"diagonal": "none", "init": "normal"}),
+    ("psi", {"degree": 4}),
+    ("psi", {"separate": True}),
+    ("hash", {"identity": "mixed"}),
+    ("hash", {"identity": "added"}),
+    ("correlated-hash", {"mixture": True}),
+    ("correlated-hash", {"mixture": True, "diagonal": "learned", "bins": 2}),
+    ("query-expansion", {"beta": 0.5, "n_expansion": 3}),
+    ("lsi-tfidf", {"alpha": 0.25}),
+]
+CASES = [(name, {}) for name in MODELS] + FORMS
+N, WIDTH, EMPTY = 40, 30, 7
+
+
+def label(case):
+    return "-".join([case[0], *(f"{k}={v}" for k, v in case[1].items())])
+
+
+@pytest.fixture(params=CASES, ids=label)
+def make(request):
+    """Makes a fresh model; ``make.kind`` is its class."""
+    name, options = request.param
+    kind = get_model(name)
+    known = kind().get_params()
+
+    def make(**more):
+        quick = {key: value for key, value in QUICK.items() if key in known}
+        wanted = {key: value for key, value in more.items() if key in known}
+        return kind(**{**quick, **options, **wanted})
+
+    make.kind = kind
+    return make
+
+
+def texts(seed, width=WIDTH, columns=None):
+    """Unit rows over some of the columns; row 7 is empty."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((N, WIDTH)) * (rng.random((N, WIDTH)) < 0.25)
+    X[EMPTY] = 0
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+    rows, used = np.nonzero(X)
+    where = np.arange(WIDTH) if columns is None else columns
+    return sp.csr_matrix((X[rows, used], (rows, where[used])), (N, width), dtype=np.float32)
+
+
+def labels(seed=2):
+    rng = np.random.default_rng(seed)
+    pairs = np.unique(rng.integers(N, size=(200, 2)), axis=0)
+    return Preferences.from_pairs(*pairs.T, n_queries=N, n_documents=N)
+
+
+def data():
+    return texts(0), texts(1), labels()
+
+
+PAIRS = tuple(np.random.default_rng(5).integers(N, size=(2, 90)))
+
+
+def scores_of(model, Q=None, D=None, pairs=PAIRS):
+    Q, D = texts(0) if Q is None else Q, texts(1) if D is None else D
+    scores = model.score(Q, D, *pairs)
+    assert scores.dtype == np.float32
+    assert np.isfinite(scores).all()
+    return scores
+
+
+def test_fit_returns_the_model(make):
+    model = make()
+    assert model.fit(*data()) is model
+    assert scores_of(model).shape == (90,)
+
+
+def test_two_fits_are_equal(make):
+    np.testing.assert_array_equal(scores_of(make().fit(*data())), scores_of(make().fit(*data())))
+
+
+def test_fitting_again_forgets_the_first_fit(make):
+    model = make().fit(texts(3), texts(4), labels(5))
+    np.testing.assert_array_equal(scores_of(model.fit(*data())), scores_of(make().fit(*data())))
+
+
+def test_threads_do_not_change_a_bit(make):
+    one, two = (make(threads=n).fit(*data()) for n in (1, 2))
+    for name in make.kind.tensors:
+        assert getattr(one, f"{name}_").tobytes() == getattr(two, f"{name}_").tobytes()
+    assert scores_of(one).tobytes() == scores_of(two).tobytes()
+
+
+def test_unfitted_model_says_so(make, tmp_path):
+    model = make()
+    for use in (
+        lambda: model.score(texts(0), texts(1), [0], [0]),
+        lambda: model.cache(texts(1)),
+        lambda: model.embed_queries(texts(0)),
+        lambda: model.embed_documents(texts(1)),
+        lambda: model.save(tmp_path / "model"),
+    ):
+        with pytest.raises(NotFittedError, match="not fitted; call fit or load"):
+            use()
+
+
+def test_saved_model_scores_the_same_bits(make, tmp_path):
+    vocabulary = Vocabulary(f"word {i} é" for i in range(WIDTH))
+    weighting = TfIdf().fit(sp.csr_matrix(texts(1)))
+    model = make().fit(*data(), vocabulary=vocabulary, weighting=weighting, recipe="recipe 1")
+    model.save(tmp_path / "model")
+    for loaded in (make.kind.load(tmp_path / "model"), load_model(tmp_path / "model")):
+        assert type(loaded) is make.kind
+        assert scores_of(loaded).tobytes() == scores_of(model).tobytes()
+        # Threads are the machine's matter and not kept.
+        assert repr(loaded.set_params(threads=1)) == repr(model)
+        assert loaded.vocabulary_ == vocabulary
+        assert loaded.recipe_ == "recipe 1"
+        np.testing.assert_array_equal(loaded.weighting_.idf_, weighting.idf_)
+        if isinstance(model, RankingModel):
+            assert loaded.history_.best_epoch == model.history_.best_epoch
+            assert loaded.learning_rate_ == model.learning_rate_
+
+
+def test_file_of_another_model_is_refused(make, tmp_path):
+    make().fit(*data()).save(tmp_path / "model")
+    other = next(kind for kind in MODELS.values() if kind is not make.kind)
+    with pytest.raises(ValueError, match="holds a "):
+        other.load(tmp_path / "model")
+    (tmp_path / "text").write_text("no model")
+    with pytest.raises(ValueError, match="not a readable model file"):
+        make.kind.load(tmp_path / "text")
+    with pytest.raises(FileNotFoundError):
+        make.kind.load(tmp_path / "nothing")
+
+
+def test_a_pair_scores_the_same_alone(make):
+    model = make().fit(*data())
+    alone = [scores_of(model, pairs=([q], [d]))[0] for q, d in zip(*PAIRS, strict=True)]
+    np.testing.assert_array_equal(scores_of(model), alone)
+
+
+def test_shuffled_pairs_give_shuffled_scores(make):
+    model = make().fit(*data())
+    order = np.random.default_rng(0).permutation(90)
+    shuffled = scores_of(model, pairs=[rows[order] for rows in PAIRS])
+    np.testing.assert_array_equal(shuffled, scores_of(model)[order])
+
+
+def test_no_pairs_give_no_scores(make):
+    assert scores_of(make().fit(*data()), pairs=([], [])).shape == (0,)
+
+
+def test_cached_documents_score_every_query(make):
+    model = make().fit(*data())
+    cached = model.cache(texts(1))
+    everything = cached.scores(texts(0))
+    assert everything.shape == (N, N)
+    expected = scores_of(model, pairs=(np.repeat(np.arange(N), N), np.tile(np.arange(N), N)))
+    np.testing.assert_allclose(everything.ravel(), expected, atol=2e-5, rtol=1e-4)
+    ((rows, scores),) = cached.top(texts(0)[3], 5)
+    assert (np.diff(scores) <= 0).all()
+    np.testing.assert_allclose(scores, np.sort(everything[3])[::-1][:5], atol=1e-6)
+    alone = cached.scores(texts(0)[3])[0]
+    np.testing.assert_array_equal(rows, np.argsort(-alone, kind="stable")[:5])
+
+
+def test_embeddings_have_a_row_per_text(make):
+    model = make().fit(*data())
+    Eq, Ed = model.embed_queries(texts(0)), model.embed_documents(texts(1))
+    assert Eq.shape[0] == Ed.shape[0] == N
+    assert Eq.shape[1] == Ed.shape[1]
+    assert Eq.dtype == Ed.dtype == np.float32
+
+
+def test_empty_texts_have_finite_scores(make):
+    model = make().fit(*data())
+    empty = scores_of(model, pairs=(np.full(N, EMPTY), np.arange(N)))
+    if make.kind.name not in ("popularity", "query-expansion"):
+        assert (empty == 0).all()
+
+
+def test_words_that_no_text_had_are_harmless(make):
+    """Columns beyond those that occur in training."""
+    wide = [sp.csr_matrix((x.data, x.indices, x.indptr), (N, WIDTH + 5)) for x in data()[:2]]
+    model = make().fit(*wide, labels())
+    unseen = sp.csr_matrix(([1.0], ([0], [WIDTH + 2])), (1, WIDTH + 5), dtype=np.float32)
+    assert np.isfinite(model.score(unseen, wide[1], np.zeros(N, int), np.arange(N))).all()
+    if not isinstance(model, Baseline) or make.kind.name != "popularity":
+        assert np.isfinite(model.score(wide[0], wide[1], np.arange(N), np.arange(N))).all()
+
+
+def test_vocabulary_of_70000_words(make):
+    """Words past 2^16: the same texts in far columns score the same."""
+    far = np.sort(np.random.default_rng(1).choice(70_000, WIDTH, replace=False))
+    far[-1] = 69_999
+    Q, D = (texts(seed, 70_000, far) for seed in (0, 1))
+    scores = scores_of(make().fit(Q, D, labels()), Q, D)
+    assert np.ptp(scores) > 0
+    # The others draw random numbers per word, or hash its number.
+    if make.kind.name in (
+        "popularity", "tfidf", "tfidf-popularity", "query-expansion", "diagonal", "full", "sparse"
+    ):  # fmt: skip
+        np.testing.assert_allclose(scores, scores_of(make().fit(*data())), atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["csc", "coo", "float64", "unsorted"])
+def test_other_matrices_are_accepted(make, form):
+    def changed(X):
+        if form == "float64":
+            return X.astype(np.float64)
+        if form == "unsorted":
+            turned = X.copy()
+            for i in range(N):
+                own = slice(*X.indptr[i : i + 2])
+                turned.indices[own] = X.indices[own][::-1]
+                turned.data[own] = X.data[own][::-1]
+            turned.has_sorted_indices = False
+            turned.has_canonical_format = False
+            return turned
+        return X.asformat(form)
+
+    Q, D, pairs = data()
+    model = make().fit(changed(Q), changed(D), pairs)
+    np.testing.assert_array_equal(
+        scores_of(model, changed(Q), changed(D)), scores_of(make().fit(Q, D, pairs))
+    )
+
+
+def test_inputs_are_not_modified(make):
+    Q, D, pairs = data()
+    candidates, excluded = np.arange(N)[::-1].copy(), np.arange(N)
+    given = [Q.data, Q.indices, Q.indptr, D.data, D.indices, pairs.query, pairs.document,
+             candidates, excluded, *PAIRS]  # fmt: skip
+    before = [array.copy() for array in given]
+    model = make().fit(Q, D, pairs, candidates=candidates, excluded=excluded)
+    scores_of(model, Q, D)
+    model.cache(D).scores(Q)
+    for array, copy in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_bad_input_is_refused_by_name(make):
+    Q, D, pairs = data()
+    with pytest.raises(TypeError, match="Q must be a scipy sparse matrix"):
+        make().fit(Q.toarray(), D, pairs)
+    broken = D.copy()
+    broken.data[broken.indptr[3]] = np.nan
+    with pytest.raises(ValueError, match="D: row 3 holds nan"):
+        make().fit(Q, broken, pairs)
+    with pytest.raises(ValueError, match="preferences are over 40 x 40 rows"):
+        make().fit(Q, D[:20], pairs)
+    if make.kind.name != "cross-language":
+        with pytest.raises(ValueError, match="Q has 20 columns, D has 30"):
+            make().fit(Q[:, :20], D, pairs)
+    with pytest.raises(ValueError, match=r"candidates\[1\] is row 40"):
+        make().fit(Q, D, pairs, candidates=[3, 40])
+    model = make().fit(Q, D, pairs)
+    with pytest.raises(ValueError, match="Q has 20 columns, the model was fitted on 30"):
+        model.score(Q[:, :20], D, [0], [0])
+    with pytest.raises(ValueError, match=r"document\[1\] is row 40, outside 0..39"):
+        model.score(Q, D, [0, 0], [3, 40])
+    with pytest.raises(ValueError, match=r"query\[0\] is row -1"):
+        model.score(Q, D, [-1], [3])
+    with pytest.raises(ValueError, match="1 query rows for 2 document rows"):
+        model.score(Q, D, [0], [0, 1])
+
+
+def test_parameters_can_be_read_and_set(make):
+    model = make()
+    parameters = model.get_params()
+    assert type(model)(**parameters).get_params() == parameters
+    assert model.set_params(seed=7) is model
+    assert model.get_params()["seed"] == 7
+    assert "seed=7" in repr(model)
+    with pytest.raises(ValueError, match="has no parameter 'sede'; it has"):
+        model.set_params(sede=1)
+
+
+def test_constructor_keeps_what_it_is_given(make):
+    """Checks happen in ``fit``, so that a model can be made and cloned freely."""
+    if issubclass(make.kind, RankingModel):
+        model = make().set_params(margin=-1)
+        with pytest.raises(ValueError, match="margin must be positive"):
+            model.fit(*data())
+
+
+def test_training_loss_falls(make):
+    if not issubclass(make.kind, RankingModel):
+        pytest.skip("nothing is trained")
+    model = make(max_epochs=12, patience=12, learning_rate=0.1).fit(*data())
+    losses = [epoch.loss for epoch in model.history_.epochs[1:]]
+    assert losses[-1] < losses[0]
+    assert model.history_.best_validation >= model.history_.epochs[0].validation
+
+
+def test_nearest_words_are_the_best_of_all_words(make):
+    model = make().fit(*data())
+    if make.kind.name in ("popularity", "tfidf-popularity"):
+        with pytest.raises(TypeError, match="scores documents, not words"):
+            model.nearest_words(3)
+        return
+    near = model.nearest_words(3, 4)
+    assert len(near) == 4
+    words = sp.identity(WIDTH, np.float32, format="csr")
+    scores = model.score(words, words, np.full(WIDTH, 3), np.arange(WIDTH))
+    np.testing.assert_allclose([s for _, s in near], np.sort(scores)[::-1][:4], atol=1e-5)
+    with pytest.raises(ValueError, match=r"word\[0\] is row 30"):
+        model.nearest_words(WIDTH)
+
+
+def test_registry_names_models_and_refuses_others():
+    assert all(kind.name == name for name, kind in MODELS.items())
+    with pytest.raises(ValueError, match="there is no model 'bert'; use one of popularity"):
+        get_model("bert")
+
+
+def test_file_header_is_json_without_code(tmp_path):
+    model = get_model("ssi")(rank=3, max_epochs=1, threads=1).fit(*data())
+    model.save(tmp_path / "model")
+    header, arrays = load_tensors(tmp_path / "model")
+    assert header["model"] == "ssi"
+    assert header["params"]["rank"] == 3
+    assert set(arrays) == {"U", "V", "diagonal", "embedded_words"}

@@ -1,0 +1,158 @@
+"""Slopes of the losses against slow twins, and measures against scikit-learn."""
+
+import numpy as np
+import pytest
+import ssi_twins as twins
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.losses import EMPHASES, LOSSES, PairwiseLoss
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.sampling import Batch
+
+N_DOCUMENTS, POOL = 12, 40
+# Query 0: document 3 of grade 2, 5 of grade 1, 8 rejected; query 1: 2; query 2: 4 and 6.
+PREFERENCES = Preferences.from_pairs(
+    [0, 0, 0, 1, 2, 2], [3, 5, 8, 2, 4, 6], [2, 1, 0, 1, 1, 3], n_queries=3, n_documents=12
+)
+BATCH = Batch(
+    np.array([0, 0, 1, 2]),
+    np.array([3, 5, 2, 4]),
+    np.array([2, 1, 1, 1], np.float32),
+    np.array([5, 8, 3, 2, 6, 0, 11]),
+)
+
+
+def slopes(loss, emphasis, given_only=False, margin=0.8, threads=1, seed=0):
+    rng = np.random.default_rng(seed)
+    positive = rng.normal(size=4).astype(np.float32)
+    negative = rng.normal(size=(4, 7)).astype(np.float32)
+    slot = np.full(N_DOCUMENTS, -1, np.int32)
+    with Workers(threads) as workers:
+        result = PairwiseLoss(loss, emphasis, margin, given_only).slopes(
+            BATCH, (positive, negative), PREFERENCES.judged(), slot, POOL, workers
+        )
+    assert (slot == -1).all()
+    return positive, negative, result
+
+
+def allowed(given_only):
+    """Which of BATCH's negatives may be one, from the grades above."""
+    grades = [{3: 2, 5: 1, 8: 0}, {3: 2, 5: 1, 8: 0}, {2: 1}, {4: 1, 6: 3}]
+    return np.array(
+        [
+            [
+                grades[b].get(d, 9 if given_only else 0) < BATCH.grade[b]
+                for d in BATCH.negatives.tolist()
+            ]
+            for b in range(4)
+        ]
+    )
+
+
+@pytest.mark.parametrize("given_only", [False, True])
+@pytest.mark.parametrize("emphasis", EMPHASES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slopes_are_the_twins(loss, emphasis, given_only):
+    for seed in range(5):
+        positive, negative, (A, total, violations, tuples) = slopes(
+            loss, emphasis, given_only, seed=seed
+        )
+        ok = allowed(given_only)
+        expected, loss_sum = twins.pair_slopes(
+            loss, emphasis, np.float32(0.8), positive, negative, ok, POOL
+        )
+        np.testing.assert_allclose(A, expected, rtol=2e-5, atol=1e-6)
+        assert total == pytest.approx(loss_sum, rel=1e-5)
+        assert tuples == ok.sum()
+        assert violations == (ok & (positive[:, None] - negative < np.float32(0.8))).sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slopes_are_derivatives_of_the_loss(loss):
+    positive, negative, (A, *_) = slopes(loss, "uniform")
+    ok = allowed(False)
+
+    def total():
+        return twins.pair_slopes(loss, "uniform", 0.8, positive64, negative, ok, POOL)[1]
+
+    positive64 = positive.astype(np.float64)
+    gradient = twins.difference_gradient(total, positive64, 1e-5)
+    np.testing.assert_allclose(A.sum(axis=1) * 7, -gradient, atol=1e-4)
+
+
+@pytest.mark.parametrize("emphasis", EMPHASES)
+def test_slopes_do_not_depend_on_threads(emphasis):
+    one, two = (slopes("logistic", emphasis, threads=n)[2] for n in (1, 2))
+    assert one[0].tobytes() == two[0].tobytes()
+    assert one[1:] == two[1:]
+
+
+def test_emphasis_favours_tuples_near_the_top():
+    """A positive that one of many negatives outranks: measures care more about that one."""
+    batch = Batch(np.array([1]), np.array([2]), np.ones(1, np.float32), np.array([0, 1, 3, 4]))
+    scores = np.array([0.5], np.float32), np.array([[0.9, 0.4, 0.3, 0.2]], np.float32)
+    with Workers(1) as workers:
+        for emphasis in ("ndcg", "map"):
+            A, *_ = PairwiseLoss("margin", emphasis, 1.0, False).slopes(
+                batch, scores, PREFERENCES.judged(), np.full(12, -1, np.int32), 4, workers
+            )
+            assert A[0, 0] == A[0].max()
+
+
+def measures(scores, relevant, excluded=None):
+    scores = np.atleast_2d(np.asarray(scores, np.float32))
+    relevant = np.atleast_2d(np.asarray(relevant, bool))
+    hidden = np.zeros_like(relevant) if excluded is None else np.atleast_2d(excluded)
+    precision, loss = np.empty(len(scores)), np.empty(len(scores))
+    ranking_measures(scores, relevant, hidden, precision, loss)
+    return precision, loss
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 30).flatmap(
+        lambda n: st.tuples(
+            hnp.arrays(np.bool_, n),
+            st.permutations(list(range(n))),
+        )
+    )
+)
+def test_measures_agree_with_scikit_learn_without_ties(case):
+    relevant, order = case
+    scores = np.array(order, np.float32)
+    precision, loss = measures(scores, relevant)
+    if not relevant.any():
+        assert np.isnan(precision[0])
+        return
+    assert precision[0] == pytest.approx(average_precision_score(relevant, scores))
+    if relevant.all():
+        assert np.isnan(loss[0])
+    else:
+        assert loss[0] == pytest.approx(1 - roc_auc_score(relevant, scores))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(np.float32, 8, elements=st.sampled_from([0.0, 0.5, 1.0])),
+    hnp.arrays(np.bool_, 8),
+)
+def test_ties_count_against_the_model(scores, relevant):
+    relevant[0] = True
+    precision, loss = measures(scores, relevant)
+    assert precision[0] == pytest.approx(twins.average_precision(scores, relevant))
+    if not relevant.all():
+        wrong = [a <= b for a in scores[relevant] for b in scores[~relevant]]
+        assert loss[0] == pytest.approx(np.mean(wrong))
+
+
+def test_excluded_documents_are_not_ranked():
+    scores, relevant = [4.0, 3.0, 2.0, 1.0], [False, True, False, True]
+    hidden = np.array([True, False, False, False])
+    precision, loss = measures(scores, relevant, hidden)
+    assert precision[0] == pytest.approx((1 + 2 / 3) / 2)
+    assert loss[0] == pytest.approx(1 / 2)

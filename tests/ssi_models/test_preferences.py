@@ -1,0 +1,143 @@
+"""Preferences, batches, held-out queries and triples."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ssi_models.preferences import Preferences
+from ssi_models.sampling import PairStream, alternate
+from ssi_models.validation import Validation, hold_out, sample_triples
+
+
+def preferences(**more):
+    given = {"query": [2, 0, 0, 2], "document": [1, 4, 3, 0], "n_queries": 4, "n_documents": 5}
+    return Preferences.from_pairs(**{**given, **more})
+
+
+def test_pairs_are_sorted_and_counted():
+    kept = preferences(grade=[1, 2, 1, 0])
+    assert kept.query.tolist() == [0, 0, 2]
+    assert kept.document.tolist() == [3, 4, 1]
+    assert kept.grade.tolist() == [1, 2, 1]
+    assert kept.rejected_query.tolist() == [2]
+    assert kept.rejected_document.tolist() == [0]
+    assert kept.offsets.tolist() == [0, 2, 2, 3, 3]
+    assert kept.queries.tolist() == [0, 2]
+    assert len(kept.only(np.array([2]))) == 1
+    assert kept.judged_documents(np.array([2])).tolist() == [0, 1]
+
+
+def test_a_pair_given_twice_counts_once():
+    assert len(preferences(query=[1, 1], document=[2, 2])) == 1
+
+
+def test_judged_documents_have_grades_and_a_bar():
+    offsets, document, grade = preferences(grade=[1, 2, 1, -3]).judged(np.array([-1, 2, 3, -1]))
+    of = {
+        q: dict(zip(document[a:b].tolist(), grade[a:b].tolist(), strict=True))
+        for q, (a, b) in enumerate(pairwise(offsets))
+    }
+    assert of == {0: {3: 1, 4: 2}, 1: {2: np.inf}, 2: {3: np.inf, 1: 1, 0: 0}, 3: {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query": [2, 0, 0, 4]}, r"query\[3\] is row 4, outside 0..3"),
+        ({"document": [1, 4, -1, 0]}, r"document\[2\] is row -1, outside 0..4"),
+        ({"query": [2, 0, 0]}, "lengths 3, 4, 4|lengths 3, 4, 3"),
+        ({"grade": [1, 1, np.nan, 1]}, "preference 2: grade is nan"),
+        ({"grade": [0, 0, -1, 0]}, "nothing to learn from"),
+        ({"query": [0, 0, 0, 0], "document": [4, 4, 3, 0], "grade": [1, 2, 1, 1]}, "two different"),
+        ({"query": [0.5, 0, 0, 2]}, "whole row numbers"),
+        ({"query": [], "document": []}, "nothing to learn from"),
+    ],
+)
+def test_bad_pairs_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        preferences(**change)
+
+
+def stream(negatives="uniform", **more):
+    pairs = Preferences.from_pairs(
+        np.arange(90) // 5,
+        np.arange(90) * 7 % 30,
+        np.tile([1, 1, 0, 1, 0], 18),
+        n_queries=20,
+        n_documents=30,
+    )
+    return PairStream(pairs, np.arange(5, 30), 8, 6, 1, negatives, **more)
+
+
+def test_an_epoch_meets_every_pair_once():
+    batches = list(stream().epoch(3))
+    met = sorted((q, d) for b in batches for q, d in zip(b.query, b.positive, strict=True))
+    wanted = stream().preferences
+    assert met == sorted(zip(wanted.query, wanted.document, strict=True))
+    for batch in batches:
+        assert len(set(batch.negatives.tolist())) == 6
+        assert batch.negatives.min() >= 5
+
+
+def test_epochs_depend_on_their_number_alone():
+    def order(number):
+        return [b.positive.tolist() + b.negatives.tolist() for b in stream().epoch(number)]
+
+    assert order(2) == order(2)
+    assert order(2) != order(3)
+
+
+def test_negatives_of_the_batch_and_of_the_labels():
+    for batch in stream("in-batch").epoch(0):
+        assert batch.negatives.tolist() == sorted(set(batch.positive.tolist()))
+    given = stream("given")
+    for batch in given.epoch(0):
+        judged = given.preferences.judged_documents(np.unique(batch.query))
+        assert set(batch.negatives.tolist()) <= set(judged.tolist())
+
+
+def test_alternating_streams_take_turns():
+    short = [1, 2]
+    epoch = alternate(lambda number: iter("abcde"), lambda number: iter(short))
+    assert list(epoch(0)) == ["a", 1, "b", 2, "c", 1, "d", 2, "e", 1]
+
+
+def test_groups_are_held_out_together():
+    rng = np.random.default_rng(0)
+    pairs = Preferences.from_pairs(
+        np.arange(60), rng.integers(9, size=60), n_queries=60, n_documents=9
+    )
+    group = np.arange(60) // 6
+    held_out = hold_out(pairs, group, 0.3, 0)
+    assert len(held_out) == 18
+    assert not set(group[held_out]) & set(np.delete(group, held_out))
+    with pytest.raises(ValueError, match="needs at least two"):
+        hold_out(pairs, np.zeros(60), 0.3, 0)
+    with pytest.raises(ValueError, match="groups has 2 entries for 60"):
+        hold_out(pairs, [0, 1], 0.3, 0)
+
+
+def test_validation_draws_documents_where_there_are_many():
+    pairs = Preferences.from_pairs(
+        np.repeat(np.arange(4), 2), np.arange(8) * 100, n_queries=4, n_documents=1000
+    )
+    excluded = np.array([5, 100, -1, -1])
+    validation = Validation(pairs, np.array([0, 2]), excluded, 50, seed=0)
+    assert {0, 100, 400, 500} <= set(validation.documents.tolist())
+    assert len(validation.documents) <= 54
+    assert validation.relevant.sum(axis=1).tolist() == [2, 2]
+    scores = np.where(validation.relevant, 1, 0).astype(np.float32)
+    assert validation.measure("map", scores) == 1
+    assert validation.measure("rank_loss", -scores) == -1
+    everything = Validation(pairs, np.array([0, 1]), excluded, 1000, seed=0)
+    assert everything.hidden[0].nonzero()[0].tolist() == [5]
+
+
+def test_triples_never_put_a_relevant_document_below():
+    pairs = preferences(grade=[1, 2, 1, 1])
+    query, positive, negative = sample_triples(pairs, np.arange(5), 500, seed=0)
+    grade = {(0, 3): 1, (0, 4): 2, (2, 0): 1, (2, 1): 1}
+    assert len(query) > 100
+    for q, p, n in zip(query.tolist(), positive.tolist(), negative.tolist(), strict=True):
+        assert grade[q, p] > grade.get((q, n), 0)

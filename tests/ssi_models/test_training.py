@@ -1,0 +1,196 @@
+"""The training loop: early stopping, divergence, checkpoint and resume, learning rates."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import ssi_twins as twins
+
+from ssi_models.fitting import RATES
+from ssi_models.preferences import Preferences
+from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.training import DivergenceWarning
+
+
+def problem(seed=0, n=60, width=30):
+    """Queries of topic words whose relevant documents use other words of the topic."""
+    rng = np.random.default_rng(seed)
+    topic = np.arange(n) % 5
+    Q, D = np.zeros((n, width), np.float32), np.zeros((n, width), np.float32)
+    for i in range(n):
+        Q[i, topic[i] * 3 + rng.integers(3, size=2)] = 1
+        D[i, 15 + topic[i] * 3 + rng.integers(3, size=2)] = 1
+        D[i, rng.integers(15)] += 0.5
+    Q, D = (X / np.linalg.norm(X, axis=1, keepdims=True) for X in (Q, D))
+    query, document = np.nonzero(topic[:, None] == topic[None, :])
+    chosen = rng.random(len(query)) < 0.5
+    pairs = Preferences.from_pairs(query[chosen], document[chosen], n_queries=n, n_documents=n)
+    return sp.csr_matrix(Q), sp.csr_matrix(D), pairs
+
+
+def model(**more):
+    return LowRankSSI(
+        **{"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1, **more}
+    )
+
+
+def bytes_of(fitted):
+    return fitted.U_.tobytes() + fitted.V_.tobytes()
+
+
+def test_training_finds_words_that_go_together():
+    fitted = model(max_epochs=30).fit(*problem())
+    losses = [epoch.loss for epoch in fitted.history_.epochs[1:]]
+    assert losses[-1] < 0.5 * losses[0]
+    # Word 0 is of topic 0, whose document words are 15, 16, 17.
+    assert {t for t, _ in fitted.nearest_words(0, 4)} - {0} == {15, 16, 17}
+    # Not 1: half of the relevant documents are not in the labels.
+    assert fitted.history_.best_validation > 1.5 * fitted.history_.epochs[0].validation
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
+    whole = model(scales=[0.5, 1.0]).fit(*problem())
+    path = tmp_path / "state"
+
+    def kill(epoch):
+        if epoch.number == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model(scales=[0.5, 1.0]).fit(*problem(), checkpoint=path, callback=kill)
+    assert path.exists()
+    numbers = []
+    resumed = model(scales=[0.5, 1.0]).fit(
+        *problem(), checkpoint=path, callback=lambda epoch: numbers.append(epoch.number)
+    )
+    assert numbers[0] == 4
+    assert bytes_of(resumed) == bytes_of(whole)
+    assert resumed.history_.epochs[1:] == whole.history_.epochs[1:]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("change", ["params", "candidates", "excluded"])
+def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path, change):
+    path = tmp_path / "state"
+
+    def kill(epoch):
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model().fit(*problem(), checkpoint=path, callback=kill)
+    options = {
+        "candidates": {"candidates": np.arange(40)},
+        "excluded": {"excluded": np.arange(60)},
+    }.get(change, {})
+    params = {"margin": 0.5} if change == "params" else {}
+    other = model(**params).fit(*problem(), checkpoint=path, **options)
+    assert bytes_of(other) == bytes_of(model(**params).fit(*problem(), **options))
+
+
+def test_divergence_keeps_the_last_good_parameters_and_names_a_rate():
+    with pytest.warns(DivergenceWarning, match=r"the learning rate was 1e\+30, try 1e\+29"):
+        fitted = model(learning_rate=1e30, optimizer="sgd").fit(*problem())
+    assert np.isfinite(fitted.U_).all()
+    assert np.isfinite(fitted.V_).all()
+    assert fitted.history_.best_epoch == 0
+
+
+def test_training_that_cannot_help_returns_the_word_matching_model():
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(twins.unit_rows(rng, 40, 25, 0.4))
+    own = Preferences.from_pairs(np.arange(40), np.arange(40), n_queries=40, n_documents=40)
+    fitted = model(max_epochs=4, patience=1).fit(X, X, own)
+    assert fitted.history_.best_epoch == 0
+    scores = fitted.score(X, X, np.zeros(40, int), np.arange(40))
+    np.testing.assert_allclose(scores, (X @ X[0].T).toarray()[:, 0], atol=1e-6)
+
+
+def test_patience_and_the_clock_end_training():
+    epochs = model(max_epochs=50, patience=2).fit(*problem()).history_
+    assert len(epochs.epochs) - 1 - epochs.best_epoch == 2
+    assert len(model(max_seconds=1e-9).fit(*problem()).history_.epochs) == 1
+
+
+def test_automatic_rate_has_the_lowest_training_loss():
+    fitted = model(learning_rate="auto", optimizer="sgd").fit(*problem())
+    assert fitted.learning_rate_ in RATES
+    losses = {
+        rate: model(learning_rate=rate, optimizer="sgd", max_epochs=2)
+        .fit(*problem())
+        .history_.epochs[-1]
+        .loss
+        for rate in RATES
+    }
+    assert fitted.learning_rate_ == min(losses, key=losses.get)
+
+
+def test_warm_start_goes_on_from_the_fitted_parameters():
+    first = model(max_epochs=5).fit(*problem())
+    best = first.history_.best_validation
+    again = first.set_params(warm_start=True, max_epochs=0).fit(*problem())
+    assert again.history_.epochs[0].validation == best
+    with pytest.raises(ValueError, match="warm_start: U was fitted with shape"):
+        again.set_params(rank=3).fit(*problem())
+
+
+def test_validation_by_rank_loss():
+    fitted = model(validation_measure="rank_loss").fit(*problem())
+    values = [epoch.validation for epoch in fitted.history_.epochs]
+    assert all(-1 <= value <= 0 for value in values)
+    assert max(values) == fitted.history_.best_validation > values[0]
+
+
+@pytest.mark.parametrize("emphasis", ["uniform", "warp", "ndcg", "map"])
+@pytest.mark.parametrize("negatives", ["uniform", "in-batch"])
+@pytest.mark.parametrize("loss", ["margin", "logistic"])
+def test_every_loss_learns(loss, emphasis, negatives):
+    fitted = model(loss=loss, emphasis=emphasis, negatives=negatives, max_epochs=10)
+    history = fitted.fit(*problem()).history_
+    assert history.best_validation > 1.2 * history.epochs[0].validation
+
+
+def test_given_negatives_learn_from_rejected_documents_only():
+    Q, D, pairs = problem()
+    rejected = [(q, d) for q in range(60) for d in range(0, 60, 7) if q % 5 != d % 5]
+    query, document = (np.array(x) for x in zip(*rejected, strict=True))
+    labels = Preferences.from_pairs(
+        np.concatenate([pairs.query, query]),
+        np.concatenate([pairs.document, document]),
+        np.repeat([1, 0], [len(pairs), len(query)]),
+        n_queries=60,
+        n_documents=60,
+    )
+    history = model(negatives="given", max_epochs=10).fit(Q, D, labels).history_
+    assert history.best_validation > 1.2 * history.epochs[0].validation
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"rank": 0}, "rank must be 1 or more, got 0"),
+        ({"learning_rate": 0}, "learning_rate must be positive"),
+        ({"learning_rate": "fast"}, "learning_rate must be positive and finite, got 'fast'"),
+        ({"margin": float("nan")}, "margin must be positive"),
+        ({"optimizer": "adam"}, "optimizer 'adam' is unknown; use one of"),
+        ({"loss": "square"}, "loss 'square' is unknown"),
+        ({"emphasis": "err"}, "emphasis 'err' is unknown"),
+        ({"negatives": "hard"}, "negatives 'hard' is unknown"),
+        ({"scales": ()}, "scales must be"),
+        ({"validation_share": 1.0}, "validation_share must be in"),
+        ({"max_epochs": -1}, "max_epochs must be 0 or more"),
+        ({"init": "zero"}, "init 'zero' is unknown"),
+        ({"diagonal": "yes"}, "diagonal 'yes' is unknown"),
+        ({"n_frequent": 0}, "n_frequent must be 1 or more"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(params, message):
+    with pytest.raises(ValueError, match=message):
+        model(**params).fit(*problem())
+
+
+def test_no_warning_in_an_ordinary_fit():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model().fit(*problem())
