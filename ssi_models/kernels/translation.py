@@ -1,0 +1,75 @@
+"""Kernels of translation tables and of matching words.
+
+A table of t(q | w) is CSR by query word: row q holds its title words w, ascending, and t(q | w).
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+
+@nb.njit(cache=True, nogil=True)
+def count_translations(
+    q_indptr, q_owner, q_counts, d_indptr, d_indices, d_counts, document, null,
+    t_indptr, t_indices, t_values, expected, value, start, stop,
+):  # fmt: skip
+    """E-step of IBM Model 1 for query words start..stop: expected counts c(q | w).
+
+    All pairs that contain a query word are visited together, so only its row of the table is
+    needed, spread out over the title words.
+
+    Args:
+        q_indptr, q_owner, q_counts: CSR by query word: pairs that contain it, and n(q, pair).
+        d_indptr, d_indices, d_counts: CSR of titles. document: int64 [n_pairs].
+        null: the number of the NULL word (the table's last column); it counts once per title.
+        expected: float64 [nnz of the table], written.
+        value: float64 [words], written: sum of n(q, i) log sum_w n(w, d_i) t(q | w).
+    """
+    t = np.zeros(null + 1)
+    c = np.zeros(null + 1)
+    for q in range(start, stop):
+        for p in range(t_indptr[q], t_indptr[q + 1]):
+            t[t_indices[p]] = t_values[p]
+        value[q] = 0.0
+        for p in range(q_indptr[q], q_indptr[q + 1]):
+            d = document[q_owner[p]]
+            total = t[null]
+            for e in range(d_indptr[d], d_indptr[d + 1]):
+                total += d_counts[e] * t[d_indices[e]]
+            if total <= 0.0:
+                continue
+            r = q_counts[p] / total
+            c[null] += r * t[null]
+            for e in range(d_indptr[d], d_indptr[d + 1]):
+                c[d_indices[e]] += r * d_counts[e] * t[d_indices[e]]
+            value[q] += q_counts[p] * np.log(total)
+        for p in range(t_indptr[q], t_indptr[q + 1]):
+            expected[p] = c[t_indices[p]]
+            t[t_indices[p]] = 0.0
+            c[t_indices[p]] = 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def translation_probabilities(
+    q_indptr, q_indices, d_indptr, d_indices, d_counts, lengths, query, document, offsets,
+    t_indptr, t_indices, t_values, out, start, stop,
+):  # fmt: skip
+    """out[offsets[i] + j] = sum_w t(q_j | w) n(w, d) / |d| for word j of query[i], d = document[i].
+
+    The table with ones on its diagonal gives the title's own word frequencies.
+    """
+    for i in range(start, stop):
+        d = document[i]
+        first = q_indptr[query[i]]
+        for p in range(first, q_indptr[query[i] + 1]):
+            row = q_indices[p]
+            e, last_e = d_indptr[d], d_indptr[d + 1]
+            f, last_f = t_indptr[row], t_indptr[row + 1]
+            total = 0.0
+            while e < last_e and f < last_f:
+                f += np.searchsorted(t_indices[f:last_f], d_indices[e])
+                if f < last_f and t_indices[f] == d_indices[e]:
+                    total += d_counts[e] * np.float64(t_values[f])
+                e += 1
+            out[offsets[i] + p - first] = total / lengths[d] if lengths[d] > 0.0 else 0.0

@@ -1,0 +1,1 @@
+"""Topic models of query-title pairs, and the language model that they are mixed with."""

@@ -1,0 +1,315 @@
+"""Language models of documents: the unigram model, and what all query likelihoods share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.base import MatchingModel
+from ssi_models.kernels.translation import translation_probabilities
+from ssi_models.matrices import arrays, check_csr, check_rows
+from ssi_models.parallel import Workers
+from ssi_models.parts import CachedDocuments
+from ssi_models.preferences import Preferences
+from ssi_models.topics.mixture import TermProbabilities
+from ssi_models.vocabulary import Vocabulary
+
+_BLOCK = 2**20  # pairs whose term probabilities are held at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LanguageModel(MatchingModel):
+    """Ranks documents by P(q|d) = prod_w P(w|d) (Gao et al., eq. 14-17), where
+
+        P(w|d) = lambda1 P(w|C) + (1 - lambda1) (lambda2 n(w,d)/|d| + (1 - lambda2) P_model(w|d)).
+
+    Queries and titles are CSR matrices of counts over one list of words. P(w|C) is the relative
+    frequency in the titles of ``fit``, with half an occurrence added to every word, so that no
+    word has the probability 0. A score is log P(q|d) / |q|; a query without words scores 0.
+
+    Args:
+        lambda1: weight of the collection. lambda2: weight of the title's own words; 0 = the
+            model alone, 1 = the unigram model. :mod:`ssi_models.topics.mixture` tunes both.
+        threads: worker threads; no number depends on it. None = all cores.
+    """
+
+    lambda1: float = 0.2
+    lambda2: float = 0.5
+    threads: int | None = None
+
+    background_: NDArray[np.float32] = field(init=False)
+
+    def check_params(self) -> None:
+        """Raise ValueError naming a parameter that is out of its range."""
+        for name in ("lambda1", "lambda2"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)}")
+
+    def score(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
+    ) -> NDArray[np.float32]:
+        """log P(q|d) / |q| of each pair of rows of Q [m, V] and D [n, V]: float32 [n_pairs].
+
+        Raises:
+            NotFittedError: the model is not fitted.
+            ValueError: wrong number of columns, row numbers outside the matrices, a negative
+                count, or a weight of the mixture outside 0..1.
+        """
+        return self._scores(Q, D, query, document, self._log_likelihood)
+
+    def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
+        return probabilities.log_likelihood(self.lambda1, self.lambda2)
+
+    def _scores(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: ArrayLike,
+        document: ArrayLike,
+        of: Callable[[TermProbabilities, NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float32]:
+        self._check_fitted()
+        self.check_params()
+        Q, D = self.check_queries(Q), self.check_documents(D)
+        q = check_rows("query", query, Q.shape[0])
+        d = check_rows("document", document, D.shape[0])
+        if len(q) != len(d):
+            raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
+        side = self._document_side(D)
+        lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
+        out = np.empty(len(q), np.float32)
+        for start in range(0, len(q), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            probabilities = self._probabilities(Q, D, q[rows], d[rows], side)
+            out[rows] = of(probabilities, lengths[d[rows]])
+        return out
+
+    def probabilities(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
+    ) -> TermProbabilities:
+        """The parts of the mixture for each term of each pair, to tune its weights.
+
+        Raises: as :meth:`score`.
+        """
+        self._check_fitted()
+        Q, D = self.check_queries(Q), self.check_documents(D)
+        q = check_rows("query", query, Q.shape[0])
+        d = check_rows("document", document, D.shape[0])
+        if len(q) != len(d):
+            raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
+        return self._probabilities(Q, D, q, d, self._document_side(D))
+
+    def _probabilities(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        side: Any,
+    ) -> TermProbabilities:
+        lengths = Q.indptr[query + 1] - Q.indptr[query]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.repeat(Q.indptr[query] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        words = Q.indices[entries]
+        own = np.arange(D.shape[1] + 1), np.arange(D.shape[1], dtype=np.int32)
+        ones = np.ones(D.shape[1], np.float32)
+        unigram = self._translated(Q, D, query, document, offsets, (*own, ones))
+        model = self._model_probabilities(Q, D, query, document, offsets, side)
+        background = self.background_[words].astype(np.float64)
+        return TermProbabilities(
+            offsets, Q.data[entries], background, unigram, unigram if model is None else model
+        )
+
+    def _translated(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        table: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
+    ) -> NDArray[np.float64]:
+        """sum_w' t(w|w') n(w', d) / |d| for each term of each pair, t being a CSR table."""
+        indptr, indices, _ = arrays(Q)
+        out = np.empty(offsets[-1])
+        sizes = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
+
+        def work(start: int, stop: int) -> None:
+            translation_probabilities(
+                indptr, indices, *arrays(D), sizes, query, document, offsets, *table, out,
+                start, stop,
+            )  # fmt: skip
+
+        with Workers(self.threads) as workers:
+            workers.split(work, len(query))
+        return out
+
+    def _document_side(self, D: sp.csr_matrix) -> Any:
+        """What the model computes once per document."""
+        return None
+
+    def _model_probabilities(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        side: Any,
+    ) -> NDArray[np.float64] | None:
+        """P_model(w|d) for each term of each pair; None where the model is the title itself."""
+        return None
+
+    def cache(self, D: sp.csr_matrix) -> CachedDocuments:
+        """The titles, ready to be ranked for any query."""
+        self._check_fitted()
+        return CachedTitles(self, self.check_documents(D))
+
+    def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+        """float32 [m, 0]: queries have no representation of their own."""
+        self._check_fitted()
+        return np.zeros((self.check_queries(Q).shape[0], 0), np.float32)
+
+    def embed_documents(self, D: sp.csr_matrix) -> NDArray[np.float32]:
+        """float32 [n, K]: what the model infers about each title; K = 0 if nothing."""
+        self._check_fitted()
+        D = self.check_documents(D)
+        side = self._document_side(D)
+        return np.zeros((D.shape[0], 0), np.float32) if side is None else side
+
+    def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
+        """The n title words t with the highest probability P_model(word|t) that the title "t"
+        generates the query word: (row, probability), descending."""
+        self._check_fitted()
+        row = check_rows("word", [word], self.n_query_words_)
+        Q = sp.csr_matrix((np.ones(1), ([0], row)), shape=(1, self.n_query_words_))
+        D = sp.identity(self.n_words_, np.float32, format="csr")
+        every = np.arange(self.n_words_)
+        weights = self.probabilities(Q, D, np.zeros_like(every), every).model
+        return [(int(t), float(weights[t])) for t in np.argsort(-weights, kind="stable")[:n]]
+
+    def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
+        return check_counts("Q", super().check_queries(Q))
+
+    def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
+        return check_counts("D", super().check_documents(D))
+
+    def _begin(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Check what ``fit`` was given."""
+        self.check_params()
+        Q, D = check_counts("Q", check_csr("Q", Q)), check_counts("D", check_csr("D", D))
+        if Q.shape[1] != D.shape[1]:
+            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; count both over one")
+        if D.nnz == 0:
+            raise ValueError("D has no word in any row: there is nothing to learn from")
+        if preferences is not None and (
+            preferences.n_queries != Q.shape[0] or preferences.n_documents != D.shape[0]
+        ):
+            raise ValueError(
+                f"the preferences are of {preferences.n_queries} queries and "
+                f"{preferences.n_documents} documents; Q has {Q.shape[0]} rows, D {D.shape[0]}"
+            )
+        return Q, D
+
+    def _finish(self, D: sp.csr_matrix, vocabulary: Vocabulary | None, recipe: str | None) -> None:
+        self.n_words_ = self.n_query_words_ = D.shape[1]
+        self.vocabulary_, self.recipe_ = vocabulary, recipe
+        occurrences = np.asarray(D.sum(axis=0, dtype=np.float64)).ravel() + 0.5
+        self.background_ = (occurrences / occurrences.sum()).astype(np.float32)
+
+
+class CachedTitles(CachedDocuments):
+    """Titles ready to be ranked; a query is scored against all of them."""
+
+    def __init__(self, model: LanguageModel, D: sp.csr_matrix) -> None:
+        self._language_model, self._D = model, D
+        self._side = model._document_side(D)
+        self.n_documents = D.shape[0]
+
+    def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+        """log P(q|d) / |q| of every query with every title: float32 [m, n_documents]."""
+        model, n = self._language_model, self.n_documents
+        Q = model.check_queries(Q)
+        lengths = np.asarray(self._D.sum(axis=1, dtype=np.float64)).ravel()
+        out = np.empty((Q.shape[0], n), np.float32)
+        for i in range(Q.shape[0]):
+            parts = model._probabilities(Q, self._D, np.full(n, i), np.arange(n), self._side)
+            out[i] = model._log_likelihood(parts, lengths)
+        return out
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class UnigramLM(LanguageModel):
+    """The title's own words, smoothed by the collection (the paper's UM).
+
+    Args:
+        smoothing: "jelinek-mercer": lambda1 P(w|C) + (1 - lambda1) n(w,d)/|d|; "dirichlet":
+            (n(w,d) + mu P(w|C)) / (|d| + mu).
+        mu: see smoothing; in words.
+
+    Reference:
+        Zhai, Lafferty: "A study of smoothing methods for language models applied to information
+        retrieval", TOIS 22(2), 2004.
+    """
+
+    name: ClassVar[str] = "unigram"
+    tensors: ClassVar[tuple[str, ...]] = ("background",)
+
+    smoothing: str = "jelinek-mercer"
+    mu: float = 100.0
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.smoothing not in ("jelinek-mercer", "dirichlet"):
+            raise ValueError(
+                f"smoothing must be 'jelinek-mercer' or 'dirichlet', got {self.smoothing!r}"
+            )
+        if not 0 < self.mu < np.inf:
+            raise ValueError(f"mu must be positive and finite, got {self.mu}")
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        recipe: str | None = None,
+    ) -> Self:
+        """Count the collection D; queries and preferences teach this model nothing.
+
+        Raises:
+            ValueError: a parameter out of its range, matrices of different width, a negative
+                count, or no word at all.
+        """
+        _, D = self._begin(Q, D, preferences)
+        self._finish(D, vocabulary, recipe)
+        return self
+
+    def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
+        if self.smoothing == "jelinek-mercer":
+            return super()._log_likelihood(probabilities, d)
+        length = np.repeat(d, np.diff(probabilities.offsets))
+        counts = probabilities.unigram * length
+        smoothed = (counts + self.mu * probabilities.background) / (length + self.mu)
+        return probabilities.mean_log(smoothed)
+
+
+def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
+    """X, if no entry is negative.
+
+    Raises:
+        ValueError: a negative entry (its row is named): tf-idf rows are not counts, but would do.
+    """
+    if X.nnz and X.data.min() < 0:
+        at = int(np.flatnonzero(X.data < 0)[0])
+        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+        raise ValueError(f"{name}: row {row} holds {X.data[at]}; counts must be 0 or more")
+    return X

@@ -1,0 +1,400 @@
+"""TopicModel: what PLSA and the bilingual topic models share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models import persistence
+from ssi_models.kernels.topics import fold_in, word_probabilities
+from ssi_models.matrices import arrays, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.topics.em import (
+    BLOCK,
+    Iteration,
+    Prior,
+    Projection,
+    State,
+    Sums,
+    blocks_of,
+    expect,
+    iterate,
+    normalise_words,
+)
+from ssi_models.topics.language_model import LanguageModel
+from ssi_models.vocabulary import Vocabulary
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TopicModel(LanguageModel):
+    """Topics of pairs by MAP estimation (Gao et al., section 3), and of new titles by folding-in.
+
+    P_model(w|d) = sum_z phi^q_zw theta_dz, with theta_d folded in by phi^d. A query word that
+    training did not see has P_model = 0; a title without known words has uniform theta. Pairs
+    with an empty side are left out of training (``n_left_out_``).
+
+    Args:
+        n_topics: K. alpha, beta: Dirichlet parameters of theta and phi, 1 or more.
+        iterations: passes of EM. fold_in_iterations: of EM for a new title.
+        jitter: phi starts as 1 + jitter U(0, 1), normalised; 0 would be a stationary point.
+        step_power: kappa of the online steps (t + 2)^-kappa of :meth:`partial_fit`, in (.5, 1].
+        warm_start: a further ``fit`` starts from the fitted phi.
+        seed: of the start.
+
+    Attributes:
+        phi_q_, phi_d_: float32 [V, K], P(w|z) of query and title words; 0 for unseen words.
+        theta_: float32 [n, K], topics of the pairs trained on (not saved).
+        pairs_: int64 [n, 2], their rows (not saved).
+        history_: list of :class:`ssi_models.topics.em.Iteration`.
+        n_left_out_: pairs that were left out because a side is empty.
+    """
+
+    tensors: ClassVar[tuple[str, ...]] = ("phi_q", "phi_d", "background")
+    #: Whether queries and titles share one phi.
+    shared: ClassVar[bool] = False
+
+    n_topics: int = 100
+    alpha: float = 1.1
+    beta: float = 1.01
+    iterations: int = 20
+    fold_in_iterations: int = 20
+    jitter: float = 1.0
+    step_power: float = 0.7
+    warm_start: bool = False
+    seed: int = 0
+
+    phi_q_: NDArray[np.float32] = field(init=False)
+    phi_d_: NDArray[np.float32] = field(init=False)
+    theta_: NDArray[np.float32] = field(init=False)
+    pairs_: NDArray[np.int64] = field(init=False)
+    history_: list[Iteration] = field(init=False)
+    n_left_out_: int = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name, least in (("n_topics", 1), ("iterations", 0), ("fold_in_iterations", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        for name in ("alpha", "beta"):
+            if not 1 <= getattr(self, name) < np.inf:
+                raise ValueError(
+                    f"{name} must be 1 or more and finite, got {getattr(self, name)}: below 1 the "
+                    "posterior has no mode inside the simplex"
+                )
+        if not 0 < self.jitter < np.inf:
+            raise ValueError(f"jitter must be positive: equal topics never part; got {self.jitter}")
+        if not 0.5 < self.step_power <= 1:
+            raise ValueError(f"step_power must be in (0.5, 1], got {self.step_power}")
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Iteration], None] | None = None,
+    ) -> Self:
+        """Estimate the topics from pairs of queries and titles.
+
+        Args:
+            Q, D: counts, [m, V] and [n, V].
+            preferences: the pairs: rows of positive grade, each once (grades do not matter).
+            vocabulary, recipe: what the columns stand for; saved with the model.
+            checkpoint: file that keeps the state of a run that is killed; the resumed run ends
+                with the same numbers.
+            callback: called after each iteration.
+
+        Raises:
+            ValueError: a parameter out of its range, matrices of different width, a negative
+                count, no pair with words on both sides, or more topics than pairs or words.
+        """
+        Q, D = self._begin(Q, D, preferences)
+        X, query, document = self._training_pairs(Q, D, preferences)
+        state = self._start(self._seen(X, D, query, document), len(query))
+        path = None if checkpoint is None else Path(checkpoint)
+        digest = self._fingerprint(X, D, query, document, state) if path is not None else ""
+        history = _resume(path, digest, state) if path is not None else []
+        blocks = list(blocks_of(X, D, query, document))
+        with Workers(self.threads) as workers:
+            for number in range(len(history) + 1, self.iterations + 1):
+                history.append(
+                    iterate(blocks, state, self._prior, self._projection, workers, number)
+                )
+                if path is not None:
+                    _save(path, digest, state, history)
+                if callback is not None:
+                    callback(history[-1])
+        if path is not None:
+            path.unlink(missing_ok=True)
+        self._finish(D, vocabulary, recipe)
+        self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta
+        self.pairs_, self.history_ = np.stack([query, document], axis=1), history
+        return self
+
+    def partial_fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None = None,
+        *,
+        inner_iterations: int = 10,
+        vocabulary: Vocabulary | None = None,
+        recipe: str | None = None,
+    ) -> Self:
+        """Learn from the next pairs of a stream that does not fit in memory (stepwise EM).
+
+        A block's pairs get theta by ``inner_iterations`` under the present phi; the running
+        expected counts then take a step of (t + 2)^-step_power towards the block's. Every column
+        counts as a known word, since later parts of the stream may bring it.
+
+        Raises: as :meth:`fit`.
+
+        Reference:
+            Liang, Klein: "Online EM for unsupervised models", NAACL 2009.
+        """
+        Q, D = self._begin(Q, D, preferences)
+        X, query, document = self._training_pairs(Q, D, preferences)
+        if not hasattr(self, "_stream"):
+            fitted = hasattr(self, "n_words_")
+            if fitted and D.shape[1] != self.n_words_:
+                raise ValueError(f"D has {D.shape[1]} columns, the model knows {self.n_words_}")
+            every = np.ones(D.shape[1], bool)
+            state = self._start((every, every), 1, warm=fitted)
+            self._stream = _Stream(state, fitted)
+        with Workers(self.threads) as workers:
+            for block in blocks_of(X, D, query, document):
+                self._stream.learn(block, self, inner_iterations, workers)
+        self._stream.occurrences = self._stream.occurrences + D.sum(axis=0, dtype=np.float64)
+        self._finish(sp.csr_matrix(self._stream.occurrences), vocabulary, recipe)
+        self.phi_q_, self.phi_d_ = self._stream.state.phi_q, self._stream.state.phi_d
+        self.history_ = self._stream.history
+        return self
+
+    def document_topics(
+        self, D: sp.csr_matrix, *, iterations: int | None = None
+    ) -> NDArray[np.float32]:
+        """theta of each title by folding-in with phi^d: float32 [n, K], rows sum to 1.
+
+        Args:
+            iterations: of EM; by default ``fold_in_iterations``.
+        """
+        self._check_fitted()
+        D = self.check_documents(D)
+        n = self.fold_in_iterations if iterations is None else iterations
+        K = self.phi_d_.shape[1]
+        theta = np.full((D.shape[0], K), 1 / K, np.float32)
+        with Workers(self.threads) as workers:
+            for start in range(0, D.shape[0], BLOCK):
+                rows = np.arange(start, min(start + BLOCK, D.shape[0]))
+                block = arrays(take_rows(D, rows))
+                part = theta[start : start + len(rows)]
+                work = partial(fold_in, *block, self.phi_d_, self.alpha - 1, n, part)
+                workers.split(work, len(rows))
+        return theta
+
+    def explain(self, n: int = 10) -> list[dict[str, list[tuple[int, float]]]]:
+        """The n words of highest P(w|z) of each topic: per topic {"query": [(row, P)],
+        "title": [(row, P)]}, descending, with words instead of rows where ``fit`` was told them."""
+        self._check_fitted()
+        name = (lambda row: row) if self.vocabulary_ is None else self.vocabulary_.words.__getitem__
+
+        def top(column: NDArray[np.float32]) -> list[tuple[Any, float]]:
+            rows = np.argsort(-column, kind="stable")[:n]
+            return [(name(int(row)), float(column[row])) for row in rows]
+
+        return [
+            {"query": top(self.phi_q_[:, z]), "title": top(self.phi_d_[:, z])}
+            for z in range(self.phi_d_.shape[1])
+        ]
+
+    @property
+    def _prior(self) -> Prior:
+        return Prior(self.alpha, self.beta)
+
+    @property
+    def _projection(self) -> Projection | None:
+        return None
+
+    def _training_pairs(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
+    ) -> tuple[sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+        """The first sides, and the rows of both sides of each pair."""
+        if preferences is None:
+            raise ValueError(f"{type(self).__name__} learns from pairs: give preferences")
+        query, document = both_sides(Q, D, preferences)
+        self.n_left_out_ = len(preferences) - len(query)
+        return Q, query, document
+
+    def _seen(
+        self,
+        X: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The words of both sides of the training pairs: bool [V] each."""
+        sides = [
+            np.bincount(take_rows(M, np.unique(rows)).indices, minlength=D.shape[1]) > 0
+            for M, rows in ((X, query), (D, document))
+        ]
+        if self.shared:
+            sides = [sides[0] | sides[1]] * 2
+        for what, count in (("pairs", len(query)), ("title words", np.count_nonzero(sides[1]))):
+            if self.n_topics > count:
+                raise ValueError(
+                    f"n_topics={self.n_topics}, but training has only {count} {what} with words "
+                    "on both sides; lower n_topics"
+                )
+        return sides[0], sides[1]
+
+    def _start(
+        self,
+        seen: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+        n_pairs: int,
+        warm: bool | None = None,
+    ) -> State:
+        rng = np.random.default_rng([self.seed, 1])
+        K = self.n_topics
+        warm = self.warm_start and hasattr(self, "n_words_") if warm is None else warm
+        if warm and self.phi_d_.shape != (len(seen[1]), K):
+            raise ValueError(
+                f"warm start: the fitted phi is {self.phi_d_.shape}, this fit needs "
+                f"{(len(seen[1]), K)}"
+            )
+        phis = []
+        for known, name in zip(seen[: 1 if self.shared else 2], ("phi_q_", "phi_d_"), strict=False):
+            phi = 1 + self.jitter * rng.random((len(known), K), np.float32)
+            phi *= known[:, None]
+            phi /= phi.sum(axis=0, dtype=np.float64)
+            if warm:
+                old = getattr(self, name)
+                phi = np.where(known[:, None] & (old[:, :1] > 0), old, phi)
+                phi /= phi.sum(axis=0, dtype=np.float64)
+            phis.append(np.ascontiguousarray(phi, np.float32))
+        width = 0 if self._projection is None else K
+        theta = np.full((n_pairs, K), 1 / K, np.float32)
+        return State(theta, phis[0], phis[-1], np.zeros((n_pairs, width), np.float32))
+
+    def _document_side(self, D: sp.csr_matrix) -> NDArray[np.float32]:
+        return self.document_topics(D)
+
+    def _model_probabilities(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        side: NDArray[np.float32],
+    ) -> NDArray[np.float64]:
+        out = np.empty(offsets[-1])
+        work = partial(
+            word_probabilities, Q.indptr, Q.indices, self.phi_q_, side, query, document, offsets, out
+        )
+        with Workers(self.threads) as workers:
+            workers.split(work, len(query))
+        return out
+
+    def _fingerprint(self, *parts: Any) -> str:
+        digest = hashlib.sha256()
+        ignored = ("threads", "iterations", "lambda1", "lambda2", "fold_in_iterations")
+        params = {k: v for k, v in self.get_params().items() if k not in ignored}
+        digest.update(repr((self.name, params)).encode())
+        for part in parts:
+            if isinstance(part, State):
+                pieces: list[Any] = [part.phi_q, part.phi_d]
+            else:
+                pieces = list(arrays(part)) if sp.issparse(part) else [part]
+            for piece in pieces:
+                digest.update(np.ascontiguousarray(piece).tobytes())
+        return digest.hexdigest()
+
+    def _fitted_header(self) -> dict[str, Any]:
+        return {"n_left_out": self.n_left_out_, "history": [vars(line) for line in self.history_]}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.n_left_out_ = fitted["n_left_out"]
+        self.history_ = [Iteration(**line) for line in fitted["history"]]
+        if self.shared:
+            self.phi_d_ = self.phi_q_
+
+
+class _Stream:
+    """State of stepwise EM: the parameters and the running expected counts per pair."""
+
+    def __init__(self, state: State, fitted: bool) -> None:
+        self.state, self.fitted = state, fitted
+        self.counts = Sums(state)
+        self.occurrences: Any = 0.0
+        self.n_pairs = 0
+        self.history: list[Iteration] = []
+
+    def learn(self, block: Any, model: TopicModel, inner: int, workers: Workers) -> None:
+        n, K = block.stop - block.start, model.n_topics
+        theta = np.full((n, K), 1 / K, np.float32)
+        multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
+        for _ in range(inner - 1):
+            expect(block, self.state, theta, multiplier, model._prior, None, None, workers)
+        sums = Sums(self.state)
+        objective, evaluations = expect(
+            block, self.state, theta, multiplier, model._prior, model._projection, sums, workers
+        )
+        phis = [self.state.phi_q, self.state.phi_d]
+        if not self.history and self.fitted:
+            sizes = [side.rows[2].sum(dtype=np.float64) for side in (block.queries, block.titles)]
+            sizes = [sum(sizes)] if model.shared else sizes
+            for phi, running, size in zip(phis, self.counts.sides(), sizes, strict=False):
+                running += phi * (size / n / K)
+        step = (len(self.history) + 2.0) ** -model.step_power
+        self.n_pairs += n
+        for phi, running, total in zip(phis, self.counts.sides(), sums.sides(), strict=False):
+            running *= 1 - step
+            running += (step / n) * (total * phi)
+            normalise_words(running * self.n_pairs, phi, model._prior)
+        self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
+
+
+def both_sides(
+    Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs (query rows, title rows) that have words on both sides.
+
+    Raises:
+        ValueError: there is none.
+    """
+    sizes = [np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() for X in (Q, D)]
+    kept = (sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0)
+    if not kept.any():
+        raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
+    return preferences.query[kept], preferences.document[kept]
+
+
+def _save(path: Path, digest: str, state: State, history: list[Iteration]) -> None:
+    header = {"fingerprint": digest, "history": [vars(line) for line in history]}
+    tensors = {name: getattr(state, name) for name in ("theta", "phi_q", "phi_d", "multiplier")}
+    persistence.save_tensors(path, header, tensors)
+
+
+def _resume(path: Path, digest: str, state: State) -> list[Iteration]:
+    """Load a checkpoint of the same run into the state; its history, empty if there is none."""
+    if not path.exists():
+        return []
+    header, tensors = persistence.load_tensors(path)
+    if header.get("fingerprint") != digest:
+        return []
+    for name, array in tensors.items():
+        getattr(state, name)[...] = array
+    return [Iteration(**line) for line in header["history"]]

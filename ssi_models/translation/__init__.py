@@ -1,0 +1,1 @@
+"""Translation models of query-title pairs."""
