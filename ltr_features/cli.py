@@ -59,6 +59,7 @@ def demo(
     adds its score to the 46 LETOR columns, trains rankers with and without it, tests whether the
     difference is real, and writes a report. A second run into the same folder reuses what is
     finished."""
+    from reports.assemble import run_experiment
     from reports.config import demo_config
     from reports.experiment import Experiment
     from reports.progress import Reporter
@@ -67,7 +68,7 @@ def demo(
     collection = config.collection.model_copy(update={"dump": None if dump is None else str(dump)})
     config = config.model_copy(update={"seed": seed, "collection": collection})
     experiment = Experiment(config, out, reporter=Reporter(verbose=verbose), threads=threads)
-    report = experiment.run()
+    report = run_experiment(experiment)
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from letor.errors import InputError
+from ssi_models.parallel import thread_count
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def thread_count(threads: int | None) -> int:
-    """``threads``, or the number of cores that this process may use.
-
-    Raises:
-        InputError: fewer than one thread.
-    """
-    if threads is None:
-        # Python 3.13 has os.process_cpu_count for this.
-        affinity = getattr(os, "sched_getaffinity", None)
-        return len(affinity(0)) if affinity else os.cpu_count() or 1
-    if threads < 1:
-        raise InputError(f"threads must be 1 or more, got {threads}")
-    return threads
 
 
 def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None) -> Iterator[R]:

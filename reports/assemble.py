@@ -1,4 +1,4 @@
-"""Fill a report with what the stages of an experiment left behind, and write it."""
+"""Run an experiment, fill a report with what its stages left behind, and write it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from letor.files import atomic_path
 from reports import html
+from reports.experiment import Experiment, SplitOutputs
 from reports.hard_queries import hard_query_table
 from reports.report import (
     ColumnInfo,
@@ -26,13 +27,28 @@ from reports.significance import TestSettings
 from reports.tables import report_text
 from ssi_models.ssi.low_rank import LowRankSSI
 
-if TYPE_CHECKING:
-    from reports.experiment import Experiment, SplitOutputs
-
 _SOFTWARE = (
     "ltr-features", "numpy", "scipy", "pandas", "numba", "lightgbm", "ranx", "gensim",
     "safetensors",
 )  # fmt: skip
+
+
+def run_experiment(experiment: Experiment) -> Path:
+    """Run all stages and return the folder of the report (``report.html``, ``summary.txt``,
+    ``comparisons.csv``).
+
+    Raises:
+        InputError: an input cannot be used, or the folder cannot be written.
+    """
+    with experiment.reporter.running(experiment.n_steps):
+        outputs = experiment.run_splits()
+        keys = [system.key for output in outputs for system in output.systems.values()]
+        inputs = {"config": experiment.config.model_dump(mode="json"), "systems": keys}
+        report = experiment.stage(
+            "report", inputs, lambda path: write_report(experiment, outputs, path)
+        )
+        experiment.reporter.advance()
+    return report.path
 
 
 def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run an experiment: collection, index, columns, models, LETOR folds, rankers, report."""
+"""The stages of an experiment: collection, index, columns, models, LETOR folds, systems."""
 
 from __future__ import annotations
 
@@ -85,27 +85,20 @@ class Experiment:
         self.reporter = reporter or Reporter()
         self.threads = threads
 
-    def run(self) -> Path:
-        """Run all stages and return the folder of the report (``report.html``, ``summary.txt``,
-        ``comparisons.csv``).
+    @property
+    def n_steps(self) -> int:
+        """Steps that the stages report to the progress bar, the report's own included."""
+        splits = self.config.splits
+        n_folds = sum(split.folds for split in splits)
+        return 4 + 4 * n_folds + len(self.config.systems) * len(splits)
+
+    def run_splits(self) -> list[SplitOutputs]:
+        """Run all stages up to the systems' runs and values.
 
         Raises:
             InputError: an input cannot be used, or the folder cannot be written.
         """
-        from reports.assemble import write_report  # reads what this module has written
-
-        n_folds = sum(split.folds for split in self.config.splits)
-        n_steps = 4 + 4 * n_folds + len(self.config.systems) * len(self.config.splits)
-        with self.reporter.running(n_steps):
-            outputs = [self._run_split(split) for split in self.config.splits]
-            keys = [system.key for output in outputs for system in output.systems.values()]
-            report = self._stage(
-                "report",
-                {"config": self.config.model_dump(mode="json"), "systems": keys},
-                lambda path: write_report(self, outputs, path),
-            )
-            self.reporter.advance()
-        return report.path
+        return [self._run_split(split) for split in self.config.splits]
 
     @cached_property
     def dump(self) -> Path:
@@ -136,7 +129,7 @@ class Experiment:
             "seed": self.config.seed,
             "dump": _file_identity(self.dump),
         }
-        return self._stage("collection", inputs, make, advance=1)
+        return self.stage("collection", inputs, make, advance=1)
 
     @cached_property
     def collection(self) -> Collection:
@@ -151,7 +144,7 @@ class Experiment:
             TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
 
         inputs = {"collection": self._collection_stage.key, "text": text}
-        return self._stage("index", inputs, make, advance=1)
+        return self.stage("index", inputs, make, advance=1)
 
     @cached_property
     def context(self) -> ColumnContext:
@@ -179,7 +172,7 @@ class Experiment:
             "tfidf_min_document_frequency": self.config.tfidf_min_document_frequency,
             "candidate_depth": self.config.candidate_depth,
         }
-        return self._stage("letor/base", inputs, make, advance=1)
+        return self.stage("letor/base", inputs, make, advance=1)
 
     @cached_property
     def base(self) -> RankingData:
@@ -281,7 +274,7 @@ class Experiment:
             "seed": self.config.seed,
         }
         name = f"models/{split.name}"
-        return self._stage(name, inputs, make, advance=3 * len(folds), resumable=True)
+        return self.stage(name, inputs, make, advance=3 * len(folds), resumable=True)
 
     def _letor_stage(
         self, split: SplitConfig, folds: list[Fold], models: StageResult
@@ -301,7 +294,7 @@ class Experiment:
                 self.reporter.advance()
 
         inputs = {"columns": self._columns_stage.key, "models": models.key}
-        return self._stage(f"letor/{split.name}", inputs, make, advance=len(folds))
+        return self.stage(f"letor/{split.name}", inputs, make, advance=len(folds))
 
     def _system_stage(
         self,
@@ -333,11 +326,11 @@ class Experiment:
             )
 
         name = f"systems/{split.name}/{slug(system.name)}"
-        result = self._stage(name, inputs, make)
+        result = self.stage(name, inputs, make)
         self.reporter.advance()
         return result
 
-    def _stage(
+    def stage(
         self,
         name: str,
         inputs: Mapping[str, Any],

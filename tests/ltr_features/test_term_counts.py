@@ -131,5 +131,5 @@ def test_bad_texts_are_named():
         count_streams([{"title": ["a"], "body": []}], ("title", "body"))
     with pytest.raises(InputError, match="block 0 of documents lacks the streams body"):
         count_streams([{"title": ["a"]}], ("title", "body"))
-    with pytest.raises(InputError, match="threads must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
         count_terms(["a"], threads=0)

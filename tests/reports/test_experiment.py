@@ -13,6 +13,7 @@ from dumps import topical_dump
 
 from letor.folds import Fold, letor_rotation
 from letor.rankers.base import Ranker
+from reports.assemble import run_experiment
 from reports.config import ExperimentConfig, demo_config
 from reports.experiment import Experiment
 from reports.systems import turned
@@ -39,7 +40,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
 def run(config, tmp_path_factory):
     """The experiment, run once with one thread."""
     experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
-    experiment.run()
+    run_experiment(experiment)
     return experiment
 
 
@@ -55,7 +56,7 @@ def digests(experiment) -> dict[str, str]:
 
 def test_same_bytes_for_two_threads(run, config, tmp_path):
     other = Experiment(config, tmp_path, threads=2)
-    other.run()
+    run_experiment(other)
     ours, theirs = digests(run), digests(other)
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if ours[name] != theirs[name]] == []
@@ -65,7 +66,7 @@ def test_a_second_run_makes_nothing_again(run, config):
     root = run.stages.folder
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
     again = Experiment(config, root)
-    again.run()
+    run_experiment(again)
     probes = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
     assert probes == before
 
