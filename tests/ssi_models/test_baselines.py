@@ -1,0 +1,131 @@
+"""Baselines against formulas written out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import ssi_twins as twins
+
+from ssi_models import baselines
+from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
+from ssi_models.preferences import Preferences
+
+N, WIDTH = 30, 20
+
+
+def data():
+    rng = np.random.default_rng(0)
+    Q, D = (sp.csr_matrix(twins.unit_rows(rng, N, WIDTH, 0.3)) for _ in range(2))
+    pairs = np.unique(rng.integers(N, size=(150, 2)), axis=0)
+    return Q, D, Preferences.from_pairs(*pairs.T, n_queries=N, n_documents=N)
+
+
+ALL = (np.repeat(np.arange(N), N), np.tile(np.arange(N), N))
+
+
+def matrix(model):
+    Q, D, pairs = data()
+    return model.fit(Q, D, pairs).score(Q, D, *ALL).reshape(N, N)
+
+
+def cosine():
+    Q, D, _ = data()
+    return Q.toarray() @ D.toarray().T
+
+
+def in_degree():
+    pairs = data()[2]
+    return np.array([(pairs.document == d).sum() for d in range(N)])
+
+
+def test_popularity_counts_queries():
+    np.testing.assert_array_equal(
+        matrix(baselines.Popularity()), np.tile(in_degree(), (N, 1)).astype(np.float32)
+    )
+
+
+def test_tfidf_is_the_cosine_and_popular_documents_gain():
+    np.testing.assert_allclose(matrix(baselines.TfIdfCosine()), cosine(), atol=1e-6)
+    np.testing.assert_allclose(
+        matrix(baselines.PopularTfIdf()), cosine() * np.log(1 + in_degree()), atol=1e-5
+    )
+
+
+def test_popularity_belongs_to_its_documents():
+    Q, D, pairs = data()
+    model = baselines.Popularity().fit(Q, D, pairs)
+    with pytest.raises(ValueError, match="D has 12 documents, in-degrees were counted for 30"):
+        model.score(Q, D[:12], [0], [0])
+
+
+def test_lsi_is_the_cosine_of_projections():
+    Q, D, _ = (x.toarray() if sp.issparse(x) else x for x in data())
+    basis = np.linalg.svd(D)[2][:6].T
+    q, d = Q @ basis, D @ basis
+    q, d = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, d))
+    np.testing.assert_allclose(matrix(baselines.LatentSemanticIndex(6)), q @ d.T, atol=1e-3)
+
+
+def test_lsi_of_full_rank_is_the_cosine():
+    full = matrix(baselines.LatentSemanticIndex(WIDTH))
+    np.testing.assert_allclose(full, cosine(), atol=1e-4)
+
+
+def test_mixture_adds_lsi_and_tfidf():
+    lsi, both = baselines.LatentSemanticIndex(5), baselines.LsiTfIdf(5, alpha=0.3)
+    np.testing.assert_allclose(matrix(both), 0.3 * matrix(lsi) + 0.7 * cosine(), atol=1e-6)
+
+
+def test_mixing_factor_has_the_lowest_rank_loss():
+    """One score is right, the other noise: the factor leans to the right one."""
+    pairs = data()[2]
+    relevant = np.zeros((N, N))
+    relevant[pairs.query, pairs.document] = 1
+    noise = np.random.default_rng(0).random((N, N))
+
+    def scores(query, document):
+        return relevant[query, document], noise[query, document]
+
+    alpha = best_mixture(scores, pairs, np.arange(N), ALPHAS, seed=0)
+    assert alpha >= 0.5
+    flipped = best_mixture(lambda q, d: scores(q, d)[::-1], pairs, np.arange(N), ALPHAS, seed=0)
+    assert flipped <= 0.5
+    assert rank_loss(np.array([1.0, 0.0, 2.0]), np.array([0.0, 0.0, 3.0])) == 0.5
+
+
+def test_query_expansion_adds_the_mean_of_the_best():
+    Q, D, _ = (x.toarray() if sp.issparse(x) else x for x in data())
+    expected = np.empty((N, N))
+    for i in range(N):
+        best = np.argsort(-(D @ Q[i]), kind="stable")[:3]
+        expected[i] = D @ (Q[i] + 0.4 * D[best].mean(axis=0))
+    model = baselines.QueryExpansion(beta=0.4, n_expansion=3)
+    np.testing.assert_allclose(matrix(model), expected, atol=1e-5)
+
+
+def test_expansion_is_chosen_where_it_helps():
+    """Relevant documents share words with the best match only, not with the query."""
+    n = 10
+    Q, D = np.zeros((n, 3 * n)), np.zeros((2 * n, 3 * n))
+    for i in range(n):
+        Q[i, i] = 1
+        D[i, [i, n + i]] = np.sqrt(0.5)
+        D[n + i, n + i] = 1
+    pairs = Preferences.from_pairs(np.arange(n), n + np.arange(n), n_queries=n, n_documents=2 * n)
+    model = baselines.QueryExpansion().fit(sp.csr_matrix(Q), sp.csr_matrix(D), pairs)
+    assert model.n_expansion_[0] == 1
+    s = model.score(sp.csr_matrix(Q), sp.csr_matrix(D), np.zeros(2 * n, int), np.arange(2 * n))
+    assert set(np.argsort(-s)[:2]) == {0, n}
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (baselines.LatentSemanticIndex(0), "rank must be 1 or more"),
+        (baselines.LsiTfIdf(alpha=1.5), "alpha must be in"),
+        (baselines.QueryExpansion(beta=-1), "beta must be 0 or more"),
+        (baselines.QueryExpansion(n_expansion=0), "n_expansion must be 1 or more"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data())
