@@ -68,7 +68,8 @@ def expect_pairs(
         value[b] = lq + ld
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
-            new_theta[b, k] = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
+            mean = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
+            new_theta[b, k] = max(mean, np.float32(1e-30))
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
@@ -181,7 +182,7 @@ def project_pairs(
         for k in range(K):
             value[b] += lam[k] * gradient[k]
             expected = u[k] * q_gain[k] + v[k] * d_gain[k]
-            new_theta[b, k] = (expected + np.float32(pseudo_count)) * norm
+            new_theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, np.float32(1e-30))
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
@@ -206,6 +207,65 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
                     part[k] += r * topics[k]
             for k in range(K):
                 total[k] += part[k]
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def sum_logs(X, out, start, stop):
+    """out[i] = sum_k log X[i, k] for rows start..stop, 0 for a row that starts with 0.
+
+    X holds normal positive numbers. log m of the mantissa m in 1..2 is 2 artanh((m - 1) / (m + 1))
+    by its series (error below 1e-6), because this form is vectorised.
+    """
+    K = X.shape[1]
+    bits = X.view(np.int32)
+    mantissa_bits = np.empty(K, np.int32)
+    mantissa = mantissa_bits.view(np.float32)
+    for i in range(start, stop):
+        out[i] = 0.0
+        if X[i, 0] <= 0.0:
+            continue
+        exponents = np.int32(0)
+        for k in range(K):
+            exponents += (bits[i, k] >> np.int32(23)) - np.int32(127)
+            mantissa_bits[k] = (bits[i, k] & np.int32(0x7FFFFF)) | np.int32(0x3F800000)
+        total = np.float32(0.0)
+        for k in range(K):
+            s = (mantissa[k] - np.float32(1.0)) / (mantissa[k] + np.float32(1.0))
+            square = s * s
+            series = np.float32(1.0 / 11.0)
+            series = series * square + np.float32(1.0 / 9.0)
+            series = series * square + np.float32(1.0 / 7.0)
+            series = series * square + np.float32(1.0 / 5.0)
+            series = series * square + np.float32(1.0 / 3.0)
+            total += s * (series * square + np.float32(1.0))
+        out[i] = exponents * np.log(2.0) + 2.0 * total
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def expected_counts(sums, phi, totals, run, start, stop):
+    """sums *= phi, and totals[c] = the sum over words c run..(c + 1) run, for c in start..stop.
+
+    The runs are fixed, so that the totals do not depend on the number of threads.
+    """
+    for c in range(start, stop):
+        totals[c] = 0.0
+        for w in range(c * run, min((c + 1) * run, len(phi))):
+            for k in range(phi.shape[1]):
+                sums[w, k] *= phi[w, k]
+                totals[c, k] += sums[w, k]
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def normalise_words(counts, norm, pseudo_count, phi, start, stop):
+    """phi_w = (counts_w + beta - 1) / norm for known words (phi_w not 0) of start..stop.
+
+    Not below 1e-30: with beta = 1 a probability could reach 0 and its word count as unknown.
+    """
+    for w in range(start, stop):
+        if phi[w, 0] > 0.0:
+            for k in range(phi.shape[1]):
+                share = (counts[w, k] + pseudo_count) / norm[k]
+                phi[w, k] = max(np.float32(share), np.float32(1e-30))
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)

@@ -9,11 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.topics import add_words, expect_pairs, project_pairs
+from ssi_models.kernels.topics import (
+    add_words,
+    expect_pairs,
+    expected_counts,
+    normalise_words,
+    project_pairs,
+    sum_logs,
+)
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
 
 BLOCK = 4096  # pairs
+_RUN = 256  # words whose counts are added up together
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,16 +119,28 @@ class Iteration:
     evaluations: float
 
 
-class Sums:
-    """sum_i r_iw theta_i per word and topic, float64 [V, K], of both sides (or one for both)."""
+class Scratch:
+    """What one pass needs besides the parameters, kept from pass to pass.
+
+    Attributes:
+        queries, titles: float64 [V, K], sum_i r_iw theta_i per word and topic; one and the same
+            array where phi is shared.
+        new_theta, q_theta, d_theta: float32 [BLOCK, K].
+    """
 
     def __init__(self, state: State) -> None:
         shape = state.phi_q.shape
         self.queries = np.zeros(shape)
         self.titles = self.queries if state.phi_q is state.phi_d else np.zeros(shape)
+        self.new_theta, self.q_theta, self.d_theta = np.empty((3, BLOCK, shape[1]), np.float32)
 
-    def sides(self) -> list[NDArray[np.float64]]:
+    @property
+    def sums(self) -> list[NDArray[np.float64]]:
         return [self.queries] if self.queries is self.titles else [self.queries, self.titles]
+
+    def clear(self) -> None:
+        for total in self.sums:
+            total.fill(0)
 
 
 def expect(
@@ -130,45 +150,55 @@ def expect(
     multiplier: NDArray[np.float32],
     prior: Prior,
     projection: Projection | None,
-    sums: Sums | None,
+    scratch: Scratch,
     workers: Workers,
 ) -> tuple[float, int]:
-    """E-step of a block; ``theta`` [B, K] becomes the new one, and ``multiplier`` the solution.
+    """E-step of a block: adds to the sums of words; ``theta`` [B, K] becomes the new one, and
+    ``multiplier`` the solution.
 
     Returns:
         The block's part of the objective without the prior of phi; gradients computed.
     """
     n = block.stop - block.start
     q, d = block.queries, block.titles
-    new_theta, value = np.empty_like(theta), np.empty(n)
+    new_theta, value = scratch.new_theta[:n], np.empty(n)
     q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
     evaluations = np.zeros(n, np.int32)
     given = (*q.rows, *d.rows, state.phi_q, state.phi_d, theta, prior.alpha - 1)
+    log_theta = np.zeros(n)
     q_theta = d_theta = theta
-    if projection is None:
-        workers.split(
-            lambda a, b: expect_pairs(*given, new_theta, q_ratio, d_ratio, value, a, b), n
-        )
-    else:
-        q_theta, d_theta = np.empty_like(theta), np.empty_like(theta)
-        # The kernel sums in float32; half the tolerance leaves room for its rounding.
-        limits = np.float32(projection.tolerance / 2), projection.limit
-        results = q_theta, d_theta, new_theta, q_ratio, d_ratio, value, evaluations
-        workers.split(lambda a, b: project_pairs(*given, multiplier, *limits, *results, a, b), n)
-    if sums is not None:
-        sides = ((q, q_ratio, q_theta, sums.queries), (d, d_ratio, d_theta, sums.titles))
-        for side, ratio, topics, total in sides:
-            cuts = side.shares(workers.n_shares)
 
-            def add(share, _n, s=side, r=ratio, t=topics, out=total, cut=cuts):  # type: ignore[no-untyped-def]
-                add_words(
-                    s.words, s.starts, s.owner, s.position, r, t, out, cut[share], cut[share + 1]
-                )
+    def work(start: int, stop: int) -> None:
+        if prior.alpha > 1:
+            sum_logs(theta, log_theta, start, stop)
+        if projection is None:
+            expect_pairs(*given, new_theta, q_ratio, d_ratio, value, start, stop)
+        else:
+            # The kernel sums in float32; half the tolerance leaves room for its rounding.
+            limits = np.float32(projection.tolerance / 2), projection.limit
+            results = q_theta, d_theta, new_theta, q_ratio, d_ratio, value, evaluations
+            project_pairs(*given, multiplier, *limits, *results, start, stop)
 
-            workers.run(add)
-    objective = float(value.sum()) + (prior.alpha - 1) * _sum_of_logs(theta)
+    if projection is not None:
+        q_theta, d_theta = scratch.q_theta[:n], scratch.d_theta[:n]
+    workers.split(work, n)
+    # One side after the other: where phi is shared, both add to the same sums.
+    _add_words(q, q_ratio, q_theta, scratch.queries, workers)
+    _add_words(d, d_ratio, d_theta, scratch.titles, workers)
     theta[...] = new_theta
-    return objective, int(evaluations.sum())
+    return float(value.sum() + (prior.alpha - 1) * log_theta.sum()), int(evaluations.sum())
+
+
+def _add_words(
+    side: Side,
+    ratio: NDArray[np.float32],
+    theta: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    workers: Workers,
+) -> None:
+    cuts = side.shares(workers.n_shares)
+    given = (side.words, side.starts, side.owner, side.position, ratio, theta, sums)
+    workers.run(lambda share, _: add_words(*given, cuts[share], cuts[share + 1]))
 
 
 def iterate(
@@ -176,53 +206,59 @@ def iterate(
     state: State,
     prior: Prior,
     projection: Projection | None,
+    scratch: Scratch,
     workers: Workers,
     number: int,
 ) -> Iteration:
     """One iteration of EM over all pairs; the state is changed in place."""
-    sums = Sums(state)
-    objective, evaluations = log_prior_of_words(state, prior), 0
+    scratch.clear()
+    objective, evaluations = log_prior_of_words(state, prior, workers), 0
     for block in blocks:
         rows = slice(block.start, block.stop)
-        part, count = expect(
-            block,
-            state,
-            state.theta[rows],
-            state.multiplier[rows],
-            prior,
-            projection,
-            sums,
-            workers,
-        )
+        theta, multiplier = state.theta[rows], state.multiplier[rows]
+        part, count = expect(block, state, theta, multiplier, prior, projection, scratch, workers)
         objective += part
         evaluations += count
-    maximise_words(state, sums, prior)
+    for phi, sums in zip(phis_of(state), scratch.sums, strict=True):
+        maximise_words(sums, phi, prior, workers)
     return Iteration(number, objective, evaluations / len(state.theta))
 
 
-def maximise_words(state: State, sums: Sums, prior: Prior) -> None:
-    """M-step of phi (Gao et al., eq. 7, 8). A word that a side does not have stays at 0."""
-    phis = [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
-    for phi, total in zip(phis, sums.sides(), strict=True):
-        total *= phi
-        normalise_words(total, phi, prior)
+def phis_of(state: State) -> list[NDArray[np.float32]]:
+    """phi^q and phi^d, or the one that they share."""
+    return [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
 
 
-def normalise_words(counts: NDArray[np.float64], phi: NDArray[np.float32], prior: Prior) -> None:
-    """phi = the mode given expected counts float64 [V, K], for words whose phi is not 0."""
-    known = phi[:, 0] > 0
-    norm = counts.sum(axis=0) + (prior.beta - 1) * np.count_nonzero(known)
-    np.divide(counts + (prior.beta - 1), norm, out=phi, where=known[:, None], casting="same_kind")
-    # With beta = 1 a probability may reach 0, and its word would count as unknown.
-    np.maximum(phi, np.float32(1e-30), out=phi, where=known[:, None])
+def maximise_words(
+    sums: NDArray[np.float64], phi: NDArray[np.float32], prior: Prior, workers: Workers
+) -> None:
+    """M-step (Gao et al., eq. 7, 8): sums become expected counts, phi their mode. Words whose
+    phi is 0 are not known to the side, and stay at 0."""
+    n_runs = -(-len(phi) // _RUN)
+    totals = np.empty((n_runs, phi.shape[1]))
+    workers.split(lambda a, b: expected_counts(sums, phi, totals, _RUN, a, b), n_runs)
+    set_mode(sums, totals.sum(axis=0), phi, prior, workers)
 
 
-def log_prior_of_words(state: State, prior: Prior) -> float:
-    if prior.beta == 1:
-        return 0.0
-    phis = [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
-    return (prior.beta - 1) * sum(_sum_of_logs(phi[phi[:, 0] > 0]) for phi in phis)
+def set_mode(
+    counts: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    phi: NDArray[np.float32],
+    prior: Prior,
+    workers: Workers,
+) -> None:
+    """phi = the mode given expected counts float64 [V, K] and their sums [K]."""
+    pseudo_count = prior.beta - 1
+    norm = np.maximum(totals + pseudo_count * np.count_nonzero(phi[:, 0]), 1e-300)
+    workers.split(lambda a, b: normalise_words(counts, norm, pseudo_count, phi, a, b), len(phi))
 
 
-def _sum_of_logs(array: NDArray[np.float32]) -> float:
-    return float(np.log(np.maximum(array, np.float32(1e-37))).sum(dtype=np.float64))
+def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
+    """log P(phi) without its constant."""
+    total = 0.0
+    if prior.beta > 1:
+        for phi in phis_of(state):
+            logs = np.empty(len(phi))
+            workers.split(lambda a, b, x=phi, out=logs: sum_logs(x, out, a, b), len(phi))  # type: ignore[misc]
+            total += float(logs.sum())
+    return (prior.beta - 1) * total

@@ -21,15 +21,17 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.topics.em import (
     BLOCK,
+    Block,
     Iteration,
     Prior,
     Projection,
+    Scratch,
     State,
-    Sums,
     blocks_of,
     expect,
     iterate,
-    normalise_words,
+    phis_of,
+    set_mode,
 )
 from ssi_models.topics.language_model import LanguageModel
 from ssi_models.vocabulary import Vocabulary
@@ -127,11 +129,11 @@ class TopicModel(LanguageModel):
         path = None if checkpoint is None else Path(checkpoint)
         digest = self._fingerprint(X, D, query, document, state) if path is not None else ""
         history = _resume(path, digest, state) if path is not None else []
-        blocks = list(blocks_of(X, D, query, document))
+        blocks, scratch = list(blocks_of(X, D, query, document)), Scratch(state)
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
                 history.append(
-                    iterate(blocks, state, self._prior, self._projection, workers, number)
+                    iterate(blocks, state, self._prior, self._projection, scratch, workers, number)
                 )
                 if path is not None:
                     _save(path, digest, state, history)
@@ -302,7 +304,15 @@ class TopicModel(LanguageModel):
     ) -> NDArray[np.float64]:
         out = np.empty(offsets[-1])
         work = partial(
-            word_probabilities, Q.indptr, Q.indices, self.phi_q_, side, query, document, offsets, out
+            word_probabilities,
+            Q.indptr,
+            Q.indices,
+            self.phi_q_,
+            side,
+            query,
+            document,
+            offsets,
+            out,
         )
         with Workers(self.threads) as workers:
             workers.split(work, len(query))
@@ -337,34 +347,43 @@ class _Stream:
 
     def __init__(self, state: State, fitted: bool) -> None:
         self.state, self.fitted = state, fitted
-        self.counts = Sums(state)
+        self.scratch = Scratch(state)
+        self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
         self.occurrences: Any = 0.0
         self.n_pairs = 0
         self.history: list[Iteration] = []
 
-    def learn(self, block: Any, model: TopicModel, inner: int, workers: Workers) -> None:
+    def learn(self, block: Block, model: TopicModel, inner: int, workers: Workers) -> None:
         n, K = block.stop - block.start, model.n_topics
         theta = np.full((n, K), 1 / K, np.float32)
         multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
-        for _ in range(inner - 1):
-            expect(block, self.state, theta, multiplier, model._prior, None, None, workers)
-        sums = Sums(self.state)
-        objective, evaluations = expect(
-            block, self.state, theta, multiplier, model._prior, model._projection, sums, workers
-        )
-        phis = [self.state.phi_q, self.state.phi_d]
-        if not self.history and self.fitted:
-            sizes = [side.rows[2].sum(dtype=np.float64) for side in (block.queries, block.titles)]
-            sizes = [sum(sizes)] if model.shared else sizes
-            for phi, running, size in zip(phis, self.counts.sides(), sizes, strict=False):
-                running += phi * (size / n / K)
+        for number in range(inner):
+            self.scratch.clear()
+            projection = model._projection if number == inner - 1 else None
+            objective, evaluations = expect(
+                block, self.state, theta, multiplier, model._prior, projection, self.scratch,
+                workers,
+            )  # fmt: skip
+        if self.fitted and not self.history:
+            self._adopt_fitted(block)
         step = (len(self.history) + 2.0) ** -model.step_power
         self.n_pairs += n
-        for phi, running, total in zip(phis, self.counts.sides(), sums.sides(), strict=False):
+        for phi, running, sums in zip(
+            phis_of(self.state), self.counts, self.scratch.sums, strict=True
+        ):
             running *= 1 - step
-            running += (step / n) * (total * phi)
-            normalise_words(running * self.n_pairs, phi, model._prior)
+            running += (step / n) * (sums * phi)
+            counts = running * self.n_pairs
+            set_mode(counts, counts.sum(axis=0), phi, model._prior, workers)
         self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
+
+    def _adopt_fitted(self, block: Block) -> None:
+        """Start the running counts as if the fitted phi came from pairs like the block's, with
+        topics equally frequent."""
+        sizes = [side.rows[2].sum(dtype=np.float64) for side in (block.queries, block.titles)]
+        sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
+        for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
+            running += phi * (size / (block.stop - block.start) / phi.shape[1])
 
 
 def both_sides(
