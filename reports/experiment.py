@@ -323,6 +323,7 @@ class Experiment:
                 self.qrels,
                 measures,
                 slug(system.name),
+                self.threads,
             )
 
         name = f"systems/{split.name}/{slug(system.name)}"

@@ -16,6 +16,7 @@ from letor.fold_files import concatenate
 from letor.folds import Fold
 from letor.rankers.lambdamart import LambdaMART
 from letor.trec import run_of, write_run
+from ltr_features.parallel import map_blocks
 from reports.config import SystemConfig
 from reports.measures import evaluate
 
@@ -32,30 +33,31 @@ def write_system(
     qrels: pd.DataFrame,
     measures: Sequence[str],
     tag: str,
+    threads: int | None = None,
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
     ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
     ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
-    test rows are scored once.
+    test rows are scored once. Folds are worked on side by side, which keeps all cores busy where
+    threads within one small ranker would wait for each other.
     """
     path.mkdir()
-    runs, importances = [], []
-    for fold in folds:
+
+    def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         test = read(fold.name, "test")
         if system.score is not None:
-            scores = test.column(system.score)
-        else:
-            scores, importance = _rank(
-                path / fold.name, system, turned(folds, fold, system.turn), read, test, ranker
-            )
-            importances.append(importance)
-        runs.append(run_of(test, scores))
+            return run_of(test, test.column(system.score)), None
+        part = turned(folds, fold, system.turn)
+        scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
+        return run_of(test, scores), importance
+
+    runs, importances = zip(*map_blocks(rank, folds, threads), strict=True)
     run = pd.concat(runs, ignore_index=True)
     write_run(run, path / "run.txt.gz", tag=tag)
     evaluate(qrels, run, measures).to_csv(path / "per_query.csv", index_label="qid")
-    if importances:
+    if system.score is None:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
         table["gain"] /= len(importances)
         table = table.sort_values(["gain", "column"], ascending=[False, True])
