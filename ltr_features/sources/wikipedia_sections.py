@@ -30,6 +30,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -100,12 +101,27 @@ def section_collection(
             f"{dump}: no section has {words_per_query} different words that occur in "
             f"{min_document_frequency} of the {len(documents)} sections; use a larger dump"
         )
-    document_ids = [_document_id(d) for d in _numbered(documents)]
-    judgements, grades = _judge(documents, sources)
+    facts = {
+        "articles read": len(articles),
+        "redirects read": len(redirects),
+        "articles used": len({d.article for d in documents}),
+    }
+    return _task(f"sections of {Path(dump).name}", documents, queries, sources, facts)
+
+
+def _task(
+    name: str,
+    documents: Sequence[_Document],
+    queries: Sequence[Sequence[str]],
+    sources: NDArray[np.int64],
+    facts: dict[str, Any],
+) -> Collection:
+    """The collection of the documents and of the queries made from ``sources``."""
+    judgements = _judge(documents, sources)
     used = [queries[row] for row in sources.tolist()]
     return Collection(
-        name=f"sections of {Path(dump).name}",
-        document_ids=document_ids,
+        name=name,
+        document_ids=[_document_id(d) for d in _numbered(documents)],
         streams={
             "body": [d.text for d in documents],
             "anchor": ["\n".join(d.anchors) for d in documents],
@@ -119,13 +135,11 @@ def section_collection(
         query_sources=sources,
         query_groups=[documents[row].article for row in sources.tolist()],
         description={
-            "articles read": len(articles),
-            "redirects read": len(redirects),
-            "articles used": len({d.article for d in documents}),
+            **facts,
             "documents": len(documents),
             "queries": len(sources),
-            "judged pairs of grade 1": grades[0],
-            "judged pairs of grade 2": grades[1],
+            "judged pairs of grade 1": int((judgements.grade == 1).sum()),
+            "judged pairs of grade 2": int((judgements.grade == 2).sum()),
             "query words found in other queries": _share_of_repeated(used),
         },
     )
@@ -200,10 +214,8 @@ def _draw_queries(
     return queries
 
 
-def _judge(
-    documents: Sequence[_Document], sources: NDArray[np.int64]
-) -> tuple[Judgements, tuple[int, int]]:
-    """Judgements of the queries made from ``sources``, and the number of pairs of grades 1, 2."""
+def _judge(documents: Sequence[_Document], sources: NDArray[np.int64]) -> Judgements:
+    """Judgements of the queries made from ``sources``."""
     members: dict[str, list[int]] = defaultdict(list)
     for row, document in enumerate(documents):
         members[document.article].append(row)
@@ -214,11 +226,7 @@ def _judge(
                 query.append(q)
                 relevant.append(row)
                 grade.append(2 if documents[source].targets & documents[row].targets else 1)
-    grades = np.array(grade, dtype=np.int64)
-    judgements = Judgements(
-        np.array(query, dtype=np.int64), np.array(relevant, dtype=np.int64), grades
-    )
-    return judgements, (int((grades == 1).sum()), int((grades == 2).sum()))
+    return Judgements(*(np.array(column, dtype=np.int64) for column in (query, relevant, grade)))
 
 
 def _links(documents: Sequence[_Document]) -> Links:
