@@ -12,16 +12,31 @@ import numpy as np
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _sum_rows(weight, row, first, last, M, out):
+    """out = sum over first <= p < last of weight[p] M[row[p]].
+
+    Four rows at a time: they load side by side, and ``out`` is read and written once for all.
+    """
+    out[:] = 0.0
+    p = first
+    while p + 4 <= last:
+        x0, x1, x2, x3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
+        m0, m1, m2, m3 = M[row[p]], M[row[p + 1]], M[row[p + 2]], M[row[p + 3]]
+        for k in range(M.shape[1]):
+            out[k] += (x0 * m0[k] + x1 * m1[k]) + (x2 * m2[k] + x3 * m3[k])
+        p += 4
+    while p < last:
+        x0, m0 = weight[p], M[row[p]]
+        for k in range(M.shape[1]):
+            out[k] += x0 * m0[k]
+        p += 1
+
+
+@nb.njit(cache=True, nogil=True)
 def embed_rows(indptr, indices, data, rows, M, out, start, stop):
     """out[b] = sum_j x_j M[j] for row x = rows[b] of the CSR matrix, b in start..stop."""
     for b in range(start, stop):
-        row = rows[b]
-        out[b] = 0.0
-        for p in range(indptr[row], indptr[row + 1]):
-            x = data[p]
-            m = M[indices[p]]
-            for k in range(M.shape[1]):
-                out[b, k] += x * m[k]
+        _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, out[b])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -77,29 +92,23 @@ def ascend_words(
     first takes the squares of the single examples' gradients, a_j += sum_b x_bj^2 |G_b|^2 / N, and
     M_j += lr g_j / sqrt(a_j); otherwise M_j += lr g_j. ``squares`` is float64 [B], |G_b|^2 / N.
     """
-    width = M.shape[1]
-    g = np.empty(width, np.float32)
+    g = np.empty(M.shape[1], np.float32)
     for s in range(first, last):
-        g[:] = 0.0
         square = 0.0
         for e in range(starts[s], starts[s + 1]):
-            b = owner[e]
-            if squares[b] > 0.0:
-                x = value[e]
-                square += np.float64(x) * np.float64(x) * squares[b]
-                row = G[b]
-                for k in range(width):
-                    g[k] += x * row[k]
-        if square > 0.0:
-            j = words[s]
-            step = learning_rate
-            if adaptive:
-                accumulator[j] += square
-                step = learning_rate / np.sqrt(accumulator[j])
-            m = M[j]
-            factor = np.float32(step)
-            for k in range(width):
-                m[k] += factor * g[k]
+            square += np.float64(value[e]) * np.float64(value[e]) * squares[owner[e]]
+        if square == 0.0:
+            continue
+        _sum_rows(value, owner, starts[s], starts[s + 1], G, g)
+        j = words[s]
+        step = learning_rate
+        if adaptive:
+            accumulator[j] += square
+            step = learning_rate / np.sqrt(accumulator[j])
+        m = M[j]
+        factor = np.float32(step)
+        for k in range(M.shape[1]):
+            m[k] += factor * g[k]
 
 
 @nb.njit(cache=True, nogil=True)
