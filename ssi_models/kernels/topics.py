@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 _FAST = {"contract", "reassoc", "nsz"}
+_SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
 _RUN = 32  # addends that are summed in float32 before the sum goes to float64
 
 
@@ -76,19 +77,19 @@ def expect_pairs(
 def _tilt(theta, exponent, factor, bits, out):
     """out = theta exp(factor exponent - shift), shift = the largest exponent; returns shift.
 
-    exp by its Taylor polynomial after taking out powers of two (relative error 2e-7), because
-    this form is vectorised.
+    exp by its Taylor polynomial after taking out powers of two (relative error 3e-7), because
+    this form is vectorised. The exponents are float64: large ones tilt exactly too.
     """
     K = len(theta)
-    shift = np.float32(-np.inf)
+    shift = -np.inf
     for k in range(K):
         shift = max(shift, factor * exponent[k])
     power = bits.view(np.float32)
     for k in range(K):
-        x = max(factor * exponent[k] - shift, np.float32(-80.0))
-        n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+        x = max(factor * exponent[k] - shift, -80.0)
+        n = np.floor(x * 1.4426950408889634 + 0.5)
         bits[k] = (np.int32(n) + np.int32(127)) << np.int32(23)
-        r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)
+        r = np.float32(x - n * 0.6931471805599453)
         e = np.float32(1.0 / 720.0)
         e = e * r + np.float32(1.0 / 120.0)
         e = e * r + np.float32(1.0 / 24.0)
@@ -119,7 +120,7 @@ def project_pairs(
     f being the fractions. With step 1 it rises always (log(f_q / f_d) in place of its first term
     2 (f_q - f_d) / (f_q + f_d) maximises a lower bound of it that touches at lambda); steps
     after the first are Barzilai and Borwein's in that scaling, and step 1 again from the best
-    point if the violation has grown tenfold.
+    point where one has gone too far.
 
     Args:
         multiplier: float32 [B, K], lambda; the start on entry, the solution on return.
@@ -132,20 +133,21 @@ def project_pairs(
     K = theta.shape[1]
     q_gain, d_gain = np.empty(K, np.float32), np.empty(K, np.float32)
     gradient, scale = np.empty(K, np.float32), np.empty(K, np.float32)
-    step, best = np.empty(K, np.float32), np.empty(K, np.float32)
+    lam, best, step = np.empty(K), np.empty(K), np.empty(K, np.float32)
     bits = np.empty(K, np.int32)
     for b in range(start, stop):
-        lam, u, v = multiplier[b], q_theta[b], d_theta[b]
+        u, v = q_theta[b], d_theta[b]
+        lam[:] = multiplier[b]
         q0, q1, d0, d1 = q_indptr[b], q_indptr[b + 1], d_indptr[b], d_indptr[b + 1]
         nq, nd = np.float32(q_counts[q0:q1].sum()), np.float32(d_counts[d0:d1].sum())
         safe = nq * nd / (nq + nd)
-        lowest = np.float32(np.inf)
+        highest = -np.inf
         done = 0
         while True:
             q_gain[:] = 0.0
             d_gain[:] = 0.0
-            q_shift = _tilt(theta[b], lam, np.float32(-1.0) / nq, bits, u)
-            d_shift = _tilt(theta[b], lam, np.float32(1.0) / nd, bits, v)
+            q_shift = _tilt(theta[b], lam, -1.0 / nq, bits, u)
+            d_shift = _tilt(theta[b], lam, 1.0 / nd, bits, v)
             lq, _ = _add_side(q0, q1, q_indices, q_counts, phi_q, u, q_gain, q_ratio)
             ld, _ = _add_side(d0, d1, d_indices, d_counts, phi_d, v, d_gain, d_ratio)
             worst = np.float32(0.0)
@@ -164,18 +166,19 @@ def project_pairs(
             length = np.float32(1.0)
             if done > 1 and curved > 0.0:
                 length = min(max(moved / curved, np.float32(1.0)), np.float32(100.0))
-            if worst < lowest:
-                lowest = worst
+            dual = -(lq + nq * q_shift + ld + nd * d_shift)
+            if dual > highest:
+                highest = dual
                 best[:] = lam
-            elif worst > 10 * lowest:
+            elif dual < highest - _SLACK:
                 lam[:] = best
                 step[:] = 0.0
-                lowest = np.float32(np.inf)
                 length = np.float32(-1.0)
             if length > 0.0:
                 for k in range(K):
                     step[k] = length * gradient[k] / scale[k]
                     lam[k] += step[k]
+        multiplier[b] = lam
         evaluations[b] = done
         value[b] = lq + nq * q_shift + ld + nd * d_shift
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))

@@ -1,0 +1,123 @@
+"""The unigram language model and the mixture's weights, against hand-computed numbers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ssi_models.topics.language_model import UnigramLM
+from ssi_models.topics.mixture import WEIGHTS, TermProbabilities, cross_validate, tune
+
+#        apple pear plum
+D = sp.csr_matrix([[2.0, 1, 0], [0, 1, 1], [0, 0, 0]])
+Q = sp.csr_matrix([[1.0, 0, 0], [1, 0, 2], [0, 0, 0]])
+BACKGROUND = np.array([2.5, 2.5, 1.5]) / 6.5
+
+
+def test_jelinek_mercer_by_hand():
+    model = UnigramLM(lambda1=0.25, threads=1).fit(Q, D)
+    scores = model.score(Q, D, [0, 0, 1, 0, 2], [0, 1, 1, 2, 0])
+    apple, plum = BACKGROUND[[0, 2]]
+    expected = [
+        np.log(0.25 * apple + 0.75 * 2 / 3),
+        np.log(0.25 * apple),
+        (np.log(0.25 * apple) + 2 * np.log(0.25 * plum + 0.75 / 2)) / 3,
+        np.log(0.25 * apple),  # an empty title: the collection alone
+        0.0,  # a query without words
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+
+
+def test_dirichlet_by_hand():
+    model = UnigramLM(smoothing="dirichlet", mu=2.0).fit(Q, D)
+    apple, plum = BACKGROUND[[0, 2]]
+    expected = [
+        np.log((2 + 2 * apple) / 5),
+        (np.log(2 * apple / 4) + 2 * np.log((1 + 2 * plum) / 4)) / 3,
+        np.log(apple),
+    ]
+    np.testing.assert_allclose(model.score(Q, D, [0, 1, 0], [0, 1, 2]), expected, rtol=1e-6)
+
+
+def test_saved_model_scores_the_same(tmp_path):
+    model = UnigramLM(smoothing="dirichlet", mu=7.0).fit(Q, D)
+    model.save(tmp_path / "m")
+    loaded = UnigramLM.load(tmp_path / "m")
+    assert loaded.mu == 7.0
+    np.testing.assert_array_equal(
+        loaded.score(Q, D, [0, 1], [0, 1]), model.score(Q, D, [0, 1], [0, 1])
+    )
+
+
+def test_cached_titles_score_like_pairs():
+    model = UnigramLM().fit(Q, D)
+    cached = model.cache(D)
+    rows, columns = np.indices((3, 3)).reshape(2, -1)
+    expected = model.score(Q, D, rows, columns).reshape(3, 3)
+    np.testing.assert_array_equal(cached.scores(Q), expected)
+    assert cached.top(Q[:1], 2)[0][0].tolist() == [0, 1]
+
+
+def test_pairs_of_a_word_are_its_own_title():
+    assert UnigramLM().fit(Q, D).nearest_words(2, 1) == [(2, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"smoothing": "laplace"}, "smoothing must be"),
+        ({"mu": 0}, "mu must be positive"),
+        ({"lambda1": np.nan}, "lambda1 must be in 0..1"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        UnigramLM(**options).fit(Q, D)
+
+
+def test_collections_without_words_and_unfitted_models_are_refused():
+    with pytest.raises(ValueError, match="no word"):
+        UnigramLM().fit(Q, sp.csr_matrix((3, 3)))
+    with pytest.raises(ValueError, match="not fitted"):
+        UnigramLM().score(Q, D, [0], [0])
+    with pytest.raises(ValueError, match="2 query rows for 1"):
+        UnigramLM().fit(Q, D).score(Q, D, [0, 1], [0])
+
+
+def made_up(n_queries=8, n_documents=5):
+    """Each query of one term; even queries are right by the unigram part, odd ones by the model."""
+    n = n_queries * n_documents
+    rng = np.random.default_rng(0)
+    unigram, model = rng.random(n), rng.random(n)
+    best = np.arange(n) % n_documents == 0
+    query = np.arange(n) // n_documents
+    unigram[best] = np.where(query[best] % 2 == 0, 2.0, 0.0)
+    model[best] = np.where(query[best] % 2 == 0, 0.0, 2.0)
+    ones = np.ones(n, np.float32)
+    parts = TermProbabilities(np.arange(n + 1), ones, np.full(n, 0.5), unigram, model)
+
+    def measure(scores):
+        return (scores.reshape(n_queries, n_documents).argmax(axis=1) == 0).astype(float)
+
+    return parts, measure, query
+
+
+def test_tuning_finds_the_weight_that_its_queries_want():
+    parts, measure, _ = made_up()
+    assert tune(parts, measure, np.arange(0, 8, 2), lambda1=[0.1], lambda2=[0, 1]) == (0.1, 1)
+    assert tune(parts, measure, np.arange(1, 8, 2), lambda1=[0.1], lambda2=[0, 1]) == (0.1, 0)
+    assert all(weight in WEIGHTS for weight in tune(parts, measure))
+
+
+def test_cross_validation_scores_with_the_weights_of_the_other_fold():
+    """Fold 0 holds the even queries, whose weight fold 1 gets, and the other way round: by
+    choosing on the other half, every query gets the wrong weight here."""
+    parts, measure, query = made_up()
+    found = cross_validate(
+        parts, measure, query, np.arange(8) % 2, lambda1=[0.1], lambda2=[0.0, 1.0]
+    )
+    assert found.weights == {0: (0.1, 0.0), 1: (0.1, 1.0)}
+    assert measure(found.scores).sum() == 0
+    even = query % 2 == 0
+    np.testing.assert_array_equal(found.scores[even], parts.log_likelihood(0.1, 0.0)[even])
+    with pytest.raises(ValueError, match="two folds"):
+        cross_validate(parts, measure, query, np.zeros(8, int))

@@ -1,0 +1,336 @@
+"""PLSA, BLTM, BLTM-PR and BLTM-PR-1V: EM against its slow twin, and the models' promises."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import topic_em
+from pair_data import planted_pairs, random_pairs
+
+from ssi_models.kernels.topics import _tilt, project_pairs, sum_logs
+from ssi_models.matrices import arrays, check_csr
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.topics.bltm import BLTM
+from ssi_models.topics.em import Prior, Projection, Scratch, State, blocks_of, iterate
+from ssi_models.topics.plsa import PLSA
+from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
+
+MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]
+K = 4
+
+
+def paired(n):
+    return Preferences.from_pairs(np.arange(n), np.arange(n), n_queries=n, n_documents=n)
+
+
+def fitted(model, data, **options):
+    Q, D = data[:2]
+    return model(**{"n_topics": K, "threads": 2, **options}).fit(Q, D, paired(Q.shape[0]))
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return planted_pairs()
+
+
+def start_of(n, V, shared, seed):
+    rng = np.random.default_rng(seed)
+    theta, phi_q, phi_d = rng.random((n, K)) + 1, rng.random((V, K)) + 1, rng.random((V, K)) + 1
+    theta /= theta.sum(axis=1, keepdims=True)
+    phi_q, phi_d = phi_q / phi_q.sum(axis=0), phi_d / phi_d.sum(axis=0)
+    return theta, phi_q, phi_q if shared else phi_d
+
+
+@pytest.mark.parametrize("regularised", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
+    Q, D = random_pairs(seed=1)
+    n, V = Q.shape
+    theta, phi_q, phi_d = start_of(n, V, shared, 2)
+    ours_q = phi_q.astype(np.float32)
+    ours_d = ours_q if shared else phi_d.astype(np.float32)
+    multiplier = np.zeros((n, K if regularised else 0), np.float32)
+    state = State(theta.astype(np.float32), ours_q, ours_d, multiplier)
+    projection = Projection() if regularised else None
+    rows = np.arange(n)
+    with Workers(1) as workers:
+        blocks = list(blocks_of(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows))
+        for number in range(6):
+            expected, theta, phi_q, phi_d = topic_em.iterate(
+                Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
+            )
+            line = iterate(
+                blocks, state, Prior(1.1, 1.01), projection, Scratch(state), workers, number
+            )
+            assert line.objective == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(state.theta, theta, atol=2e-5)
+    np.testing.assert_allclose(state.phi_q, phi_q, atol=2e-5)
+    np.testing.assert_allclose(state.phi_d, phi_d, atol=2e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_em_climbs_its_objective(model, planted):
+    history = fitted(model, planted, iterations=25).history_
+    objective = np.array([line.objective for line in history])
+    assert len(objective) == 25
+    assert np.diff(objective).min() > -1e-6 * abs(objective[-1])
+    assert objective[-1] > objective[0]
+
+
+@pytest.mark.parametrize("concentration", [0.05, 1.0])
+def test_projected_posteriors_have_equal_fractions(concentration):
+    """Checked in float64 from the multipliers; sharp posteriors are the hard case."""
+    rng = np.random.default_rng(0)
+    Q, D = random_pairs(n=300, V=60, seed=3)
+    n, V = Q.shape
+    phi_q, phi_d = (
+        np.maximum(rng.dirichlet(np.full(V, concentration), K).T, 1e-4).astype(np.float32)
+        for _ in "qd"
+    )
+    theta = np.maximum(rng.dirichlet(np.full(K, 0.5), n), 0.01).astype(np.float32)
+    sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
+    multiplier = np.zeros((n, K), np.float32)
+    u, v, new = np.empty((3, n, K), np.float32)
+    ratios = [np.empty(X.nnz, np.float32) for X in sides]
+    value, evaluations = np.empty(n), np.zeros(n, np.int32)
+    project_pairs(
+        *arrays(sides[0]), *arrays(sides[1]), phi_q, phi_d, theta, 0.1, multiplier,
+        np.float32(5e-7), 500, u, v, new, *ratios, value, evaluations, 0, n,
+    )  # fmt: skip
+    assert evaluations.max() < 500
+    for i in range(n):
+        fractions = []
+        for X, phi, tilted in ((Q, phi_q, u), (D, phi_d, v)):
+            R = phi.astype(float) * tilted[i].astype(float)
+            R /= R.sum(axis=1, keepdims=True)
+            fractions.append(X[i] @ R / X[i].sum())
+        assert np.abs(fractions[0] - fractions[1]).max() < 1e-6
+
+
+def test_projection_is_the_closest_one():
+    rng = np.random.default_rng(5)
+    Q, D = random_pairs(n=20, V=12, seed=6)
+    phi_q, phi_d = rng.dirichlet(np.ones(12), (2, K)).transpose(0, 2, 1)
+    theta = rng.dirichlet(np.ones(K), len(Q))
+    sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
+    u, v, new = np.empty((3, *theta.shape), np.float32)
+    project_pairs(
+        *arrays(sides[0]), *arrays(sides[1]), *(np.float32(np.ascontiguousarray(p)) for p in
+        (phi_q, phi_d)), theta.astype(np.float32), 0.1, np.zeros(theta.shape, np.float32),
+        np.float32(5e-7), 500, u, v, new, *[np.empty(X.nnz, np.float32) for X in sides],
+        np.empty(len(Q)), np.zeros(len(Q), np.int32), 0, len(Q),
+    )  # fmt: skip
+    for i in range(len(Q)):
+        q, d = np.flatnonzero(Q[i]), np.flatnonzero(D[i])
+        P = [topic_em.posterior(theta[i : i + 1], p)[0] for p in (phi_q, phi_d)]
+        expected = topic_em.project(P[0][q], Q[i, q], P[1][d], D[i, d])
+        for phi, tilted, words, right in ((phi_q, u, q, expected[0]), (phi_d, v, d, expected[1])):
+            ours = topic_em.posterior(tilted[i : i + 1].astype(float), phi)[0, words]
+            np.testing.assert_allclose(ours, right, atol=1e-5)
+
+
+def test_tilting_and_logarithms_equal_those_of_numpy():
+    rng = np.random.default_rng(0)
+    theta, exponent = rng.random(37, np.float32), rng.normal(0, 8, 37)
+    out = np.empty(37, np.float32)
+    shift = _tilt(theta, exponent, -0.5, np.empty(37, np.int32), out)
+    np.testing.assert_allclose(out * np.exp(shift), theta * np.exp(-0.5 * exponent), rtol=1e-6)
+    X = (rng.random((50, 37), np.float32) ** 12 + np.float32(1e-25)).astype(np.float32)
+    X[7] = 0
+    sums = np.empty(50)
+    sum_logs(X, sums, 0, 50)
+    with np.errstate(divide="ignore"):
+        expected = np.log(X.astype(float)).sum(axis=1)
+    expected[7] = 0
+    np.testing.assert_allclose(sums, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_planted_topics_are_found(model, planted):
+    """The symmetric start is left, and each topic's best title words are one planted topic's."""
+    found = fitted(model, planted, n_topics=6, iterations=60)
+    purity = []
+    for topic in found.explain(5):
+        owners = [(row - 40) // 10 for row, _ in topic["title"]]
+        purity.append(max(np.bincount(np.clip(owners, 0, 9))) / 5)
+        if model in (BLTM, BLTMPR):
+            assert len({row // 10 for row, _ in topic["query"]} | set(owners)) <= 2
+    assert np.mean(purity) > 0.85
+    topics = found.document_topics(planted[1]).argmax(axis=1)
+    agreement = sum(np.bincount(planted[2][topics == z]).max() for z in np.unique(topics))
+    assert agreement / len(topics) > 0.9
+
+
+def test_folding_in_reproduces_the_topics_of_training():
+    """PLSA trains on titles alone, so at convergence a title folds in to its own theta."""
+    data = planted_pairs(n=120, seed=3)
+    model = fitted(PLSA, data, iterations=400, fold_in_iterations=400)
+    np.testing.assert_allclose(model.document_topics(data[1]), model.theta_, atol=2e-3)
+
+
+def test_topics_of_a_title_do_not_depend_on_the_other_titles(planted):
+    model, D = fitted(BLTM, planted, iterations=5), planted[1]
+    every = model.document_topics(D)
+    np.testing.assert_array_equal(every[17:19], model.document_topics(D[17:19]))
+    np.testing.assert_allclose(every.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_score_is_the_log_likelihood_of_the_mixture(planted):
+    Q, D, _ = planted
+    model = fitted(BLTM, planted, iterations=8, lambda1=0.3, lambda2=0.25)
+    q, d = np.array([0, 1, 2, 2]), np.array([0, 5, 7, 9])
+    theta = model.document_topics(D).astype(float)
+    occurrences = np.asarray(D.sum(axis=0)).ravel() + 0.5
+    for i, score in enumerate(model.score(Q, D, q, d)):
+        counts, title = Q[q[i]].toarray()[0], D[d[i]].toarray()[0]
+        own = 0.25 * title / title.sum() + 0.75 * model.phi_q_.astype(float) @ theta[d[i]]
+        p = 0.3 * occurrences / occurrences.sum() + 0.7 * own
+        used = counts > 0
+        assert score == pytest.approx(
+            (counts[used] * np.log(p[used])).sum() / counts.sum(), rel=1e-5
+        )
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_and_two_threads_give_equal_bytes(model):
+    rng = np.random.default_rng(0)
+    Q, D = (sp.random(9000, 400, 0.01, format="csr", rng=rng) for _ in "qd")
+    for X in (Q, D):
+        X.data[:] = 1
+    data = Q, D
+    one = fitted(model, data, iterations=3, threads=1)
+    two = fitted(model, data, iterations=3, threads=2)
+    for name in ("phi_q_", "phi_d_", "theta_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert one.history_ == two.history_
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_saved_models_score_the_same(model, planted, tmp_path):
+    Q, D, _ = planted
+    first = fitted(model, planted, iterations=4)
+    first.save(tmp_path / "m")
+    second = model.load(tmp_path / "m")
+    rows = np.arange(50)
+    np.testing.assert_array_equal(
+        first.score(Q, D, rows, rows[::-1]), second.score(Q, D, rows, rows[::-1])
+    )
+    assert second.history_ == first.history_
+    assert second.explain(2) == first.explain(2)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("model", [BLTM, BLTMPR1V])
+def test_killed_run_resumes_to_the_same_parameters(model, planted, tmp_path):
+    Q, D, _ = planted
+    pairs, path = paired(Q.shape[0]), tmp_path / "checkpoint"
+    whole = fitted(model, planted, iterations=6)
+
+    def kill(line):
+        if line.number == 4:
+            raise KilledError
+
+    fresh = model(n_topics=K, iterations=6)
+    with pytest.raises(KilledError):
+        fresh.fit(Q, D, pairs, checkpoint=path, callback=kill)
+    seen = []
+    resumed = model(n_topics=K, iterations=6)
+    resumed.fit(Q, D, pairs, checkpoint=path, callback=lambda line: seen.append(line.number))
+    assert seen == [5, 6]
+    assert not path.exists()
+    np.testing.assert_array_equal(resumed.phi_q_, whole.phi_q_)
+    np.testing.assert_array_equal(resumed.theta_, whole.theta_)
+    assert resumed.history_ == whole.history_
+
+
+def test_warm_start_goes_on_from_the_fitted_words(planted):
+    Q, D, _ = planted
+    model = fitted(BLTM, planted, iterations=20, warm_start=True)
+    cold = model.history_[0].objective
+    model.fit(Q, D, paired(Q.shape[0]))
+    assert model.history_[0].objective > cold
+
+
+@pytest.mark.parametrize("model", [BLTM, BLTMPR1V])
+def test_online_em_learns_from_a_stream(model):
+    """In two parts and several passes it comes near what batch EM reaches."""
+    Q, D, topics = planted_pairs(n=9000, seed=4)
+    stream = model(n_topics=K, threads=2)
+    for _ in range(6):
+        for part in (slice(0, 4500), slice(4500, 9000)):
+            stream.partial_fit(Q[part], D[part], paired(4500))
+    found = stream.document_topics(D).argmax(axis=1)
+    agreement = sum(np.bincount(topics[found == z]).max() for z in np.unique(found))
+    assert agreement / len(topics) > 0.95
+    assert np.isfinite(stream.score(Q, D, [0, 1], [0, 2])).all()
+
+
+def test_pairs_with_an_empty_side_are_left_out(planted):
+    Q, D, _ = planted
+    Q = sp.diags((np.arange(Q.shape[0]) != 3).astype(float)) @ Q
+    model = fitted(BLTMPR, (Q, D), iterations=2)
+    assert model.n_left_out_ == 1
+    assert 3 not in model.pairs_[:, 0]
+    # An empty title keeps uniform topics, and a query without words scores 0.
+    empty = sp.csr_matrix((1, D.shape[1]))
+    np.testing.assert_allclose(model.document_topics(empty), 1 / K)
+    assert model.score(Q, D, [3], [0])[0] == 0
+
+
+def test_unseen_query_words_leave_only_the_collection(planted):
+    Q, D, _ = planted
+    model = fitted(BLTM, planted, iterations=3, lambda1=0.5, lambda2=0.0)
+    title_word = D[0].indices[0]
+    asked = sp.csr_matrix(([1.0], ([0], [title_word])), shape=(1, Q.shape[1]))
+    expected = np.log(0.5 * model.background_[title_word])
+    assert model.score(asked, D, [0], [0])[0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_topics": 0}, "n_topics must be 1"),
+        ({"n_topics": 41}, "only 40 title words"),
+        ({"alpha": 0.5}, "alpha must be 1"),
+        ({"beta": np.nan}, "beta must be 1"),
+        ({"jitter": 0}, "jitter must be positive"),
+        ({"lambda1": 1.5}, "lambda1 must be in 0..1"),
+        ({"iterations": -1}, "iterations must be 0"),
+        ({"step_power": 0.5}, "step_power"),
+        ({"tolerance": 0}, "tolerance"),
+        ({"max_evaluations": 0}, "max_evaluations"),
+    ],
+)
+def test_parameters_out_of_range_are_refused_by_name(options, message, planted):
+    with pytest.raises(ValueError, match=message):
+        fitted(BLTMPR, planted, **options)
+
+
+def test_bad_data_are_refused_by_name(planted):
+    Q, D, _ = planted
+    n = Q.shape[0]
+    model = BLTM(n_topics=K)
+    with pytest.raises(ValueError, match="learns from pairs"):
+        model.fit(Q, D)
+    with pytest.raises(ValueError, match="Q has 79 columns, D has 80"):
+        model.fit(Q[:, :79], D, paired(n))
+    with pytest.raises(ValueError, match="counts must be 0 or more"):
+        model.fit(-Q, D, paired(n))
+    with pytest.raises(ValueError, match="pairs has words on both sides"):
+        model.fit(sp.csr_matrix(Q.shape), D, paired(n))
+    with pytest.raises(ValueError, match="preferences are of 3 queries"):
+        model.fit(Q, D, paired(3))
+    with pytest.raises(ValueError, match="not fitted"):
+        model.document_topics(D)
+
+
+def test_given_matrices_are_not_changed(planted):
+    Q, D = (X.astype(np.int64) for X in planted[:2])
+    before = Q.toarray(), D.toarray()
+    model = fitted(BLTMPR1V, (Q, D), iterations=2)
+    model.score(Q, D, [0], [0])
+    np.testing.assert_array_equal(Q.toarray(), before[0])
+    np.testing.assert_array_equal(D.toarray(), before[1])
