@@ -71,7 +71,7 @@ def iterate(Q, D, theta, phi_q, phi_d, alpha, beta, regularised, shared):
 
 def ibm1(pairs, n_words, iterations):
     """t(q|w) as [n_words, n_words + 1] (the last column is NULL) after EM from a uniform
-    start over the words that meet, and the log-likelihoods before each iteration (Brown et al., 1993).
+    start over the words that meet, and the log-likelihoods before each iteration (Brown et al.).
 
     Args:
         pairs: list of (query word list, title word list).

@@ -69,9 +69,9 @@ def test_em_gives_the_numbers_of_its_slow_twin():
 
 
 def test_one_step_by_hand():
-    """das meets the, house and book, haus meets 2 words, buch 3, NULL 4. So "the" and "house" beside
-    das and haus count (1/3) / (1/3 + 1/2 + 1/4) = 4/13 for das, and "the" and "book" beside das
-    and buch (1/3) / (1/3 + 1/3 + 1/4) = 4/11."""
+    """das meets the, house and book, haus meets 2 words, buch 3, NULL 4. So "the" and "house"
+    beside das and haus count (1/3) / (1/3 + 1/2 + 1/4) = 4/13 for das, and "the" and "book" beside
+    das and buch (1/3) / (1/3 + 1/3 + 1/4) = 4/11."""
     model, _, _ = toy(iterations=1, prune=0)
     das = dict(model.explain()["das"])
     assert das == pytest.approx({"the": 1 / 2, "house": 11 / 48, "book": 13 / 48}, rel=1e-6)
