@@ -156,12 +156,7 @@ class TrainedScores:
         path = self.path(train_queries)
         if path.exists():
             return LowRankSSI.load(path)
-        space, preferences = self.space, self._preferences.only(train_queries)
-        if not len(preferences):
-            raise InputError(
-                f"none of the {len(train_queries)} training queries has a relevant document; "
-                "a model cannot learn from them"
-            )
+        space, preferences = self.space, self.preferences(train_queries)
         key = path.stem
         self.folder.mkdir(parents=True, exist_ok=True)
         model = LowRankSSI(**self.params).fit(
@@ -179,6 +174,20 @@ class TrainedScores:
         )
         model.save(path)
         return model
+
+    def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
+        """The relevant pairs of the given query rows.
+
+        Raises:
+            InputError: there is none.
+        """
+        preferences = self._preferences.only(train_queries)
+        if not len(preferences):
+            raise InputError(
+                f"none of the {len(train_queries)} training queries has a relevant document; "
+                "a model cannot learn from them"
+            )
+        return preferences
 
     @property
     def space(self) -> TermSpace:
