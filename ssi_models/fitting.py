@@ -20,7 +20,7 @@ from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.run import Run, TrainingData
-from ssi_models.sampling import NEGATIVES
+from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
 from ssi_models.validation import VALIDATION_MEASURES, hold_out
@@ -44,7 +44,7 @@ class RankingModel(MatchingModel):
             margin keeps the learned part from drowning the identity on small data), and the
             softness of the logistic loss.
         loss, emphasis: see :class:`ssi_models.losses.PairwiseLoss`.
-        negatives: see :class:`ssi_models.sampling.PairStream`.
+        negatives, shuffle: see :class:`ssi_models.sampling.PairStream`.
         learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
             training loss after two passes over a sample of the pairs (the papers choose it so).
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
@@ -78,6 +78,7 @@ class RankingModel(MatchingModel):
     loss: str = "margin"
     emphasis: str = "uniform"
     negatives: str = "uniform"
+    shuffle: str = "pairs"
     learning_rate: float | str = 0.03
     optimizer: str = "adagrad"
     accumulator_start: float = 1e-3
@@ -182,6 +183,7 @@ class RankingModel(MatchingModel):
         check_choice("loss", self.loss, LOSSES)
         check_choice("emphasis", self.emphasis, EMPHASES)
         check_choice("negatives", self.negatives, NEGATIVES)
+        check_choice("shuffle", self.shuffle, SHUFFLES)
         check_choice("validation_measure", self.validation_measure, VALIDATION_MEASURES)
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ssi_models.kernels.sparse import diagonal_gradient, lexical_products, pair_products
 from ssi_models.matrices import arrays, take_rows, with_data
 from ssi_models.parallel import Workers
+from ssi_models.sampling import Texts
 from ssi_models.tables import BatchRows
 
 
@@ -24,37 +25,34 @@ class Identity:
         return Q
 
     def scores(
-        self,
-        queries: BatchRows,
-        documents: BatchRows,
-        n_negatives: int,
-        workers: Workers,
+        self, queries: BatchRows, documents: BatchRows, texts: Texts, workers: Workers
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """q_b . D d of the batch: with the own positive [B], with all negatives [B, K].
+        """q_b . D d of each pair: with the own positive [B], with all negatives [B, K].
 
-        Documents come as the K negatives, then the B positives.
+        ``queries`` and ``documents`` are the rows of the batch's distinct texts.
         """
         q = arrays(self.weigh(take_rows(queries.space.X, queries.rows)))
-        n_pairs = len(queries.rows)
-        negative = np.zeros((n_pairs, n_negatives), np.float32)
-        positive = np.zeros(n_pairs)
+        K, place = texts.n_negatives, documents.space.place
+        negative = np.zeros((len(queries.rows), K), np.float32)
+        positive = np.zeros(len(texts.query_of))
         _, starts, owner, value = documents.by_word
-        pairs = np.arange(n_pairs)
-
-        def work(start: int, stop: int) -> None:
-            place = documents.space.place
-            lexical_products(*q, place, starts, owner, value, n_negatives, negative, start, stop)
-            dense = np.zeros(len(place))
-            own = documents.rows[n_negatives:]
-            pair_products(*q, *documents.space.arrays, pairs, own, dense, positive, start, stop)
-
-        workers.split(work, n_pairs)
-        return positive.astype(np.float32), negative
+        own, d = documents.rows[texts.positive_of], documents.space.arrays
+        workers.split(
+            lambda a, b: lexical_products(*q, place, starts, owner, value, K, negative, a, b),
+            len(negative),
+        )
+        workers.split(
+            lambda a, b: pair_products(
+                *q, *d, texts.query_of, own, np.zeros(len(place)), positive, a, b
+            ),
+            len(positive),
+        )
+        return positive.astype(np.float32), negative[texts.query_of]
 
     def ascend(
-        self, queries: BatchRows, documents: BatchRows, A: NDArray[np.float32], workers: Workers
+        self, queries: BatchRows, documents: BatchRows, C: NDArray[np.float32], workers: Workers
     ) -> None:
-        """Learn from the slopes A [B, K]; the identity does not."""
+        """Climb the sum of C_ij q_i . D d_j; the identity does not."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {}
@@ -78,10 +76,8 @@ class Diagonal(Identity):
         return weigh(Q, self.values)
 
     def ascend(
-        self, queries: BatchRows, documents: BatchRows, A: NDArray[np.float32], workers: Workers
+        self, queries: BatchRows, documents: BatchRows, C: NDArray[np.float32], workers: Workers
     ) -> None:
-        # d loss / d D_j = - sum_b q_bj sum_k A_bk (d+_bj - d-_kj)
-        C = np.concatenate([-A, np.diag(A.sum(axis=1))], axis=1)
         q, d = queries.by_word, documents.by_word
         gradient = np.empty(len(q[0]))
         place = documents.space.place

@@ -106,30 +106,29 @@ class PairWeightScorer:
         return {"w": self.weights.values, "w_accumulator": self.weights.accumulator}
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        documents = np.concatenate([batch.negatives, batch.positive])
-        K = len(batch.negatives)
-        self._queries = take_rows(self.weighted_Q, batch.query)
-        taken = take_rows(self.weighted_D, documents)
+        self._texts = texts = batch.texts
+        K = texts.n_negatives
+        self._queries = take_rows(self.weighted_Q, texts.queries)
+        taken = take_rows(self.weighted_D, texts.documents)
         self._words = np.unique(taken.indices).astype(np.int64)
         self._documents = take_columns(taken, self._words)
         expanded = self.weights.expand(self._queries, self._words, self.workers)
-        negative = np.ascontiguousarray((self._documents[:K] @ expanded.T).T)
-        own = self._documents[K:]
-        positive = np.asarray(own.multiply(expanded).sum(axis=1), np.float32).ravel()
+        negative = np.ascontiguousarray((self._documents[:K] @ expanded.T).T)[texts.query_of]
+        own = self._documents[texts.positive_of].multiply(expanded[texts.query_of])
+        positive = np.asarray(own.sum(axis=1), np.float32).ravel()
         if self.lexical is not None:
-            pair = self.Q.rows(batch.query), self.D.rows(documents)
-            lexical_positive, lexical_negative = self.lexical.scores(*pair, K, self.workers)
-            positive += lexical_positive
-            negative += lexical_negative
-            pair[1].close()
+            queries, documents = self.Q.rows(texts.queries), self.D.rows(texts.documents)
+            lexical = self.lexical.scores(queries, documents, texts, self.workers)
+            positive += lexical[0]
+            negative += lexical[1]
+            documents.close()
         return positive, negative
 
     def ascend(self, A: NDArray[np.float32]) -> None:
-        # d/dw[h(s, t)] = sum_b q_bs (mass_b d+_bt - sum_k A_bk d-_kt)
-        K = A.shape[1]
-        own = sp.diags(A.sum(axis=1)).tocsr() @ self._documents[K:]
-        R = own.toarray() - np.asarray((self._documents[:K].T @ A.T).T)
-        self.weights.ascend(self._queries, self._words, R.astype(np.float32), self.workers)
+        # d/dw[h(s, t)] = sum_i q_is (sum_j C_ij d_jt)
+        C = self._texts.slopes(A)
+        R = np.ascontiguousarray((self._documents.T @ C.T).T, np.float32)
+        self.weights.ascend(self._queries, self._words, R, self.workers)
 
     def lexical_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]

@@ -49,6 +49,7 @@ class Trained(Protocol):
     loss: str
     emphasis: str
     negatives: str
+    shuffle: str
     scales: Sequence[float]
     batch_size: int
     n_negatives: int
@@ -91,6 +92,7 @@ class Run:
             model.n_negatives,
             model.seed,
             model.negatives,
+            shuffle=model.shuffle,
         )
         self.scale = np.ones(1, np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,52 @@ class Batch:
     negatives: NDArray[np.int64]
     task: int = 0
 
+    @cached_property
+    def texts(self) -> Texts:
+        """The distinct texts of the batch."""
+        return Texts(self)
+
+
+class Texts:
+    """The distinct texts of a batch: what has to be embedded, and learns.
+
+    Attributes:
+        n_negatives: K.
+        queries: int64 [u], distinct query rows; query_of: int64 [B], the place of each pair's.
+        documents: int64 [K + p], the negatives, then the distinct positives; positive_of: int64
+            [B], the place of each pair's positive among the documents.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.n_negatives = len(batch.negatives)
+        self.queries, self.query_of = np.unique(batch.query, return_inverse=True)
+        positives, place = np.unique(batch.positive, return_inverse=True)
+        self.documents = np.concatenate([batch.negatives, positives])
+        self.positive_of = self.n_negatives + place
+
+    def slopes(self, A: NDArray[np.float32]) -> NDArray[np.float32]:
+        """C float32 [u, K + p], so that the sum over pairs b and negatives k of
+        A_bk (f(q_b, d+_b) - f(q_b, d-_k)) is the sum of C_ij f(query i, document j)."""
+        C = np.zeros((len(self.queries), len(self.documents)), np.float32)
+        order = np.argsort(self.query_of, kind="stable")
+        starts = np.searchsorted(self.query_of[order], np.arange(len(self.queries)))
+        np.negative(np.add.reduceat(A[order], starts, axis=0), out=C[:, : self.n_negatives])
+        np.add.at(C, (self.query_of, self.positive_of), A.sum(axis=1))
+        return C
+
 
 #: Where the negatives of a batch come from.
 NEGATIVES = ("uniform", "in-batch", "given")
+#: What an epoch puts in random order.
+SHUFFLES = ("pairs", "queries")
 
 
 @dataclass(frozen=True)
 class PairStream:
     """All relevant pairs once per epoch in random order, with fresh negatives per batch.
+
+    With ``shuffle="pairs"`` a batch is B random pairs; with "queries" it is random queries with
+    all their pairs, about B of them: a query is then embedded once for all of its pairs.
 
     The order depends on (seed, epoch) alone, so that training resumes at any epoch as if it had
     never stopped. Sharing K negatives in a batch instead of drawing one per pair means that one
@@ -54,6 +93,7 @@ class PairStream:
     seed: int
     negatives: str = "uniform"
     task: int = 0
+    shuffle: str = "pairs"
 
     @property
     def pool(self) -> int:
@@ -63,9 +103,7 @@ class PairStream:
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch (numbered from 0)."""
         rng = np.random.default_rng([self.seed, number])
-        order = rng.permutation(len(self.preferences))
-        for start in range(0, len(order), self.batch_size):
-            pairs = order[start : start + self.batch_size]
+        for pairs in self._parts(rng):
             yield Batch(
                 self.preferences.query[pairs],
                 self.preferences.document[pairs],
@@ -73,6 +111,21 @@ class PairStream:
                 self._draw(pairs, rng),
                 self.task,
             )
+
+    def _parts(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The pairs of each batch of an epoch."""
+        if self.shuffle == "pairs":
+            order = rng.permutation(len(self.preferences))
+            return np.split(order, np.arange(self.batch_size, len(order), self.batch_size))
+        offsets = self.preferences.offsets
+        queries = rng.permutation(self.preferences.queries)
+        before = np.cumsum(offsets[queries + 1] - offsets[queries])
+        number = np.concatenate([[0], before[:-1]]) // self.batch_size
+        groups = np.split(queries, np.flatnonzero(np.diff(number)) + 1)
+        return [
+            np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in group])
+            for group in groups
+        ]
 
     def _draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         if self.negatives == "in-batch":

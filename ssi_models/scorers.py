@@ -151,42 +151,39 @@ class TowerScorer:
         return self.parameters() | accumulators | lexical
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        documents = np.concatenate([batch.negatives, batch.positive])
-        K = len(batch.negatives)
+        self._texts = texts = batch.texts
         self._close()
-        self._queries = self.embedded_Q.rows(batch.query)
-        self._documents = self.embedded_D.rows(documents)
+        self._queries = self.embedded_Q.rows(texts.queries)
+        self._documents = self.embedded_D.rows(texts.documents)
         self._open = [self._queries, self._documents]
-        self._Eq = self.query_table.embed(self.embedded_Q.X, batch.query, self.workers)
+        self._Eq = self.query_table.embed(self.embedded_Q.X, texts.queries, self.workers)
         self._Ed = [
-            table.embed(self.embedded_D.X, documents, self.workers)
+            table.embed(self.embedded_D.X, texts.documents, self.workers)
             for table in self.document_tables
         ]
         self._R = self.polynomial.represent(self._Ed)
-        positive = np.einsum("bk,bk->b", self._Eq, self._R[K:])
-        negative = self._Eq @ self._R[:K].T
+        own = self._Eq[texts.query_of], self._R[texts.positive_of]
+        positive = np.einsum("bk,bk->b", *own)
+        negative = (self._Eq @ self._R[: texts.n_negatives].T)[texts.query_of]
         if self.lexical is not None:
             self._lexical_queries, self._lexical_documents = self._queries, self._documents
             if self.embedded_Q is not self.Q:
-                self._lexical_queries = self.Q.rows(batch.query)
-                self._lexical_documents = self.D.rows(documents)
+                self._lexical_queries = self.Q.rows(texts.queries)
+                self._lexical_documents = self.D.rows(texts.documents)
                 self._open += [self._lexical_queries, self._lexical_documents]
             pair = (self._lexical_queries, self._lexical_documents)
-            lexical_positive, lexical_negative = self.lexical.scores(*pair, K, self.workers)
+            lexical_positive, lexical_negative = self.lexical.scores(*pair, texts, self.workers)
             positive += lexical_positive
             negative += lexical_negative
         return positive, negative
 
     def ascend(self, A: NDArray[np.float32]) -> None:
-        K = A.shape[1]
-        mass = A.sum(axis=1, keepdims=True)
-        # d/dU: sum_b [mass_b R(d+_b) - sum_k A_bk R(d-_k)] q_b';  d/dR: the same with Uq.
-        G_query = mass * self._R[K:] - A @ self._R[:K]
-        G_documents = np.concatenate([-(A.T @ self._Eq), mass * self._Eq])
-        gradients = self.polynomial.gradients(self._Ed, G_documents)
+        C = self._texts.slopes(A)
+        # d/dU: sum_i q_i (sum_j C_ij R(d_j))';  d/dR(d_j): sum_i C_ij U q_i
+        G_query = C @ self._R
+        gradients = self.polynomial.gradients(self._Ed, C.T @ self._Eq)
         if self.lexical is not None:
-            pair = (self._lexical_queries, self._lexical_documents)
-            self.lexical.ascend(*pair, A, self.workers)
+            self.lexical.ascend(self._lexical_queries, self._lexical_documents, C, self.workers)
         self.query_table.ascend(self._queries, G_query, self.workers)
         for table, G in zip(self.document_tables, gradients, strict=True):
             table.ascend(self._documents, G, self.workers)
@@ -228,15 +225,15 @@ class DiagonalScorer:
         return self.lexical.state()
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        documents = np.concatenate([batch.negatives, batch.positive])
+        self._texts = batch.texts
         self._close()
-        self._batch = [self.Q.rows(batch.query), self.D.rows(documents)]
-        queries, rows = self._batch
-        return self.lexical.scores(queries, rows, len(batch.negatives), self.workers)
+        self._batch = [self.Q.rows(batch.texts.queries), self.D.rows(batch.texts.documents)]
+        queries, documents = self._batch
+        return self.lexical.scores(queries, documents, batch.texts, self.workers)
 
     def ascend(self, A: NDArray[np.float32]) -> None:
         queries, documents = self._batch
-        self.lexical.ascend(queries, documents, A, self.workers)
+        self.lexical.ascend(queries, documents, self._texts.slopes(A), self.workers)
         self._close()
 
     def _close(self) -> None:

@@ -161,6 +161,7 @@ class _TwoTasks(Run):
             model.seed,
             model.negatives,
             task=1,
+            shuffle=model.shuffle,
         )
 
     def batches(self, number: int) -> Iterator[Batch]:

@@ -80,6 +80,18 @@ def test_an_epoch_meets_every_pair_once():
         assert batch.negatives.min() >= 5
 
 
+def test_shuffled_queries_come_with_all_their_pairs():
+    by_query = stream(shuffle="queries")
+    batches = list(by_query.epoch(0))
+    assert sum(len(b.query) for b in batches) == len(by_query.preferences)
+    homes = [set(b.query.tolist()) for b in batches]
+    assert sum(len(home) for home in homes) == len(set.union(*homes)) == 18
+    # About 8 pairs each: a batch ends with the query that reaches it.
+    assert all(6 <= len(b.query) <= 10 for b in batches[:-1])
+    assert [b.query.tolist() for b in by_query.epoch(0)] == [b.query.tolist() for b in batches]
+    assert homes[0] != set(next(iter(by_query.epoch(1))).query.tolist())
+
+
 def test_epochs_depend_on_their_number_alone():
     def order(number):
         return [b.positive.tolist() + b.negatives.tolist() for b in stream().epoch(number)]

@@ -156,7 +156,7 @@ def test_adagrad_step_of_a_diagonal(workers):
 
 
 def test_adagrad_step_of_embeddings_is_the_twins(workers):
-    """a_j += sum_b x_bj^2 |G_b|^2 / N over the examples of the batch, then g_j / sqrt(a_j)."""
+    """a_j += sum_x x_j^2 |G_x|^2 / N over the distinct texts x of the batch, g_j / sqrt(a_j)."""
     case = Case("UV+I", workers, START)
     case.scorer.scores(case.batch)
     case.scorer.ascend(case.A)
@@ -170,6 +170,9 @@ def test_adagrad_step_of_embeddings_is_the_twins(workers):
         ("U", Q, G_query, U),
         ("V", np.vstack([negative, positive]), G_documents, W),
     ):
+        text, of = np.unique(X, axis=0, return_inverse=True)
+        G = np.array([G[of == i].sum(axis=0) for i in range(len(text))])
+        X = text
         squares = (X.astype(np.float64) ** 2).T @ (G**2).mean(axis=1)
         step = RATE * (X.T @ G) / np.sqrt(START + squares)[:, None]
         np.testing.assert_allclose(case.after()[name], before + step, atol=1e-5, rtol=1e-5)
@@ -180,9 +183,11 @@ def test_adagrad_step_of_pair_weights_is_the_twins(workers):
     case.scorer.scores(case.batch)
     case.scorer.ascend(case.A)
     w, a = case.theta["w"].astype(np.float64), np.full(5, START)
-    for b, q in enumerate(case.batch.query):
-        R = case.A[b].sum() * case.D[case.batch.positive[b]]
-        R = R - case.A[b] @ case.D[case.batch.negatives]
+    for q in np.unique(case.batch.query):
+        R = np.zeros(V)
+        for b in np.flatnonzero(case.batch.query == q):
+            R += case.A[b].sum() * case.D[case.batch.positive[b]]
+            R -= case.A[b] @ case.D[case.batch.negatives]
         for s in np.flatnonzero(case.Q[q]):
             for t in sorted(range(V), key=lambda t: (((s * 97 + t) % 5), t)):
                 h, g = (s * 97 + t) % 5, case.Q[q, s] * R[t]
