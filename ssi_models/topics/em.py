@@ -20,7 +20,7 @@ from ssi_models.kernels.topics import (
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
 
-BLOCK = 4096  # pairs
+BLOCK = 16_384  # pairs
 _RUN = 256  # words whose counts are added up together
 
 
