@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 _FAST = {"contract", "reassoc", "nsz"}
+_NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there is no NaN here
 _SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
 _RUN = 32  # addends that are summed in float32 before the sum goes to float64
 
@@ -80,7 +81,7 @@ def expect_pairs(
             new_theta[b, k] = max(mean, np.float32(1e-30))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
 def _tilt(theta, exponent, factor, bits, out):
     """out = theta exp(factor exponent - shift), shift = the largest exponent; returns shift.
 
@@ -110,7 +111,7 @@ def _tilt(theta, exponent, factor, bits, out):
     return shift
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
 def project_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
     pseudo_count, multiplier, tolerance, limit, q_theta, d_theta, new_theta, q_ratio, d_ratio,
@@ -139,8 +140,8 @@ def project_pairs(
     """
     K = theta.shape[1]
     q_gain, d_gain = np.empty(K, np.float32), np.empty(K, np.float32)
-    gradient, scale = np.empty(K, np.float32), np.empty(K, np.float32)
-    lam, best, step = np.empty(K), np.empty(K), np.empty(K, np.float32)
+    gradient, scale = np.zeros(K, np.float32), np.zeros(K, np.float32)
+    lam, best, step = np.zeros(K), np.zeros(K), np.zeros(K, np.float32)
     bits = np.empty(K, np.int32)
     for b in range(start, stop):
         u, v = q_theta[b], d_theta[b]
@@ -159,14 +160,18 @@ def project_pairs(
             ld, _ = _add_side(d0, d1, d_indices, d_counts, phi_d, v, d_gain, d_ratio)
             worst = np.float32(0.0)
             moved, curved = np.float32(0.0), np.float32(0.0)
+            one_q, one_d = np.float32(1.0) / nq, np.float32(1.0) / nd
+            half = np.float32(0.5) / safe
             for k in range(K):
-                fq, fd = u[k] * q_gain[k] / nq, v[k] * d_gain[k] / nd
+                fq, fd = u[k] * q_gain[k] * one_q, v[k] * d_gain[k] * one_d
                 change = gradient[k] - (fq - fd)
                 curved += step[k] * change
                 moved += step[k] * step[k] * scale[k]
                 gradient[k] = fq - fd
-                scale[k] = np.float32(0.5) * (fq + fd) / safe + np.float32(1e-30)
-                worst = max(worst, abs(gradient[k]))
+                scale[k] = half * (fq + fd) + np.float32(1e-30)
+            for k in range(K):
+                size = abs(gradient[k])
+                worst = size if size > worst else worst
             done += 1
             if worst < tolerance or done >= limit:
                 break
