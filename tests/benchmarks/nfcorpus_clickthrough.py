@@ -130,10 +130,9 @@ def main() -> None:
             chosen = cross_validate(parts, ndcg, every[0], folds, lambda1=LAMBDA1, lambda2=lambda2)
             rows[name + suffix] = ndcg(chosen.scores, CUTOFFS)
             means = "  ".join(f"{v:.3f}" for v in rows[name + suffix].mean(axis=1))
-            print(
-                f"{name + suffix:22} {means}   {seconds:8.1f}         {chosen.weights}", flush=True
-            )
-    print("\npaired t-test on NDCG@10: difference, p")
+            weights = " ".join(str(pair) for pair in chosen.weights.values())
+            print(f"{name + suffix:22} {means}   {seconds:8.1f}         {weights}", flush=True)
+    print("\ndifference of NDCG@10, and p of the paired t-test on NDCG@1, @3, @10")
     for a, b in (
         ("PLSA (lambda2=0)", "UM"),
         ("PLSA", "UM"),
@@ -147,8 +146,8 @@ def main() -> None:
         ("BLTM-PR-1V (lambda2=0)", "BLTM-PR (lambda2=0)"),
         ("BLTM-PR-1V", "WTM_M1"),
     ):
-        x, y = rows[a][-1], rows[b][-1]
-        print(f"{a:22} - {b:20} {(x - y).mean():+.4f}  {ttest_rel(x, y).pvalue:.4f}")
+        p = "  ".join(f"{ttest_rel(rows[a][i], rows[b][i]).pvalue:.4f}" for i in range(3))
+        print(f"{a:22} - {b:20} {(rows[a][-1] - rows[b][-1]).mean():+.4f}  {p}")
     print("\ngradients per pair in the projection, by EM iteration (Figure 2)")
     for name in ("BLTM-PR", "BLTM-PR-1V"):
         lines = topics[name].history_  # type: ignore[attr-defined]
