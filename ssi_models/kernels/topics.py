@@ -267,7 +267,8 @@ def expected_counts(sums, phi, totals, run, start, stop):
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def normalise_words(counts, norm, pseudo_count, phi, start, stop):
-    """phi_w = (counts_w + beta - 1) / norm for known words (phi_w not 0) of start..stop.
+    """phi_w = (counts_w + beta - 1) / norm for known words (phi_w not 0) of start..stop, and
+    counts_w = 0, ready for the next pass.
 
     Not below 1e-30: with beta = 1 a probability could reach 0 and its word count as unknown.
     """
@@ -276,6 +277,7 @@ def normalise_words(counts, norm, pseudo_count, phi, start, stop):
             for k in range(phi.shape[1]):
                 share = (counts[w, k] + pseudo_count) / norm[k]
                 phi[w, k] = max(np.float32(share), np.float32(1e-30))
+                counts[w, k] = 0.0
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)

@@ -124,15 +124,15 @@ class Scratch:
 
     Attributes:
         queries, titles: float64 [V, K], sum_i r_iw theta_i per word and topic; one and the same
-            array where phi is shared.
-        new_theta, q_theta, d_theta: float32 [BLOCK, K].
+            array where phi is shared; 0 between passes.
+        old_theta, q_theta, d_theta: float32 [BLOCK, K].
     """
 
     def __init__(self, state: State) -> None:
         shape = state.phi_q.shape
         self.queries = np.zeros(shape)
         self.titles = self.queries if state.phi_q is state.phi_d else np.zeros(shape)
-        self.new_theta, self.q_theta, self.d_theta = np.empty((3, BLOCK, shape[1]), np.float32)
+        self.old_theta, self.q_theta, self.d_theta = np.empty((3, BLOCK, shape[1]), np.float32)
 
     @property
     def sums(self) -> list[NDArray[np.float64]]:
@@ -161,22 +161,23 @@ def expect(
     """
     n = block.stop - block.start
     q, d = block.queries, block.titles
-    new_theta, value = scratch.new_theta[:n], np.empty(n)
+    old_theta, value = scratch.old_theta[:n], np.empty(n)
     q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
     evaluations = np.zeros(n, np.int32)
-    given = (*q.rows, *d.rows, state.phi_q, state.phi_d, theta, prior.alpha - 1)
+    given = (*q.rows, *d.rows, state.phi_q, state.phi_d, old_theta, prior.alpha - 1)
     log_theta = np.zeros(n)
-    q_theta = d_theta = theta
+    q_theta = d_theta = old_theta
 
     def work(start: int, stop: int) -> None:
+        old_theta[start:stop] = theta[start:stop]
         if prior.alpha > 1:
-            sum_logs(theta, log_theta, start, stop)
+            sum_logs(old_theta, log_theta, start, stop)
         if projection is None:
-            expect_pairs(*given, new_theta, q_ratio, d_ratio, value, start, stop)
+            expect_pairs(*given, theta, q_ratio, d_ratio, value, start, stop)
         else:
             # The kernel sums in float32; half the tolerance leaves room for its rounding.
             limits = np.float32(projection.tolerance / 2), projection.limit
-            results = q_theta, d_theta, new_theta, q_ratio, d_ratio, value, evaluations
+            results = q_theta, d_theta, theta, q_ratio, d_ratio, value, evaluations
             project_pairs(*given, multiplier, *limits, *results, start, stop)
 
     if projection is not None:
@@ -185,7 +186,6 @@ def expect(
     # One side after the other: where phi is shared, both add to the same sums.
     _add_words(q, q_ratio, q_theta, scratch.queries, workers)
     _add_words(d, d_ratio, d_theta, scratch.titles, workers)
-    theta[...] = new_theta
     return float(value.sum() + (prior.alpha - 1) * log_theta.sum()), int(evaluations.sum())
 
 
@@ -211,7 +211,6 @@ def iterate(
     number: int,
 ) -> Iteration:
     """One iteration of EM over all pairs; the state is changed in place."""
-    scratch.clear()
     objective, evaluations = log_prior_of_words(state, prior, workers), 0
     for block in blocks:
         rows = slice(block.start, block.stop)
@@ -232,8 +231,8 @@ def phis_of(state: State) -> list[NDArray[np.float32]]:
 def maximise_words(
     sums: NDArray[np.float64], phi: NDArray[np.float32], prior: Prior, workers: Workers
 ) -> None:
-    """M-step (Gao et al., eq. 7, 8): sums become expected counts, phi their mode. Words whose
-    phi is 0 are not known to the side, and stay at 0."""
+    """M-step (Gao et al., eq. 7, 8): phi becomes the mode given the expected counts, sums 0.
+    Words whose phi is 0 are not known to the side, and stay at 0."""
     n_runs = -(-len(phi) // _RUN)
     totals = np.empty((n_runs, phi.shape[1]))
     workers.split(lambda a, b: expected_counts(sums, phi, totals, _RUN, a, b), n_runs)
@@ -247,7 +246,7 @@ def set_mode(
     prior: Prior,
     workers: Workers,
 ) -> None:
-    """phi = the mode given expected counts float64 [V, K] and their sums [K]."""
+    """phi = the mode given expected counts float64 [V, K], which become 0, and their sums [K]."""
     pseudo_count = prior.beta - 1
     norm = np.maximum(totals + pseudo_count * np.count_nonzero(phi[:, 0]), 1e-300)
     workers.split(lambda a, b: normalise_words(counts, norm, pseudo_count, phi, a, b), len(phi))
