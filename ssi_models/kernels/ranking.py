@@ -40,12 +40,8 @@ def pair_losses(
     K = negative_score.shape[1]
     for b in range(start, stop):
         row = weight[b]
-        row[:] = 0.0 if given_only else 1.0
-        for p in range(judged_offsets[query[b]], judged_offsets[query[b] + 1]):
-            k = slot[judged_document[p]]
-            if k >= 0:
-                row[k] = 1.0 if given_only and judged_grade[p] < grade[b] else row[k]
-                row[k] = 0.0 if judged_grade[p] >= grade[b] else row[k]
+        first, last = judged_offsets[query[b]], judged_offsets[query[b] + 1]
+        _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade[b], given_only)
         total = 0.0
         n_tuples, n_violations, n_above = 0, 0, 0
         for k in range(K):
@@ -67,28 +63,37 @@ def pair_losses(
         losses[b] = total
         counts[b, 0] = n_violations
         counts[b, 1] = n_tuples
-        if n_tuples > 0 and emphasis >= NDCG:
-            _weigh_by_exchange(
-                row, negative_score[b], positive_score[b], n_above, pool / n_tuples, emphasis
-            )
-        factor = np.float32(1.0 / K)
+        if emphasis == WARP:
+            for k in range(K):
+                if positive_score[b] - negative_score[b, k] >= margin:
+                    row[k] = 0.0
+        factor = 1.0 / K
         if emphasis == WARP and n_violations > 0:
             rank = max(1, int(n_violations * pool / n_tuples))
-            factor = np.float32(_harmonic(rank) / n_violations)
-        elif emphasis >= NDCG:
-            factor = np.float32(1.0)
+            factor = _harmonic(rank) / n_violations
+        elif emphasis >= NDCG and n_tuples > 0:
+            factor = pool / n_tuples
+            _weigh_by_exchange(row, negative_score[b], positive_score[b], n_above, factor, emphasis)
         for k in range(K):
-            if row[k] <= 0.0 or (
-                emphasis == WARP and positive_score[b] - negative_score[b, k] >= margin
-            ):
+            row[k] = max(row[k], 0.0) * np.float32(factor)
+
+
+@nb.njit(cache=True, nogil=True)
+def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade, given_only):
+    """row[k] = 1 where negative k counts against a positive of the grade, else 0."""
+    row[:] = 0.0 if given_only else 1.0
+    for p in range(first, last):
+        k = slot[judged_document[p]]
+        if k >= 0:
+            if judged_grade[p] >= grade:
                 row[k] = 0.0
-            else:
-                row[k] *= factor
+            elif given_only:
+                row[k] = 1.0
 
 
 @nb.njit(cache=True, nogil=True)
 def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emphasis):
-    """row[k] *= |h(r+) - h(r-_k)| scale; skips negatives that are marked -1."""
+    """row[k] *= |h(r+) - h(r-_k)|, ranks in the pool; skips negatives that are marked -1."""
     positive_gain = _gain(1.0 + n_above * scale, emphasis)
     order = np.argsort(-negative_score)
     before = 0
@@ -96,7 +101,7 @@ def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emph
         k = order[i]
         if row[k] >= 0.0:
             rank = 1.0 + before * scale + (1.0 if positive_score > negative_score[k] else 0.0)
-            row[k] *= np.float32(abs(positive_gain - _gain(rank, emphasis)) * scale)
+            row[k] *= np.float32(abs(positive_gain - _gain(rank, emphasis)))
             before += 1
 
 
