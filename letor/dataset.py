@@ -55,8 +55,14 @@ class RankingData:
         if len(set(self.column_names)) != len(self.column_names):
             twice = sorted({c for c in self.column_names if list(self.column_names).count(c) > 1})
             raise InputError(f"column names given twice: {', '.join(twice)}")
+        m = len(self.query_ids)
+        q = self.query_index
+        if len(q) and not 0 <= q.min() <= q.max() < m:
+            raise InputError(f"query_index must lie within 0..{m - 1}, the positions of query_ids")
         if len(self.query_index) != n:
             raise InputError(f"query_index has {len(self.query_index)} entries for {n} rows")
+        if len(set(self.query_ids)) != m:
+            raise InputError("query_ids must be distinct; give rows of one query one query_index")
         for name in ("document_ids", "comments"):
             values = getattr(self, name)
             if values is not None and len(values) != n:

@@ -7,33 +7,45 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+
+from letor.errors import InputError
 
 
 @contextmanager
-def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(
+    target: str | os.PathLike[str], *, kind: Literal["file", "folder"] = "file"
+) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; rename it to ``target`` if the block succeeds.
 
-    The caller creates a file or a folder at the yielded path. On any exception (Ctrl-C included)
-    whatever was written there is removed and ``target`` keeps its former content. An existing
-    file is replaced in one step; an existing folder is moved aside first, then removed.
+    The caller creates a file (or, by ``kind``, a folder) at the yielded path. On any exception
+    (Ctrl-C included) whatever was written there is removed and ``target`` keeps its former
+    content. An existing file is replaced in one step; an existing folder is moved aside first,
+    then removed.
 
     Raises:
+        InputError: a folder stands where a file is to be written, or the other way round.
         OSError: the parent folder cannot be created or written.
     """
     target = Path(target)
+    if target.exists() and target.is_dir() != (kind == "folder"):
+        found = "a folder" if target.is_dir() else "a file"
+        raise InputError(f"{target} is {found}; a {kind} is to be written: name another path")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
     _remove(temporary)
     try:
         yield temporary
         if target.is_dir():
-            aside = target.with_name(f".{target.name}.{os.getpid()}.old")
             os.replace(target, aside)
             os.replace(temporary, target)
-            _remove(aside)
         else:
             os.replace(temporary, target)
     finally:
+        if aside.exists() and not target.exists():  # interrupted between the two renames
+            os.replace(aside, target)
+        _remove(aside)
         _remove(temporary)
 
 

@@ -83,6 +83,8 @@ class MeasureDefinition:
                 raise InputError(f"{parameter}={value!r}: choose from {', '.join(choices)}")
         if self.cutoff is not None and self.cutoff < 1:
             raise InputError(f"cutoff={self.cutoff}: give a rank of 1 or more, or None")
+        if self.kind == "mean_ndcg" and self.cutoff is not None:
+            raise InputError(f"cutoff={self.cutoff}: MeanNDCG averages over all ranks, without one")
         if self.kind == "precision" and self.cutoff is None:
             raise InputError("precision needs a cutoff")
         if isinstance(self.gain, str):

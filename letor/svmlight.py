@@ -70,6 +70,13 @@ def read_letor(
         InputError: no such file, damaged compression, no rows, or a bad line (with its number,
             text and reason).
     """
+    for name, value, known in (
+        ("null", null, ("min", "nan")),
+        ("non_finite", non_finite, ("raise", "nan")),
+        ("on_error", on_error, ("raise", "skip")),
+    ):
+        if value not in known:
+            raise InputError(f"{name}={value!r}: choose {' or '.join(known)}")
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns
     rows = parse(

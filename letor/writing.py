@@ -56,6 +56,8 @@ def write_letor(
             finite, or a query id, document id or comment that the format cannot hold.
     """
     _check_digits(digits)
+    if line_end not in ("\n", "\r\n"):
+        raise InputError(f"line_end={line_end!r}: choose LF or CRLF")
     finite = np.isfinite(data.y)
     if not finite.all():
         raise InputError(f"row {int(np.argmin(finite))}: the label is not finite")

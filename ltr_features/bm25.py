@@ -11,6 +11,7 @@ LETOR 4.0, which is never negative; bm25s and others call the combination "ATIRE
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,5 +63,5 @@ def inverse_document_frequency(stream: StreamCounts) -> NDArray[np.float64]:
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raise InputError unless ``low <= value <= high``."""
-    if not low <= value <= high:
+    if not (low <= value <= high and math.isfinite(value)):
         raise InputError(f"{name} must lie between {low:g} and {high:g}, got {value}")

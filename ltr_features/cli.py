@@ -5,6 +5,7 @@ Imports are inside the commands, so that ``--help`` and the small commands start
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,10 +30,21 @@ Threads = Annotated[
 ]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"ltr-features {version('ltr-features')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the full traceback of an error.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Version.")
     ] = False,
 ) -> None:
     """Options of every command; ``main`` reads ``--debug`` itself."""
@@ -88,6 +100,13 @@ def measure(
         Literal["raise", "skip"],
         typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
     ] = "raise",
+    non_finite: Annotated[
+        Literal["raise", "nan"],
+        typer.Option(help="nan, inf and numbers beyond float32: an error, or a missing value."),
+    ] = "raise",
+    max_columns: Annotated[
+        int, typer.Option(min=1, help="Larger feature ids are errors.")
+    ] = 10_000,
     cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
     official: Annotated[
         Literal["letor4", "mslr"] | None,
@@ -107,7 +126,14 @@ def measure(
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
     rejected: list[BadLine] = []
-    rows = read_letor(data, on_error=on_error, rejected=rejected, threads=threads)
+    rows = read_letor(
+        data,
+        on_error=on_error,
+        non_finite=non_finite,
+        max_columns=max_columns,
+        rejected=rejected,
+        threads=threads,
+    )
     for line in rejected:
         typer.echo(f"left out: {data}, {line}", err=True)
     if scores is not None:
@@ -174,7 +200,7 @@ def _read_scores(path: Path, n: int) -> list[float]:
     from letor.errors import InputError
 
     values = []
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             fields = line.split()
             if not fields:
@@ -182,10 +208,12 @@ def _read_scores(path: Path, n: int) -> list[float]:
             try:
                 values.append(float(fields[-1]))
             except ValueError:
+                values.append(math.nan)
+            if not math.isfinite(values[-1]):
                 raise InputError(
-                    f"{path}, line {number}: {fields[-1]!r} is not a number; each line ends with "
-                    "the score of a row"
-                ) from None
+                    f"{path}, line {number}: {fields[-1]!r} is not a finite number; each line ends "
+                    "with the score of a row"
+                )
     if len(values) != n:
         raise InputError(f"{path} has {len(values)} scores, the data has {n} rows")
     return values
@@ -202,7 +230,9 @@ def main() -> None:
         if debug:
             raise
         describe = getattr(error, "format_message", None)
-        if describe is not None:  # wrong options or arguments
+        if describe is not None:  # wrong options or arguments; no message after the mere help
+            if not describe():
+                sys.exit(EXIT_BAD_INPUT)
             _fail(f"{describe()}; see ltr-features --help", EXIT_BAD_INPUT)
         if isinstance(error, (ValueError, OSError)):
             _fail(f"{error} (--debug shows where)", EXIT_BAD_INPUT)

@@ -20,8 +20,15 @@ _BODY = "text"
 
 def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> None:
     """Write ``corpus.jsonl``, ``queries.jsonl``, ``qrels.tsv``, ``links.tsv``, ``collection.json``
-    into an existing empty folder."""
+    into an existing empty folder.
+
+    Raises:
+        InputError: an id has a tab or a line end, which tab-separated files cannot hold.
+    """
     folder = Path(folder)
+    for name in (*collection.document_ids, *collection.query_ids):
+        if any(c in name for c in "\t\r\n"):
+            raise InputError(f"id {name!r} has a tab or a line end; rename it")
     streams = {
         _BODY if name == "body" else name: texts for name, texts in collection.streams.items()
     }
@@ -64,9 +71,9 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
         InputError: a file is missing, or a line of it is not what it should be.
     """
     folder = Path(folder)
-    header = next(_read_lines(folder / "collection.json", whole=True))
-    corpus = list(_read_lines(folder / "corpus.jsonl"))
-    queries = list(_read_lines(folder / "queries.jsonl"))
+    header = next(_read_lines(folder / "collection.json", ("name", "description"), whole=True))
+    corpus = list(_read_lines(folder / "corpus.jsonl", ("_id",)))
+    queries = list(_read_lines(folder / "queries.jsonl", ("_id", "text")))
     if not corpus:
         raise InputError(f"{folder / 'corpus.jsonl'}: no documents")
     ids = [document["_id"] for document in corpus]
@@ -81,7 +88,7 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
         document_ids=ids,
         streams={
             "body" if name == _BODY else name: [document.get(name, "") for document in corpus]
-            for name in corpus[0]
+            for name in dict.fromkeys(name for document in corpus for name in document)
             if name != "_id"
         },
         query_ids=[query["_id"] for query in queries],
@@ -107,13 +114,19 @@ def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def _read_lines(path: Path, *, whole: bool = False) -> Iterator[dict[str, Any]]:
+def _read_lines(
+    path: Path, needed: Sequence[str], *, whole: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file's lines, each with the needed keys."""
     try:
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate([file.read()] if whole else file, start=1):
                 record = json.loads(line)
                 if not isinstance(record, dict):
                     raise InputError(f"{path}, line {number}: not a JSON object: {line[:80]!r}")
+                missing = [key for key in needed if key not in record]
+                if missing:
+                    raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
                 yield record
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; the collection folder is incomplete") from None

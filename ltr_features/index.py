@@ -231,7 +231,7 @@ class TermIndex:
         folder = Path(folder)
         if folder.is_dir() and any(folder.iterdir()) and not (folder / _HEADER).exists():
             raise InputError(f"{folder}: is not an index folder and not empty; name another folder")
-        with atomic_path(folder) as partial:
+        with atomic_path(folder, kind="folder") as partial:
             partial.mkdir()
             encoded = [word.encode("utf-8") for word in self.vocabulary.words]
             lengths = np.array([len(word) for word in encoded], dtype=np.int64)
@@ -261,7 +261,15 @@ class TermIndex:
             counts[stream] = StreamCounts(**arrays)
             _check_sizes(folder, stream, counts[stream], header)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
-        return cls(analyzer, Vocabulary(words), counts)
+        index = cls(analyzer, Vocabulary(words), counts)
+        for name in ("analyzer_fingerprint", "unicode_version", "vocabulary_fingerprint"):
+            here, stored = index._header()[name], header.get(name)
+            if stored != here:
+                raise InputError(
+                    f"{folder}: the index was made with {name} {stored}, here it is {here}; build "
+                    "it again"
+                )
+        return index
 
     def _stored_streams(self) -> tuple[str, ...]:
         # With one stream the whole is that stream.

@@ -43,7 +43,8 @@ def run_experiment(experiment: Experiment) -> Path:
     with experiment.reporter.running(experiment.n_steps):
         outputs = experiment.run_splits()
         keys = [system.key for output in outputs for system in output.systems.values()]
-        inputs = {"config": experiment.config.model_dump(mode="json"), "systems": keys}
+        config = experiment.config.model_dump(mode="json", exclude={"collection": {"dump"}})
+        inputs = {"config": config, "systems": keys}
         report = experiment.stage(
             "report", inputs, lambda path: write_report(experiment, outputs, path)
         )
@@ -79,7 +80,10 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
         curves=[_curve(o.split.title, m) for o, m in zip(outputs, models, strict=True)],
         nearest_words=[_nearest(outputs[0].split.title, models[0], config.nearest_words)],
         settings={
-            "collection": {"file": experiment.dump.name, **config.collection.model_dump()},
+            "collection": {
+                **config.collection.model_dump(exclude={"dump"}),
+                "dump": experiment.dump.name,
+            },
             "text": config.text.model_dump(),
             "SSI": {k: v for k, v in models[0].get_params().items() if k != "threads"},
             "ranker (LambdaMART, LightGBM)": config.ranker,
@@ -97,7 +101,9 @@ def _study(experiment: Experiment, output: SplitOutputs) -> Study:
     config = experiment.config
     evaluation = config.evaluation
     per_query = {
-        name: pd.read_csv(result.path / "per_query.csv", dtype={"qid": str}).set_index("qid")
+        name: pd.read_csv(
+            result.path / "per_query.csv", dtype={"qid": str}, keep_default_na=False
+        ).set_index("qid")
         for name, result in output.systems.items()
     }
     sizes = [(len(f.train), len(f.validation), len(f.test)) for f in output.folds]

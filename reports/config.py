@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tomllib
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +13,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from letor.errors import InputError
+from letor.rankers.lambdamart import LambdaMART
+from ltr_features.columns.registry import get_family
 from reports.measures import get_measure
+from ssi_models.ssi.low_rank import LowRankSSI
 
 
 class _Section(BaseModel):
@@ -38,7 +43,7 @@ class TextConfig(_Section):
 class SplitConfig(_Section):
     """One way to separate training from test queries; each becomes a study of the report."""
 
-    name: str
+    name: str = Field(pattern=r"^[\w-]+$")  # part of paths
     title: str
     description: str
     by: Literal["query", "group"]
@@ -70,8 +75,8 @@ class SystemConfig(_Section):
 class EvaluationConfig(_Section):
     """Measures (the first is the primary one), comparisons and hard queries."""
 
-    measures: tuple[str, ...]
-    comparisons: tuple[tuple[str, str], ...]
+    measures: tuple[str, ...] = Field(min_length=1)
+    comparisons: tuple[tuple[str, str], ...] = Field(min_length=1)
     hard_baseline: str
     hard_systems: tuple[str, ...]
     hard_selectors: tuple[str, ...]
@@ -94,36 +99,88 @@ class ExperimentConfig(_Section):
     tfidf_min_document_frequency: int = Field(1, ge=1)
     ssi: dict[str, Any]
     ranker: dict[str, Any]
-    splits: tuple[SplitConfig, ...]
-    systems: tuple[SystemConfig, ...]
+    splits: tuple[SplitConfig, ...] = Field(min_length=1)
+    systems: tuple[SystemConfig, ...] = Field(min_length=1)
     evaluation: EvaluationConfig
     nearest_words: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _names_fit(self) -> ExperimentConfig:
+    def _parts_fit(self) -> ExperimentConfig:
+        problems = [*self._name_problems(), *self._parameter_problems(), *self._hard_problems()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _name_problems(self) -> Iterator[str]:
+        for what, names in (
+            ("systems", [slug(system.name) for system in self.systems]),
+            ("splits", [split.name for split in self.splits]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                yield f"two {what} share the name (as a folder) {', '.join(twice)}"
         known = {system.name for system in self.systems}
-        if len(known) != len(self.systems):
-            raise ValueError("two systems have the same name")
         evaluation = self.evaluation
         named = {name for pair in evaluation.comparisons for name in pair}
         named |= {evaluation.hard_baseline, evaluation.hard_control}
         named |= {*evaluation.hard_systems, *evaluation.hard_selectors}
         if named - known:
-            raise ValueError(
+            yield (
                 f"evaluation names unknown systems: {', '.join(sorted(named - known))}; there are "
                 f"{', '.join(sorted(known))}"
             )
-        allowed = {*self.families, "ssi"}
+        families_known = {*self.families, "ssi"}
         for system in self.systems:
-            unknown = set(system.columns) - allowed
+            unknown = sorted(set(system.columns) - families_known)
             if unknown:
-                raise ValueError(
-                    f"system {system.name!r}: unknown column families {', '.join(unknown)}; "
-                    f"there are {', '.join(sorted(allowed))}"
+                yield (
+                    f"system {system.name!r}: unknown column families {', '.join(unknown)}; there "
+                    f"are {', '.join(sorted(families_known))}"
                 )
-        for measure in (*evaluation.measures, evaluation.hard_measure):
-            get_measure(measure)
-        return self
+
+    def _parameter_problems(self) -> Iterator[str]:
+        for section, given, made in (
+            ("ssi", self.ssi, LowRankSSI),
+            ("ranker", self.ranker, LambdaMART),
+        ):
+            known = set(inspect.signature(made).parameters)
+            unknown = sorted(set(given) - known)
+            if unknown:
+                yield f"{section}: unknown parameters {', '.join(unknown)}; there are " + ", ".join(
+                    sorted(known)
+                )
+        try:
+            columns = {c for name in self.families for c in get_family(name).column_names} | {"ssi"}
+        except InputError as error:
+            yield str(error)
+            columns = set()
+        for system in self.systems if columns else ():
+            if system.score is not None and system.score not in columns:
+                yield f"system {system.name!r}: there is no column {system.score!r} to rank by"
+        for measure in (*self.evaluation.measures, self.evaluation.hard_measure):
+            try:
+                get_measure(measure)
+            except InputError as error:
+                yield str(error)
+
+    def _hard_problems(self) -> Iterator[str]:
+        evaluation = self.evaluation
+        if evaluation.hard_control in {evaluation.hard_baseline, *evaluation.hard_selectors}:
+            yield "hard_control must be neither the baseline nor one of the selectors"
+        if evaluation.hard_baseline in evaluation.hard_selectors:
+            yield "hard_selectors must not have the baseline, which chooses anyway"
+        n_parts = min(split.folds for split in self.splits) - 1
+        for system in self.systems:
+            if system.turn >= n_parts:
+                yield (
+                    f"system {system.name!r}: turn is {system.turn}, but folds train and validate "
+                    f"on {n_parts} parts; use 0 to {n_parts - 1}"
+                )
+
+
+def slug(name: str) -> str:
+    """A system's name as a file name."""
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
 
 
 def load_config(path: str | os.PathLike[str]) -> ExperimentConfig:

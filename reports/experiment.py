@@ -30,7 +30,7 @@ from ltr_features.pools import pool_recall
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text import Analyzer
-from reports.config import ExperimentConfig, SplitConfig, SystemConfig
+from reports.config import ExperimentConfig, SplitConfig, SystemConfig, slug
 from reports.progress import Reporter
 from reports.stages import StageResult, Stages
 from reports.systems import ReadPart, write_system
@@ -98,7 +98,15 @@ class Experiment:
         Raises:
             InputError: an input cannot be used, or the folder cannot be written.
         """
+        self.stages.check(self._stage_names())
         return [self._run_split(split) for split in self.config.splits]
+
+    def _stage_names(self) -> list[str]:
+        names = ["collection", "index", "letor/base", "report"]
+        for split in self.config.splits:
+            names += [f"models/{split.name}", f"letor/{split.name}"]
+            names += [f"systems/{split.name}/{slug(s.name)}" for s in self.config.systems]
+        return names
 
     @cached_property
     def dump(self) -> Path:
@@ -125,7 +133,7 @@ class Experiment:
             save_collection(collection, path)
 
         inputs = {
-            "collection": settings.model_dump(mode="json"),
+            "collection": settings.model_dump(mode="json", exclude={"dump"}),
             "seed": self.config.seed,
             "dump": _file_identity(self.dump),
         }
@@ -347,11 +355,6 @@ class Experiment:
         if result.reused:
             self.reporter.advance(advance)
         return result
-
-
-def slug(name: str) -> str:
-    """A system's name as a file name."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
 
 
 def _write_columns(data: RankingData, folder: Path) -> None:

@@ -102,12 +102,15 @@ def hard_query_table(
         ``low``, ``high`` and ``p`` then describe the gain. Rules that choose no query have NaN.
 
     Raises:
-        InputError: series on different queries, NaN values, or a selector with a reserved name.
+        InputError: series on different queries, NaN values, or a selector with a reserved name
+            or with the values of the control.
     """
     settings = settings or TestSettings()
     others = dict(selectors or {})
     if {BASELINE, BOTH} & set(others):
         raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
+    if control is not None and any(control.equals(values) for values in others.values()):
+        raise InputError("the control chooses no queries: take it out of the selectors")
     queries = baseline.index
     b = _aligned("baseline", baseline, queries)
     c = None if control is None else _aligned("control", control, queries)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -17,6 +18,9 @@ from letor.errors import InputError
 from letor.files import atomic_path
 
 PACKAGES = ("ssi_models", "letor", "ltr_features", "reports")
+#: The note inside every output folder: what it was made from, and which files it has.
+NOTE = ".stage.json"
+_LEFTOVER = re.compile(r"\..*\.(\d+)\.(?:partial|old)")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class StageResult:
 
     Attributes:
         key: digest of all that the output depends on; an input of the stages after it.
-        path: the output.
+        path: the output folder.
         reused: whether an earlier run had made it.
         reason: why it was made, if it was.
     """
@@ -40,10 +44,12 @@ class Stages:
     """The stages of one output folder.
 
     A stage's key digests its inputs (parameters, the keys of earlier stages) and the code of this
-    software. A note per stage in ``.stages`` tells which inputs its output was made from.
+    software. A note inside each output folder tells which inputs it was made from; a folder
+    without one is somebody else's and never touched.
 
     Args:
-        folder: the output folder; made if it is not there.
+        folder: the output folder; made if it is not there. What killed runs left half-made in it
+            is removed.
 
     Raises:
         InputError: the folder cannot be made or written.
@@ -51,16 +57,30 @@ class Stages:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._notes = self.folder / ".stages"
         try:
-            self._notes.mkdir(parents=True, exist_ok=True)
-            probe = self._notes / f"probe-{os.getpid()}"
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".probe-{os.getpid()}"
             probe.touch()
             probe.unlink()
         except OSError as error:
             raise InputError(
                 f"{self.folder}: cannot write there ({error.strerror}); name another output folder"
             ) from None
+        for path in list(self.folder.rglob(".*")):
+            match = _LEFTOVER.fullmatch(path.name)
+            if match and not _is_running(int(match[1])):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise InputError if an output of that name exists that no stage of ours made."""
+        for name in names:
+            target = self.folder / name
+            foreign = target.is_file() or (target.is_dir() and any(target.iterdir()))
+            if foreign and _read_note(target) is None:
+                raise InputError(
+                    f"{target}: is there already and was not made by this program; move it away "
+                    "or name another output folder"
+                )
 
     def run(
         self,
@@ -70,61 +90,40 @@ class Stages:
         *,
         resumable: bool = False,
     ) -> StageResult:
-        """Make ``folder/name`` by ``make(path)`` unless it is there with the same inputs.
+        """Make the folder ``name`` by ``make(path)`` unless it is there with the same inputs.
 
         Args:
-            name: path of the output within the folder; a file or a folder.
+            name: path of the output folder within the run's folder.
             inputs: JSON-compatible; all that the output depends on, code apart.
-            make: writes the output at the path that it is given, a temporary one.
+            make: makes the folder at the path that it is given, a temporary one.
             resumable: ``make`` gets the final path instead, a folder that may hold finished files
                 of an interrupted run with the same inputs, and makes what is missing.
 
         Raises:
             InputError: the output exists, but no stage of ours made it.
         """
+        self.check([name])
         target = self.folder / name
         inputs = {**inputs, "code": code_digest()}
-        key = _digest(inputs)
-        note = self._read_note(name)
-        if target.exists() and note is None:
-            raise InputError(
-                f"{target}: is there already and was not made by this program; move it away or "
-                "name another output folder"
-            )
-        if note is not None and note["key"] == key and note["complete"] and target.exists():
+        key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+        note = _read_note(target)
+        if note is not None and note["key"] == key and note["files"] == _files(target):
             return StageResult(key, target, reused=True)
-        reason = _reason(note, inputs, target)
+        reason = _reason(note, inputs)
         if resumable:
             if note is None or note["key"] != key:
-                self._write_note(name, key, inputs, complete=False)
-                shutil.rmtree(target, ignore_errors=True)
-            target.mkdir(parents=True, exist_ok=True)
+                # First the old outputs go: the new key never stands beside files of the old one.
+                if target.exists():
+                    shutil.rmtree(target)
+                target.mkdir(parents=True)
+            _write_note(target, key, inputs, files=None)
             make(target)
+            _write_note(target, key, inputs, files=_files(target))
         else:
-            self._write_note(name, key, inputs, complete=False)
-            with atomic_path(target) as partial:
+            with atomic_path(target, kind="folder") as partial:
                 make(partial)
-        self._write_note(name, key, inputs, complete=True)
+                _write_note(partial, key, inputs, files=_files(partial))
         return StageResult(key, target, reused=False, reason=reason)
-
-    def _note_path(self, name: str) -> Path:
-        return self._notes / (name.replace("/", "--") + ".json")
-
-    def _read_note(self, name: str) -> dict[str, Any] | None:
-        try:
-            note: dict[str, Any] = json.loads(self._note_path(name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError:  # damaged: as if the stage had never been finished
-            return {"key": "", "inputs": {}, "complete": False}
-        return note
-
-    def _write_note(
-        self, name: str, key: str, inputs: Mapping[str, Any], *, complete: bool
-    ) -> None:
-        text = json.dumps({"key": key, "complete": complete, "inputs": inputs}, indent=1)
-        with atomic_path(self._note_path(name)) as partial:
-            partial.write_text(text + "\n", encoding="utf-8")
 
 
 @cache
@@ -140,15 +139,48 @@ def code_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _digest(inputs: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+def _files(folder: Path) -> dict[str, int]:
+    """Size of every file of a folder by its path within, the note left out."""
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != NOTE
+    }
 
 
-def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any], target: Path) -> str:
+def _read_note(folder: Path) -> dict[str, Any] | None:
+    """The note of a folder, None if it has none; a damaged one fits no inputs."""
+    try:
+        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        note = {}
+    return {"key": "", "inputs": {}, "files": None} | note
+
+
+def _write_note(
+    folder: Path, key: str, inputs: Mapping[str, Any], *, files: Mapping[str, int] | None
+) -> None:
+    text = json.dumps({"key": key, "inputs": inputs, "files": files}, indent=1)
+    with atomic_path(folder / NOTE) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
+
+
+def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
     if note is None:
         return "not made yet"
-    before = note["inputs"]
-    changed = [name for name in inputs if before.get(name) != inputs[name]]
+    changed = [name for name in inputs if note["inputs"].get(name) != inputs[name]]
     if changed:
         return f"changed: {', '.join(changed)}"
-    return "interrupted" if not note["complete"] else f"{target.name} is missing"
+    return "interrupted" if note["files"] is None else "its files have changed"
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -54,14 +54,23 @@ def write_system(
         return run_of(test, scores), importance
 
     runs, importances = zip(*map_blocks(rank, folds, threads), strict=True)
-    run = pd.concat(runs, ignore_index=True)
+    run = _in_evaluated_order(pd.concat(runs, ignore_index=True))
     write_run(run, path / "run.txt.gz", tag=tag)
-    evaluate(qrels, run, measures).to_csv(path / "per_query.csv", index_label="qid")
+    values = evaluate(qrels, run, measures)
+    values.to_csv(path / "per_query.csv", index_label="qid")
     if system.score is None:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
         table["gain"] /= len(importances)
         table = table.sort_values(["gain", "column"], ascending=[False, True])
         table.to_csv(path / "importance.csv", index=False)
+
+
+def _in_evaluated_order(run: pd.DataFrame) -> pd.DataFrame:
+    """The rows in the order that ``evaluate`` ranks them in, ties included, so that the written
+    run is the ranking that the values are of."""
+    keyed = run.assign(query=pd.factorize(run["qid"])[0])
+    by = ["query", "score", "docno"]
+    return keyed.sort_values(by, ascending=[True, False, True], kind="stable")[run.columns]
 
 
 def turned(folds: Sequence[Fold], fold: Fold, turn: int) -> Fold:

@@ -108,9 +108,10 @@ class Ranker(ABC):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder: ``ranker.json`` and the model in its library's own text.
 
-        An existing folder of that name is replaced. Nothing in it is code.
+        A ranker that is saved there already is replaced. Nothing in it is code.
 
         Raises:
+            InputError: a file, or a folder that holds something else, has that name.
             NotFittedError: the ranker is not fitted.
         """
         self._check_fitted()
@@ -121,7 +122,10 @@ class Ranker(ABC):
             "feature_names": self.feature_names_,
             "normaliser": self.normaliser_.state(),
         }
-        with atomic_path(folder) as temporary:
+        folder = Path(folder)
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker.json").exists():
+            raise InputError(f"{folder} is not empty and holds no ranker; name another folder")
+        with atomic_path(folder, kind="folder") as temporary:
             temporary.mkdir()
             description["fitted"] = self._save(temporary)
             text = json.dumps(description, indent=1, ensure_ascii=False, default=_plain)
@@ -145,10 +149,13 @@ class Ranker(ABC):
             raise InputError(
                 f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
             )
-        made = kind(**description["parameters"])
-        made._load(folder, description["fitted"])
-        made.feature_names_ = description["feature_names"]
-        made.normaliser_ = normaliser_from_state(description["normaliser"])
+        try:
+            made = kind(**description["parameters"])
+            made._load(folder, description["fitted"])
+            made.feature_names_ = description["feature_names"]
+            made.normaliser_ = normaliser_from_state(description["normaliser"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder}: its ranker.json is damaged ({error})") from None
         if not isinstance(made, cls):
             raise InputError(f"{folder} holds a {type(made).__name__}, not a {cls.__name__}")
         return made

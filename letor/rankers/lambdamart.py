@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -161,12 +162,16 @@ class LambdaMART(Ranker):
             "best_iteration": self.best_iteration_,
             "validation_curve": self.validation_curve_,
             "lightgbm_version": lightgbm.__version__,
+            "model_sha256": _digest(self._model_text),
         }
 
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
         path = folder / MODEL_FILE
         try:
-            self._set_model(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            if _digest(text) != fitted["model_sha256"]:  # LightGBM crashes on damaged text
+                raise InputError(f"{path} is damaged: it is not the text that was saved")
+            self._set_model(text)
         except (OSError, lightgbm.basic.LightGBMError) as error:
             raise InputError(f"{path} is not a LightGBM model: {error}") from None
         self.best_iteration_ = fitted["best_iteration"]
@@ -255,3 +260,7 @@ def _lightgbm_dataset(
         reference=reference,
     )
     return dataset, rows
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -195,10 +196,18 @@ class TrainedScores:
         return TermSpace.of(self.context, self.min_document_frequency)
 
     def path(self, train_queries: NDArray[np.int64]) -> Path:
-        """The model's file: named by a digest of its training queries."""
+        """The model's file: named by a digest of its training queries and its parameters."""
         rows = np.sort(np.asarray(train_queries, dtype=np.int64))
-        ids = "\n".join(self.context.collection.query_ids[row] for row in rows.tolist())
-        return self.folder / f"ssi-{hashlib.sha256(ids.encode()).hexdigest()[:12]}.safetensors"
+        params = {k: v for k, v in self.params.items() if k != "threads"}
+        made_of = [
+            [self.context.collection.query_ids[row] for row in rows.tolist()],
+            sorted(params.items()),
+            self.min_document_frequency,
+            self.hold_out_groups,
+            self.context.index.fingerprint,
+        ]
+        digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
+        return self.folder / f"ssi-{digest[:12]}.safetensors"
 
     @cached_property
     def _preferences(self) -> Preferences:

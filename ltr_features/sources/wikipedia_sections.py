@@ -29,6 +29,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -121,7 +122,7 @@ def _task(
     used = [queries[row] for row in sources.tolist()]
     return Collection(
         name=name,
-        document_ids=[_document_id(d) for d in _numbered(documents)],
+        document_ids=_document_ids(documents),
         streams={
             "body": [d.text for d in documents],
             "anchor": ["\n".join(d.anchors) for d in documents],
@@ -254,23 +255,15 @@ def _share_of_repeated(queries: Sequence[Sequence[str]]) -> float:
     return sum(n for n in count.values() if n > 1) / total
 
 
-def _numbered(documents: Sequence[_Document]) -> list[tuple[_Document, int]]:
-    """Each document with the number of earlier ones of the same article and heading."""
-    seen: dict[tuple[str, str], int] = defaultdict(int)
-    numbered = []
+def _document_ids(documents: Sequence[_Document]) -> list[str]:
+    """Distinct ids that LETOR comments can hold: no blanks and no number signs."""
+    taken: dict[str, None] = {}
     for document in documents:
-        key = (document.article, document.heading)
-        numbered.append((document, seen[key]))
-        seen[key] += 1
-    return numbered
-
-
-def _document_id(numbered: tuple[_Document, int]) -> str:
-    document, repetition = numbered
-    name = f"{document.article}~{document.heading}" if document.heading else document.article
-    # LETOR's comments hold document ids without blanks and number signs.
-    name = "_".join(name.replace("#", "%23").split())
-    return f"{name}~{repetition + 1}" if repetition else name
+        name = f"{document.article}~{document.heading}" if document.heading else document.article
+        name = "_".join(name.replace("#", "%23").split())
+        candidates = (name if n == 1 else f"{name}~{n}" for n in count(1))
+        taken[next(c for c in candidates if c not in taken)] = None
+    return list(taken)
 
 
 def _url(document: _Document) -> str:

@@ -127,9 +127,23 @@ def test_numpy_parameters_are_saved(tmp_path):
 
 def test_damaged_model_file_is_named(tmp_path):
     quick(n_estimators=3).fit(rows(0)).save(tmp_path / "model")
-    (tmp_path / "model" / "model.txt").write_text("tree\nversion=v4\n")
-    with pytest.raises(InputError, match=r"model\.txt is not a LightGBM model"):
-        LambdaMART.load(tmp_path / "model")
+    text = (tmp_path / "model" / "model.txt").read_text()
+    for damaged in ("tree\nversion=v4\n", text[: len(text) // 2]):  # LightGBM crashes on halves
+        (tmp_path / "model" / "model.txt").write_text(damaged)
+        with pytest.raises(InputError, match=r"model\.txt is damaged"):
+            LambdaMART.load(tmp_path / "model")
     (tmp_path / "model" / "model.txt").unlink()
     with pytest.raises(InputError, match=r"model\.txt"):
         LambdaMART.load(tmp_path / "model")
+
+
+def test_saving_leaves_other_people_s_folders_alone(tmp_path):
+    ranker = quick(n_estimators=3).fit(rows(0))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="mine is not empty and holds no ranker"):
+        ranker.save(tmp_path / "mine")
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    for _ in range(2):  # an empty folder, then a ranker's
+        ranker.save(tmp_path / "empty")
+    assert LambdaMART.load(tmp_path / "empty").feature_names_ == ranker.feature_names_

@@ -70,8 +70,12 @@ def twin(definition, labels, ids):
     return 1 / ranks[0] if ranks[0] <= k else 0.0
 
 
+def make_definition(kind, cutoff, **values):
+    return MeasureDefinition(kind, None if kind == "mean_ndcg" else cutoff, **values)
+
+
 definitions = st.builds(
-    MeasureDefinition,
+    make_definition,
     kind=st.sampled_from(["ndcg", "mean_ndcg", "ap", "precision", "rr"]),
     cutoff=st.integers(1, 12),
     gain=st.sampled_from(["exponential", "linear", (0.0, 0.5, 0.5, 4.0)]),

@@ -145,6 +145,9 @@ def test_models_are_kept_and_loaded_again(tmp_path):
     written = first.path(PARTS[0]).stat().st_mtime_ns
     np.testing.assert_array_equal(TrainedScores(context, PARAMS, tmp_path)(PARTS[0], pairs), scores)
     assert first.path(PARTS[0]).stat().st_mtime_ns == written
+    # Other parameters are another model, in the same folder too.
+    other = TrainedScores(context, {**PARAMS, "rank": 4}, tmp_path)
+    assert other.model(PARTS[0]).U_.shape[1] == 4
     unlabelled = TrainedScores(context, PARAMS, tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):
         unlabelled(np.array([], dtype=np.int64), pairs)

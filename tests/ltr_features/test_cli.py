@@ -47,7 +47,7 @@ def test_bad_dumps_give_one_line_and_code_2(tmp_path, content, message):
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr.startswith("ltr-features: ")
     assert message in result.stderr
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".stages"]
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_debug_shows_the_traceback(tmp_path):
@@ -61,6 +61,17 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     result = run("demo", "--out", tmp_path / "file" / "out")
     assert result.returncode == 2
     assert "cannot write there" in result.stderr
+
+
+def test_foreign_outputs_are_refused_before_work_starts(tmp_path):
+    dump = tmp_path / "dump.xml"
+    dump.write_bytes(topical_dump(4, 3))
+    (tmp_path / "out" / "report").mkdir(parents=True)
+    (tmp_path / "out" / "report" / "mine.txt").write_text("precious")
+    result = run("demo", "--dump", dump, "--out", tmp_path / "out")
+    assert result.returncode == 2
+    assert "was not made by this program" in result.stderr
+    assert [p.name for p in (tmp_path / "out").rglob("*")] == ["report", "mine.txt"]
 
 
 def test_wrong_options_are_named():
@@ -125,7 +136,7 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     scores.write_text("0.9\nhigh\n")
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2
-    assert "scores.txt, line 2: 'high' is not a number" in bad.stderr
+    assert "scores.txt, line 2: 'high' is not a finite number" in bad.stderr
 
 
 def test_validate_finds_and_exits(letor):

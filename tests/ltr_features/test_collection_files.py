@@ -52,6 +52,8 @@ def test_round_trip(tmp_path, bare):
     [
         ("corpus.jsonl", '{"_id": "a"\n', r"corpus\.jsonl, line 1: not JSON"),
         ("corpus.jsonl", "", "no documents"),
+        ("corpus.jsonl", '{"text": "a"}\n', r"corpus\.jsonl, line 1: _id is missing"),
+        ("collection.json", "{}", "name, description is missing"),
         ("queries.jsonl", "[1]\n", r"queries\.jsonl, line 1: not a JSON object"),
         ("qrels.tsv", "h\nq1\tb\n", r"qrels\.tsv, line 2: 2 fields, expected 3"),
         ("qrels.tsv", "h\nq9\tb\t1\n", r"qrels\.tsv, line 2: unknown value 'q9'"),
@@ -63,6 +65,11 @@ def test_damage_is_named(tmp_path, file, content, message):
     (tmp_path / file).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         load_collection(tmp_path)
+
+
+def test_ids_that_would_break_the_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="has a tab"):
+        save_collection(collection(document_ids=["a", "b\tc", "d"]), tmp_path)
 
 
 def test_missing_file_is_named(tmp_path):

@@ -47,7 +47,16 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         ('score = "bm25_whole"', "", "give either score or columns"),
         ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "unknown measure 'MAPP'"),
         ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "not TOML"),
-        ('name = "SSI"', 'name = "BM25"', "two systems have the same name"),
+        ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
+        ('name = "words+TF-IDF"', 'name = "words TF-IDF"\n', "unknown systems: words.TF-IDF"),
+        ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
+        ('name = "by-article"', 'name = "../x"', "splits.1.name"),
+        ("rank = 50", "rnak = 50", "ssi: unknown parameters rnak"),
+        ("num_leaves = 15", "leaves = 15", "ranker: unknown parameters leaves"),
+        ('score = "vsm"', 'score = "vsn"', "there is no column 'vsn'"),
+        ("turn = 2", "turn = 4", "turn is 4.*use 0 to 3"),
+        ('hard_control = "words, refit 1"', 'hard_control = "words"', "hard_control must be"),
+        ('["BM25", "words, refit 2"]', '["words"]', "hard_selectors must not have the baseline"),
     ],
 )
 def test_mistakes_are_named(tmp_path, before, after, message):

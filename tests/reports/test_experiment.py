@@ -13,9 +13,11 @@ from dumps import topical_dump
 
 from letor.folds import Fold, letor_rotation
 from letor.rankers.base import Ranker
+from letor.trec import read_run
 from reports.assemble import run_experiment
 from reports.config import ExperimentConfig, demo_config
 from reports.experiment import Experiment
+from reports.measures import evaluate
 from reports.systems import turned
 from ssi_models.ssi.low_rank import LowRankSSI
 
@@ -135,6 +137,15 @@ def test_saved_rankers_give_the_run_s_scores(run):
     np.testing.assert_allclose(first[best.index], best, rtol=1e-5)
 
 
+@pytest.mark.parametrize("system", ["BM25", "words", "words_TF-IDF_SSI"])
+def test_written_runs_are_the_rankings_that_were_evaluated(run, system):
+    """Ties included: evaluating the written run gives the written values."""
+    folder = run.stages.folder / "systems" / "by-query" / system
+    values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str}).set_index("qid")
+    again = evaluate(run.qrels, read_run(folder / "run.txt.gz"), list(values.columns))
+    pd.testing.assert_frame_equal(again, values, check_names=False, check_exact=True)
+
+
 def test_the_report_tells_verdict_definitions_and_settings(run):
     report = run.stages.folder / "report"
     html = (report / "report.html").read_text(encoding="utf-8")
@@ -163,7 +174,8 @@ def test_turned_folds_train_on_other_queries_and_test_on_the_same():
 
 
 def test_stage_notes_hold_the_inputs(run):
-    note = json.loads((run.stages.folder / ".stages" / "collection.json").read_text())
-    assert note["complete"]
+    note = json.loads((run.stages.folder / "collection" / ".stage.json").read_text())
+    assert note["files"]["corpus.jsonl"] > 0
     assert note["inputs"]["dump"]["name"] == "topics.xml"
     assert "sha256" in note["inputs"]["dump"]
+    assert str(run.dump.parent) not in json.dumps(note)  # the same dump elsewhere is the same

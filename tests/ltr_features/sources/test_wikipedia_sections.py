@@ -77,3 +77,13 @@ def test_dumps_without_a_task_are_refused(dump):
         section_collection(dump, min_words=500)
     with pytest.raises(InputError, match="no section has 10 different words that occur in 99"):
         section_collection(dump, min_words=5, min_document_frequency=99)
+
+
+def test_ids_are_distinct_after_blanks_and_number_signs_are_gone(tmp_path):
+    pages = [page_xml("A", f"{RIVER}\n== x y ==\n{RIVER}\n== x_y ==\n{RIVER}\n== x# ==\n{RIVER}"
+                      f"\n== x%23 ==\n{RIVER}")]  # fmt: skip
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    c = section_collection(
+        tmp_path / "d.xml", words_per_query=3, min_words=5, min_document_frequency=2
+    )
+    assert c.document_ids == ["A", "A~x_y", "A~x_y~2", "A~x%23", "A~x%23~2"]

@@ -1,0 +1,58 @@
+"""Outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from letor.errors import InputError
+from letor.files import atomic_path
+
+
+def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
+    target = tmp_path / "new" / "x.txt"
+    with atomic_path(target) as partial:
+        partial.write_text("one")
+    with pytest.raises(FileNotFoundError), atomic_path(target) as partial:
+        partial.rename(tmp_path / "elsewhere")
+    assert target.read_text() == "one"
+    assert os.listdir(target.parent) == ["x.txt"]
+
+
+def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeypatch):
+    target = tmp_path / "index"
+    with atomic_path(target, kind="folder") as partial:
+        partial.mkdir()
+        (partial / "old").touch()
+    replace, calls = os.replace, []
+
+    def interrupted(source, destination):
+        calls.append(destination)
+        if len(calls) == 2:  # between moving the old folder aside and the new one in
+            raise KeyboardInterrupt
+        replace(source, destination)
+
+    monkeypatch.setattr("letor.files.os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_path(target, kind="folder") as partial:
+        partial.mkdir()
+    assert os.listdir(target) == ["old"]
+    assert os.listdir(tmp_path) == ["index"]
+    with atomic_path(target, kind="folder") as partial:
+        partial.mkdir()
+        (partial / "new").touch()
+    assert os.listdir(target) == ["new"]
+    assert os.listdir(tmp_path) == ["index"]
+
+
+def test_files_never_replace_folders_nor_folders_files(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "notes").touch()
+    with pytest.raises(InputError, match="thesis is a folder"), atomic_path(tmp_path / "thesis"):
+        pass
+    with (
+        pytest.raises(InputError, match="notes is a file"),
+        atomic_path(tmp_path / "notes", kind="folder"),
+    ):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["notes", "thesis"]
