@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
+from letor.kernels.transpose import transpose
 from letor.packed import PackedStrings, encode
 from letor.rows import available_cores
 
@@ -24,7 +25,6 @@ _KEY = b"letor"
 _VERSION = 1
 _BLOCK_BYTES = 1 << 24  # of float32 values in a row group
 _ROLES = ("label", "query_id", "document_id", "comment")
-_TILE = 256  # rows transposed at a time, so that they stay in the cache
 
 
 def write_parquet(
@@ -186,10 +186,10 @@ def _read_values(
         # one reader per row group: readers are not shared between threads
         reader = pq.ParquetFile(path, metadata=meta, memory_map=True)
         table = reader.read_row_group(i, columns=list(names), use_threads=False)
-        columns = [table.column(name).combine_chunks().to_numpy() for name in names]
-        for start in range(0, sizes[i], _TILE):
-            tile = np.stack([column[start : start + _TILE] for column in columns])
-            X[first[i] + start : first[i] + start + tile.shape[1]] = tile.T
+        columns = np.empty((len(names), sizes[i]), dtype=np.float32)
+        for j, name in enumerate(names):
+            columns[j] = table.column(name).combine_chunks().to_numpy()
+        transpose(columns, X[first[i] : first[i + 1]])
 
     if names:
         with ThreadPoolExecutor(threads or available_cores()) as pool:
