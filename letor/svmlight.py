@@ -70,13 +70,7 @@ def read_letor(
         InputError: no such file, damaged compression, no rows, or a bad line (with its number,
             text and reason).
     """
-    for name, value, known in (
-        ("null", null, ("min", "nan")),
-        ("non_finite", non_finite, ("raise", "nan")),
-        ("on_error", on_error, ("raise", "skip")),
-    ):
-        if value not in known:
-            raise InputError(f"{name}={value!r}: choose {' or '.join(known)}")
+    _check_choices(null=null, non_finite=non_finite, on_error=on_error)
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns
     rows = parse(
@@ -143,6 +137,13 @@ def _pack_comments(
         return texts, None
     start, stop = np.ascontiguousarray(documents.T)
     return texts, PackedStrings(packed, start, stop, is_text=True)
+
+
+def _check_choices(**options: str) -> None:
+    known = {"null": ("min", "nan"), "non_finite": ("raise", "nan"), "on_error": ("raise", "skip")}
+    for name, value in options.items():
+        if value not in known[name]:
+            raise InputError(f"{name}={value!r}: choose {' or '.join(known[name])}")
 
 
 def _check_options(missing: float, n_columns: int | None, max_columns: int) -> None:

@@ -55,7 +55,9 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")
     ] = Path("ltr-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of queries, folds and models.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of queries, folds, SSI models and tests.")
+    ] = 0,
     dump: Annotated[
         Path | None,
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),

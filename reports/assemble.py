@@ -24,13 +24,9 @@ from reports.report import (
     TrainingCurve,
 )
 from reports.significance import TestSettings
+from reports.stages import LIBRARIES
 from reports.tables import report_text
 from ssi_models.ssi.low_rank import LowRankSSI
-
-_SOFTWARE = (
-    "ltr-features", "numpy", "scipy", "pandas", "numba", "lightgbm", "ranx", "gensim",
-    "safetensors",
-)  # fmt: skip
 
 
 def run_experiment(experiment: Experiment) -> Path:
@@ -92,7 +88,7 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
         },
         versions={
             "Python": platform.python_version(),
-            **{name: version(name) for name in _SOFTWARE},
+            **{name: version(name) for name in ("ltr-features", *LIBRARIES)},
         },
     )
 

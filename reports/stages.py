@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 
 PACKAGES = ("ssi_models", "letor", "ltr_features", "reports")
+LIBRARIES = ("numpy", "scipy", "pandas", "numba", "lightgbm", "ranx", "gensim", "safetensors")
 #: The note inside every output folder: what it was made from, and which files it has.
 NOTE = ".stage.json"
 _LEFTOVER = re.compile(r"\..*\.(\d+)\.(?:partial|old)")
@@ -128,8 +131,10 @@ class Stages:
 
 @cache
 def code_digest() -> str:
-    """Digest of the source of this software, so that outputs of other code are not reused."""
-    digest = hashlib.sha256()
+    """Digest of the source of this software and the versions of the libraries that its numbers
+    come from, so that outputs of other code are not reused."""
+    versions = [platform.python_version(), *(version(name) for name in LIBRARIES)]
+    digest = hashlib.sha256(" ".join(versions).encode())
     for package in PACKAGES:
         root = Path(str(resources.files(package)))
         for path in sorted(root.rglob("*")):

@@ -298,3 +298,12 @@ def test_mq2008_equals_scikit_learn(data_folder: Path, part: str) -> None:
     lines = path.read_bytes().splitlines()
     assert list(data.comments) == [line[line.index(b"#") :] for line in lines]
     assert list(data.document_ids) == [line.split()[50].decode() for line in lines]
+
+
+@pytest.mark.parametrize(
+    "option", [{"null": "zero"}, {"on_error": "ignore"}, {"non_finite": "zero"}]
+)
+def test_unknown_choices_are_refused_by_name(tmp_path, option):
+    (tmp_path / "x.txt").write_text("1 qid:1 1:2\n")
+    with pytest.raises(InputError, match=next(iter(option))):
+        read_letor(tmp_path / "x.txt", **option)

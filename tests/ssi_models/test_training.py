@@ -193,4 +193,5 @@ def test_bad_parameters_are_refused_by_name(params, message):
 def test_no_warning_in_an_ordinary_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model().fit(*problem())
+        fitted = model().fit(*problem())
+    assert len(fitted.history_.epochs) > 1
