@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(
     name="ltr-features",
@@ -123,7 +126,6 @@ def measure(
     from letor.errors import InputError
     from letor.measures import conventions, evaluate, official_measures
     from letor.svmlight import BadLine, read_letor
-    from reports.tables import aligned
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
@@ -145,7 +147,13 @@ def measure(
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].tolist()
     definitions = official_measures(official) if official else conventions(cutoff)
-    table = evaluate(rows, values, definitions)
+    _print_measures(evaluate(rows, values, definitions))
+
+
+def _print_measures(table: pd.DataFrame) -> None:
+    """A numbered line per definition with its value, then the definitions by number."""
+    from reports.tables import aligned
+
     header = ["", "measure", "known as", "value", "queries", "without relevant"]
     lines = [
         [f"{i}", r.measure, r.known_as, f"{r.value:.4f}", f"{r.queries:,}", f"{r.empty:,}"]

@@ -353,13 +353,15 @@ def _map(folder: Path, name: str) -> NDArray[Any]:
         raise InputError(
             f"{folder}: the index is incomplete, {name} is missing; build it again"
         ) from None
-    except ValueError as error:
-        if (folder / name).stat().st_size:
-            try:  # numpy refuses to map an empty array
-                return np.asarray(np.load(folder / name, allow_pickle=False))
-            except ValueError:
-                pass
-        raise InputError(f"{folder / name}: damaged ({error}); build the index again") from None
+    except ValueError:
+        return _load_unmapped(folder / name)  # numpy refuses to map an empty array
+
+
+def _load_unmapped(path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path}: damaged ({error}); build the index again") from None
 
 
 def _check_sizes(

@@ -13,7 +13,7 @@ from ssi_models.lexical import Identity
 from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.sampling import Batch
-from ssi_models.scorers import lexical_matrix
+from ssi_models.scorers import LexicalPart
 from ssi_models.tables import Space
 
 
@@ -75,7 +75,7 @@ class PairWeights:
         return order, offsets[order]
 
 
-class PairWeightScorer:
+class PairWeightScorer(LexicalPart):
     """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t (+ q . d).
 
     Args:
@@ -129,13 +129,6 @@ class PairWeightScorer:
         C = self._texts.slopes(A)
         R = np.ascontiguousarray((self._documents.T @ C.T).T, np.float32)
         self.weights.ascend(self._queries, self._words, R, self.workers)
-
-    def lexical_matrix(
-        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
-    ) -> NDArray[np.float32] | None:
-        if self.lexical is None:
-            return None
-        return lexical_matrix(self.lexical, self.Q, self.D, queries, documents, self.workers)
 
     def learned_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]

@@ -104,7 +104,38 @@ def _blocks(E: Sequence[NDArray[np.float32]]) -> list[Sequence[NDArray[np.float3
     return blocks
 
 
-class TowerScorer:
+class LexicalPart:
+    """What scorers with a lexical part q'Dd share; without one, ``lexical`` is None.
+
+    Attributes:
+        Q, D: query and document rows. lexical: the diagonal. workers: threads.
+    """
+
+    Q: Space
+    D: Space
+    lexical: Identity | None
+    workers: Workers
+
+    def lexical_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """q'Dd of all given queries and documents: float32 [m, p]; None without a lexical part."""
+        if self.lexical is None:
+            return None
+        q = arrays(self.lexical.weigh(take_rows(self.Q.X, queries)))
+        out = np.zeros((len(queries), len(documents)), np.float32)
+        rows: BatchRows = self.D.rows(documents)
+        _, starts, owner, value = rows.by_word
+        place, n = self.D.place, len(documents)
+        self.workers.split(
+            lambda a, b: lexical_products(*q, place, starts, owner, value, n, out, a, b),
+            len(queries),
+        )
+        rows.close()
+        return out
+
+
+class TowerScorer(LexicalPart):
     """f(q, d) = (Uq) . R(d) + q'Dd: linear queries, (products of) linear documents.
 
     Args:
@@ -194,13 +225,6 @@ class TowerScorer:
             rows.close()
         self._open = []
 
-    def lexical_matrix(
-        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
-    ) -> NDArray[np.float32] | None:
-        if self.lexical is None:
-            return None
-        return lexical_matrix(self.lexical, self.Q, self.D, queries, documents, self.workers)
-
     def learned_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
@@ -209,8 +233,10 @@ class TowerScorer:
         return Eq @ self.polynomial.represent(Ed).T
 
 
-class DiagonalScorer:
+class DiagonalScorer(LexicalPart):
     """f(q, d) = q'Dd."""
+
+    lexical: Identity
 
     def __init__(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, lexical: Identity, workers: Workers
@@ -241,33 +267,7 @@ class DiagonalScorer:
             rows.close()
         self._batch = []
 
-    def lexical_matrix(
-        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        return lexical_matrix(self.lexical, self.Q, self.D, queries, documents, self.workers)
-
     def learned_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32] | None:
         return None
-
-
-def lexical_matrix(
-    lexical: Identity,
-    Q: Space,
-    D: Space,
-    queries: NDArray[np.int64],
-    documents: NDArray[np.int64],
-    workers: Workers,
-) -> NDArray[np.float32]:
-    """q'Dd of all given queries and documents: float32 [m, p]."""
-    q = arrays(lexical.weigh(take_rows(Q.X, queries)))
-    out = np.zeros((len(queries), len(documents)), np.float32)
-    rows: BatchRows = D.rows(documents)
-    _, starts, owner, value = rows.by_word
-    workers.split(
-        lambda a, b: lexical_products(*q, D.place, starts, owner, value, len(documents), out, a, b),
-        len(queries),
-    )
-    rows.close()
-    return out
