@@ -1,0 +1,128 @@
+"""Looking at LETOR files: ``measure`` and ``validate``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ltr_features.commands.options import EXIT_BAD_INPUT, Threads
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def measure(
+    data: Annotated[Path, typer.Argument(help="LETOR file with the labels (.gz, .bz2, .zst too).")],
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="Scores of the rows: a line each, the score last on the line."),
+    ] = None,
+    column: Annotated[
+        int,
+        typer.Option(min=0, show_default=False, help="Rank by this column of the file instead."),
+    ] = 0,
+    on_error: Annotated[
+        Literal["raise", "skip"],
+        typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
+    ] = "raise",
+    non_finite: Annotated[
+        Literal["raise", "nan"],
+        typer.Option(help="nan, inf and numbers beyond float32: an error, or a missing value."),
+    ] = "raise",
+    max_columns: Annotated[
+        int, typer.Option(min=1, help="Larger feature ids are errors.")
+    ] = 10_000,
+    cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
+    official: Annotated[
+        Literal["letor4", "mslr"] | None,
+        typer.Option(help="All measures of that official script instead."),
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """One ranking under all definitions in use, side by side.
+
+    The same ranking of MQ2008 is an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
+    discount, ties, and in what a query without relevant documents counts."""
+    from letor.errors import InputError
+    from letor.measures import conventions, evaluate, official_measures
+    from letor.svmlight import BadLine, read_letor
+
+    if (scores is None) == (column == 0):
+        raise InputError("give either --scores FILE or --column N: what to rank by")
+    rejected: list[BadLine] = []
+    rows = read_letor(
+        data,
+        on_error=on_error,
+        non_finite=non_finite,
+        max_columns=max_columns,
+        rejected=rejected,
+        threads=threads,
+    )
+    for line in rejected:
+        typer.echo(f"left out: {data}, {line}", err=True)
+    if scores is not None:
+        values = _read_scores(scores, len(rows))
+    else:
+        if column > rows.X.shape[1]:
+            raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
+        values = rows.X[:, column - 1].tolist()
+    definitions = official_measures(official) if official else conventions(cutoff)
+    _print_measures(evaluate(rows, values, definitions))
+
+
+def _print_measures(table: pd.DataFrame) -> None:
+    """A numbered line per definition with its value, then the definitions by number."""
+    from reports.tables import aligned
+
+    header = ["", "measure", "known as", "value", "queries", "without relevant"]
+    lines = [
+        [f"{i}", r.measure, r.known_as, f"{r.value:.4f}", f"{r.queries:,}", f"{r.empty:,}"]
+        for i, r in enumerate(table.itertuples(), start=1)
+    ]
+    typer.echo(aligned(header, lines, left=3) + "\n")
+    for i, definition in enumerate(table["definition"], start=1):
+        typer.echo(f"{i}: {definition}")
+
+
+def validate(
+    file: Annotated[Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too).")],
+    threads: Threads = None,
+) -> None:
+    """Look through a LETOR file and say what to do about each finding.
+
+    Counts, labels, bad lines, groups out of order, constant columns, duplicate documents. The
+    exit code is 2 if the file has lines that cannot be read."""
+    from letor.validation import render
+    from letor.validation import validate as look_through
+
+    result = look_through(file, threads=threads)
+    typer.echo(render(result))
+    if not result.is_readable:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _read_scores(path: Path, n: int) -> list[float]:
+    """The last field of each line that is not blank; one per row."""
+    from letor.errors import InputError
+
+    values = []
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                values.append(float(fields[-1]))
+            except ValueError:
+                values.append(math.nan)
+            if not math.isfinite(values[-1]):
+                raise InputError(
+                    f"{path}, line {number}: {fields[-1]!r} is not a finite number; each line ends "
+                    "with the score of a row"
+                )
+    if len(values) != n:
+        raise InputError(f"{path} has {len(values)} scores, the data has {n} rows")
+    return values
