@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,13 @@ class MatchingModel:
     """
 
     name: ClassVar[str]
+    #: What the entries of the matrices are: weighted unit rows, or counts of words.
+    inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
+    #: What ``fit`` learns from: judged pairs, or the texts of D alone, without any label.
+    learns_from: ClassVar[Literal["preferences", "documents"]] = "preferences"
+    #: Constructor parameters that only scoring reads: models that differ in them alone have the
+    #: same fitted parameters.
+    scoring_params: ClassVar[tuple[str, ...]] = ("threads",)
     #: Names of the fitted float arrays that make up the model, saved as attributes ``<name>_``.
     tensors: ClassVar[tuple[str, ...]] = ()
 

@@ -77,6 +77,7 @@ class TfIdfCosine(Baseline):
     """f(q, d) = q . d: the cosine of unit tf-idf vectors, W = I."""
 
     name: ClassVar[str] = "tfidf"
+    learns_from = "documents"
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         return Parts(sparse=Q)
@@ -159,6 +160,7 @@ class LatentSemanticIndex(Baseline):
     """
 
     name: ClassVar[str] = "lsi"
+    learns_from = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("components",)
 
     rank: int = field(default=200, kw_only=False)
@@ -204,6 +206,7 @@ class LsiTfIdf(LatentSemanticIndex):
     """
 
     name: ClassVar[str] = "lsi-tfidf"
+    learns_from = "preferences"
     tensors: ClassVar[tuple[str, ...]] = ("components", "alpha")
 
     alpha: float | None = None

@@ -38,6 +38,9 @@ class LanguageModel(MatchingModel):
         threads: worker threads; no number depends on it. None = all cores.
     """
 
+    inputs = "counts"
+    scoring_params = ("threads", "lambda1", "lambda2")
+
     lambda1: float = 0.2
     lambda2: float = 0.5
     threads: int | None = None
@@ -260,6 +263,8 @@ class UnigramLM(LanguageModel):
     """
 
     name: ClassVar[str] = "unigram"
+    learns_from = "documents"
+    scoring_params = (*LanguageModel.scoring_params, "smoothing", "mu")
     tensors: ClassVar[tuple[str, ...]] = ("background",)
 
     smoothing: str = "jelinek-mercer"
@@ -282,6 +287,7 @@ class UnigramLM(LanguageModel):
         *,
         vocabulary: Vocabulary | None = None,
         recipe: str | None = None,
+        **ignored: Any,
     ) -> Self:
         """Count the collection D; queries and preferences teach this model nothing.
 

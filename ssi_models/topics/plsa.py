@@ -25,6 +25,7 @@ class PLSA(TopicModel):
     """
 
     name: ClassVar[str] = "plsa"
+    learns_from = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
     shared: ClassVar[bool] = True
 

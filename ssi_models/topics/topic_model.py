@@ -105,6 +105,7 @@ class TopicModel(LanguageModel):
         recipe: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Iteration], None] | None = None,
+        **ignored: Any,
     ) -> Self:
         """Estimate the topics from pairs of queries and titles.
 

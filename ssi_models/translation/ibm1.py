@@ -87,6 +87,7 @@ class IBMModel1(LanguageModel):
         recipe: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Iteration], None] | None = None,
+        **ignored: Any,
     ) -> Self:
         """Estimate the table from pairs of queries and titles.
 
