@@ -17,6 +17,8 @@ from ssi_models.parts import CachedDocuments, Parts, pair_scores
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
+LearnsFrom = Literal["preferences", "documents"]
+
 
 class NotFittedError(ValueError, AttributeError):
     """A method that needs a fitted model was called before ``fit`` or ``load``."""
@@ -42,7 +44,7 @@ class MatchingModel:
     #: What the entries of the matrices are: weighted unit rows, or counts of words.
     inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
     #: What ``fit`` learns from: judged pairs, or the texts of D alone, without any label.
-    learns_from: ClassVar[Literal["preferences", "documents"]] = "preferences"
+    learns_from: ClassVar[LearnsFrom] = "preferences"
     #: Constructor parameters that only scoring reads: models that differ in them alone have the
     #: same fitted parameters.
     scoring_params: ClassVar[tuple[str, ...]] = ("threads",)

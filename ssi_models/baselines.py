@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from ssi_models.base import MatchingModel
+from ssi_models.base import LearnsFrom, MatchingModel
 from ssi_models.fitting import check_shapes
 from ssi_models.matrices import arrays, check_csr, check_rows, take_rows, with_data
 from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
@@ -77,7 +77,7 @@ class TfIdfCosine(Baseline):
     """f(q, d) = q . d: the cosine of unit tf-idf vectors, W = I."""
 
     name: ClassVar[str] = "tfidf"
-    learns_from = "documents"
+    learns_from: ClassVar[LearnsFrom] = "documents"
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         return Parts(sparse=Q)
@@ -160,7 +160,7 @@ class LatentSemanticIndex(Baseline):
     """
 
     name: ClassVar[str] = "lsi"
-    learns_from = "documents"
+    learns_from: ClassVar[LearnsFrom] = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("components",)
 
     rank: int = field(default=200, kw_only=False)
@@ -206,7 +206,7 @@ class LsiTfIdf(LatentSemanticIndex):
     """
 
     name: ClassVar[str] = "lsi-tfidf"
-    learns_from = "preferences"
+    learns_from: ClassVar[LearnsFrom] = "preferences"
     tensors: ClassVar[tuple[str, ...]] = ("components", "alpha")
 
     alpha: float | None = None

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import MatchingModel
+from ssi_models.base import LearnsFrom, MatchingModel
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
@@ -39,7 +39,7 @@ class LanguageModel(MatchingModel):
     """
 
     inputs = "counts"
-    scoring_params = ("threads", "lambda1", "lambda2")
+    scoring_params: ClassVar[tuple[str, ...]] = ("threads", "lambda1", "lambda2")
 
     lambda1: float = 0.2
     lambda2: float = 0.5
@@ -263,7 +263,7 @@ class UnigramLM(LanguageModel):
     """
 
     name: ClassVar[str] = "unigram"
-    learns_from = "documents"
+    learns_from: ClassVar[LearnsFrom] = "documents"
     scoring_params = (*LanguageModel.scoring_params, "smoothing", "mu")
     tensors: ClassVar[tuple[str, ...]] = ("background",)
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import LearnsFrom
 from ssi_models.preferences import Preferences
 from ssi_models.topics.topic_model import TopicModel
 
@@ -25,7 +26,7 @@ class PLSA(TopicModel):
     """
 
     name: ClassVar[str] = "plsa"
-    learns_from = "documents"
+    learns_from: ClassVar[LearnsFrom] = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
     shared: ClassVar[bool] = True
 
