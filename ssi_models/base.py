@@ -83,6 +83,13 @@ class MatchingModel:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({parameters})"
 
+    def fit(self, *args: Any, **options: Any) -> Self:
+        """Learn from Q [m, V], D [n, V] and the :class:`ssi_models.preferences.Preferences` over
+        their rows. Every model takes the keywords of
+        :meth:`ssi_models.fitting.RankingModel.fit` and leaves alone those that mean nothing to it.
+        """
+        raise TypeError(f"{type(self).__name__} does not define fit")
+
     def score(
         self,
         Q: sp.csr_matrix,

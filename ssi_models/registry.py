@@ -15,6 +15,11 @@ from ssi_models.ssi.hash_kernel import HashKernelSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PolynomialSSI
 from ssi_models.ssi.sparse import SparseSSI
+from ssi_models.topics.bltm import BLTM
+from ssi_models.topics.language_model import UnigramLM
+from ssi_models.topics.plsa import PLSA
+from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
+from ssi_models.translation.ibm1 import IBMModel1
 
 _CLASSES: tuple[type[MatchingModel], ...] = (
     baselines.Popularity,
@@ -31,6 +36,12 @@ _CLASSES: tuple[type[MatchingModel], ...] = (
     CorrelatedHashSSI,
     PolynomialSSI,
     CrossLanguageSSI,
+    UnigramLM,
+    PLSA,
+    BLTM,
+    BLTMPR,
+    BLTMPR1V,
+    IBMModel1,
 )
 #: Model classes by name, from the simplest on.
 MODELS: dict[str, type[MatchingModel]] = {kind.name: kind for kind in _CLASSES}

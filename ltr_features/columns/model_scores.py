@@ -32,7 +32,7 @@ class TermSpace:
 
     Attributes:
         vocabulary: the words, a subset of the index's.
-        weighting: fitted on the documents' whole text (document frequencies only, no labels).
+        weighting: fitted on the documents' texts (document frequencies only, no labels).
         Q: float32 CSR [n_queries, V]. D: float32 CSR [n_documents, V].
     """
 
@@ -42,18 +42,21 @@ class TermSpace:
     D: csr_matrix
 
     @classmethod
-    def of(cls, context: ColumnContext, min_document_frequency: int = 1) -> TermSpace:
+    def of(
+        cls, context: ColumnContext, min_document_frequency: int = 1, stream: str = WHOLE
+    ) -> TermSpace:
         """The space of a context, computed once per context.
 
         Args:
+            stream: the documents' stream, by default all of them together.
             min_document_frequency: words of fewer documents are left out: they match next to
                 nothing, and their embeddings could only learn single documents by heart.
         """
-        key = ("tf-idf space", min_document_frequency)
-        return context.once(key, lambda: cls._make(context, min_document_frequency))
+        key = ("tf-idf space", min_document_frequency, stream)
+        return context.once(key, lambda: cls._make(context, min_document_frequency, stream))
 
     @classmethod
-    def _make(cls, context: ColumnContext, min_document_frequency: int) -> TermSpace:
+    def _make(cls, context: ColumnContext, min_document_frequency: int, stream: str) -> TermSpace:
         index = context.index
         kept = np.flatnonzero(index.document_frequency(WHOLE) >= min_document_frequency)
         if not len(kept):
@@ -61,13 +64,13 @@ class TermSpace:
                 f"no word occurs in {min_document_frequency} documents; lower "
                 "min_document_frequency"
             )
-        documents = index.counts(WHOLE)[:, kept]
-        weighting = TfIdf().fit(documents)
+        # Words of queries need not occur in the stream: their weights come from the whole text.
+        weighting = TfIdf().fit(index.counts(WHOLE)[:, kept])
         return cls(
             Vocabulary(index.vocabulary[row] for row in kept.tolist()),
             weighting,
             weighting.transform(context.query_counts[:, kept]),
-            weighting.transform(documents),
+            weighting.transform(index.counts(stream)[:, kept]),
         )
 
 

@@ -86,7 +86,7 @@ class TrainedLikelihoods:
         preferences = self._labels.preferences(train_queries)
         self.folder.mkdir(parents=True, exist_ok=True)
         report = self.on_iteration
-        model = kind(**self.params).fit(  # type: ignore[attr-defined]
+        model = kind(**self.params).fit(
             self.context.query_counts,
             self.titles,
             preferences,

@@ -32,7 +32,7 @@ FORMS = [
     ("query-expansion", {"beta": 0.5, "n_expansion": 3}),
     ("lsi-tfidf", {"alpha": 0.25}),
 ]
-CASES = [(name, {}) for name in MODELS] + FORMS
+CASES = [(name, {}) for name, kind in MODELS.items() if kind.inputs == "tf-idf"] + FORMS
 N, WIDTH, EMPTY = 40, 30, 7
 
 

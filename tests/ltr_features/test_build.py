@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from ltr_features.build import build_columns, candidate_pairs, fold_scores, grades
 from ltr_features.collection import Collection, Judgements, Pairs
-from ltr_features.columns.model_scores import TermSpace, TrainedScores, VectorSpace
+from ltr_features.columns.model_scores import TermSpace, VectorSpace
 from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.trained import ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
 
 N_TOPICS, PER_TOPIC = 12, 4
@@ -64,6 +65,11 @@ PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 d
 PARAMS = {"rank": 8, "max_epochs": 8, "batch_size": 16, "n_negatives": 16, "seed": 3}
 
 
+def ssi_scores(context: ColumnContext, folder, *, least: int = 1, **params) -> TrainedColumn:
+    recipe = ModelColumn("ssi", "ssi", {**PARAMS, **params}, min_document_frequency=least)
+    return TrainedColumn(context, recipe, folder)
+
+
 def test_a_planted_word_cannot_reach_its_own_row(tmp_path):
     """Whether (query 0, planted document) is judged relevant must not change any score of query 0,
     while a model that sees query 0's labels does give it away."""
@@ -71,7 +77,7 @@ def test_a_planted_word_cannot_reach_its_own_row(tmp_path):
     for grade in (0, 1):
         collection = topical(grade)
         context, pairs = context_of(collection), all_pairs(collection)
-        scores_from = TrainedScores(context, PARAMS, tmp_path / str(grade))
+        scores_from = ssi_scores(context, tmp_path / str(grade))
         columns.append(fold_scores(scores_from, pairs, PARTS)[pairs.query == 0])
         leaky.append(scores_from(np.concatenate(PARTS), pairs)[pairs.query == 0])
     np.testing.assert_array_equal(columns[0], columns[1])
@@ -93,7 +99,7 @@ def test_labels_of_test_queries_reach_no_score(tmp_path):
         judgements=Judgements(j.query[kept], j.document[kept], j.grade[kept]),
     )
     with_labels, without = (
-        fold_scores(TrainedScores(context_of(c), PARAMS, tmp_path / name), all_pairs(c), PARTS)
+        fold_scores(ssi_scores(context_of(c), tmp_path / name), all_pairs(c), PARTS)
         for name, c in (("with", collection), ("without", stripped))
     )
     np.testing.assert_array_equal(with_labels, without)
@@ -138,17 +144,17 @@ def test_parts_are_checked():
 def test_models_are_kept_and_loaded_again(tmp_path):
     collection = topical()
     context, pairs = context_of(collection), all_pairs(collection)
-    first = TrainedScores(context, PARAMS, tmp_path)
+    first = ssi_scores(context, tmp_path)
     scores = first(PARTS[0], pairs)
     files = sorted(p.name for p in tmp_path.iterdir())
     assert files == [first.path(PARTS[0]).name]
     written = first.path(PARTS[0]).stat().st_mtime_ns
-    np.testing.assert_array_equal(TrainedScores(context, PARAMS, tmp_path)(PARTS[0], pairs), scores)
+    np.testing.assert_array_equal(ssi_scores(context, tmp_path)(PARTS[0], pairs), scores)
     assert first.path(PARTS[0]).stat().st_mtime_ns == written
     # Other parameters are another model, in the same folder too.
-    other = TrainedScores(context, {**PARAMS, "rank": 4}, tmp_path)
+    other = ssi_scores(context, tmp_path, rank=4)
     assert other.model(PARTS[0]).U_.shape[1] == 4
-    unlabelled = TrainedScores(context, PARAMS, tmp_path)
+    unlabelled = ssi_scores(context, tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):
         unlabelled(np.array([], dtype=np.int64), pairs)
 
@@ -157,9 +163,7 @@ def test_an_untrained_model_is_the_cosine_column(tmp_path):
     context = context_of(topical())
     pairs = all_pairs(context.collection)
     cosine = VectorSpace(min_document_frequency=2).compute(context, pairs)[:, 0]
-    untrained = TrainedScores(
-        context, {**PARAMS, "max_epochs": 0}, tmp_path, min_document_frequency=2
-    )(PARTS[0], pairs)
+    untrained = ssi_scores(context, tmp_path, least=2, max_epochs=0)(PARTS[0], pairs)
     np.testing.assert_array_equal(untrained, cosine)
     space = TermSpace.of(context, 2)
     expected = (space.Q @ space.D.T).toarray()[pairs.query, pairs.document]

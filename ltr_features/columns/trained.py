@@ -1,0 +1,284 @@
+"""Columns of trained matching models: any model of :mod:`ssi_models.registry`, by name."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.collection import Pairs
+from ltr_features.columns.model_scores import TermSpace
+from ltr_features.columns.registry import ColumnContext, ColumnSpec
+from ltr_features.index import WHOLE
+from ssi_models.base import MatchingModel
+from ssi_models.preferences import Preferences
+from ssi_models.registry import get_model
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+LEAK_FREE = (
+    "judgements of the fold's training queries; rows of training queries are scored out of fold, "
+    "by models that did not see their queries"
+)
+NO_LABELS = "the texts of all documents, no judgement"
+
+
+@dataclass(frozen=True)
+class ModelColumn:
+    """The recipe of one column.
+
+    Attributes:
+        name: the column's name.
+        model: a name of :data:`ssi_models.registry.MODELS`.
+        params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
+        stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
+        min_document_frequency: of the words that a model of tf-idf rows knows, see
+            :class:`ltr_features.columns.model_scores.TermSpace`.
+        word_weight: weight, 0 to 1, of plain word matching in the column. Models of tf-idf rows:
+            w q . d + (1 - w) f(q, d); language models: their lambda2. 0 is the model alone.
+
+    Raises:
+        InputError: no such model, a parameter that it does not have, or a weight out of range.
+    """
+
+    name: str
+    model: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = WHOLE
+    min_document_frequency: int = 1
+    word_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        try:
+            known = list(inspect.signature(self.kind).parameters)
+        except ValueError as error:
+            raise InputError(f"column {self.name!r}: {error}") from None
+        unknown = sorted(set(self.params) - set(known))
+        if unknown:
+            raise InputError(
+                f"column {self.name!r}: model {self.model!r} has no parameter "
+                f"{', '.join(unknown)}; it has {', '.join(known)}"
+            )
+        if self.kind.inputs == "counts" and "lambda2" in self.params:
+            raise InputError(f"column {self.name!r}: give lambda2 as word_weight")
+        if not 0 <= self.word_weight <= 1:
+            raise InputError(
+                f"column {self.name!r}: word_weight must be in 0..1, got {self.word_weight}"
+            )
+
+    @property
+    def kind(self) -> type[MatchingModel]:
+        """The model's class."""
+        return get_model(self.model)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """What the column is called and means."""
+        text = inspect.getdoc(self.kind) or ""
+        mixed = f", mixed with word matching ({self.word_weight:g})" if self.word_weight else ""
+        counts = self.kind.inputs == "counts"
+        return ColumnSpec(
+            name=self.name,
+            description=f"{self.model}: {text.splitlines()[0].rstrip('.')}{mixed}",
+            unit="nats per query term" if counts else "score",
+            value_range="<= 0" if counts else "any",
+            reference=_reference(self.kind),
+            stream=self.stream,
+        )
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What a LETOR file says of the column."""
+        return {
+            "family": self.name,
+            "description": self.spec.description,
+            "reference": self.spec.reference,
+            "trained on": NO_LABELS if self.kind.learns_from == "documents" else LEAK_FREE,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """What a model is fitted on and scores: rows of queries and documents, and what the columns
+    stand for."""
+
+    Q: csr_matrix
+    D: csr_matrix
+    vocabulary: Vocabulary
+    weighting: TfIdf | None
+
+
+class TrainedColumn:
+    """A column's scores: one model per set of training queries, trained once and kept on disk.
+
+    A scorer for :func:`ltr_features.build.fold_scores`. Only judgements of the training queries
+    are used; negatives are documents that are relevant to some training query, so that a document
+    without any label is never pushed down for lacking one. A model that learns from documents
+    alone is the same for all sets. Columns that differ only in what scoring reads (the mixture's
+    weights) share their models.
+
+    Args:
+        context: collection, index and queries.
+        recipe: the column.
+        folder: where fitted models are kept; a model that is there is loaded, not trained again.
+        hold_out_groups: hold out whole query groups for early stopping (for splits by group).
+        on_progress: called with (model key, finished epoch or iteration).
+
+    Raises:
+        InputError: the collection does not have the stream.
+    """
+
+    def __init__(
+        self,
+        context: ColumnContext,
+        recipe: ModelColumn,
+        folder: Path,
+        *,
+        hold_out_groups: bool = False,
+        on_progress: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        if recipe.stream not in context.index:
+            raise InputError(
+                f"column {recipe.name!r}: collection {context.collection.name!r} has no stream "
+                f"{recipe.stream!r}; it has {', '.join(context.index.streams)}, and {WHOLE!r}"
+            )
+        self.context = context
+        self.recipe = recipe
+        self.folder = folder
+        self.hold_out_groups = hold_out_groups
+        self.on_progress = on_progress
+
+    def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
+        """float32 [n]: the column for each pair, by the model of ``train_queries`` only."""
+        texts, weight = self.texts, self.recipe.word_weight
+        model = self.model(train_queries)
+        scores = model.score(texts.Q, texts.D, pairs.query, pairs.document)
+        if self._counts or not weight:
+            return scores
+        cosine = get_model("tfidf")().fit(texts.Q, texts.D, self._no_preferences)
+        words = cosine.score(texts.Q, texts.D, pairs.query, pairs.document)
+        return np.float32(1 - weight) * scores + np.float32(weight) * words
+
+    def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
+        """The model for a set of query rows: loaded if it is in the folder, else trained."""
+        path = self.path(train_queries)
+        if path.exists():
+            model = self.recipe.kind.load(path)
+            known = set(self.recipe.kind.scoring_params)
+            model.set_params(**{k: v for k, v in self._params.items() if k in known})
+            return model
+        preferences = self._no_preferences if self._unlabelled else self.preferences(train_queries)
+        texts, report = self.texts, self.on_progress
+        self.folder.mkdir(parents=True, exist_ok=True)
+        model = self.recipe.kind(**self._params)
+        model.fit(
+            texts.Q,
+            texts.D,
+            preferences,
+            excluded=self.context.collection.query_sources,
+            candidates=None if self._unlabelled else np.unique(preferences.document),
+            groups=self._groups,
+            vocabulary=texts.vocabulary,
+            weighting=texts.weighting,
+            recipe=self.context.index.analyzer.fingerprint,
+            checkpoint=path.with_suffix(".checkpoint"),
+            callback=None if report is None else lambda event: report(path.stem, event),
+        )
+        model.save(path)
+        return model
+
+    def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
+        """The relevant pairs of the given query rows.
+
+        Raises:
+            InputError: there is none.
+        """
+        preferences = self._preferences.only(train_queries)
+        if not len(preferences):
+            raise InputError(
+                f"none of the {len(train_queries)} training queries has a relevant document; "
+                "a model cannot learn from them"
+            )
+        return preferences
+
+    def path(self, train_queries: NDArray[np.int64]) -> Path:
+        """The model's file, named by the model and a digest of all that it is made of."""
+        queries = self.context.collection.query_ids
+        rows = [] if self._unlabelled else np.unique(train_queries).tolist()
+        scoring = self.recipe.kind.scoring_params
+        made_of = [
+            [queries[row] for row in rows],
+            sorted((k, v) for k, v in self._params.items() if k not in scoring),
+            self.recipe.stream,
+            self.recipe.min_document_frequency,
+            self.hold_out_groups,
+            self.context.index.fingerprint,
+        ]
+        digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
+        return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
+
+    @property
+    def texts(self) -> _Texts:
+        """The matrices that the model reads."""
+        context, stream = self.context, self.recipe.stream
+        if self._counts:
+            counts = context.index.counts(stream)
+            return _Texts(context.query_counts, counts, context.index.vocabulary, None)
+        space = TermSpace.of(context, self.recipe.min_document_frequency, stream)
+        return _Texts(space.Q, space.D, space.vocabulary, space.weighting)
+
+    @property
+    def _counts(self) -> bool:
+        return self.recipe.kind.inputs == "counts"
+
+    @property
+    def _unlabelled(self) -> bool:
+        return self.recipe.kind.learns_from == "documents"
+
+    @property
+    def _params(self) -> dict[str, Any]:
+        mixture = {"lambda2": self.recipe.word_weight} if self._counts else {}
+        return {**self.recipe.params, **mixture}
+
+    @property
+    def _no_preferences(self) -> Preferences:
+        collection, none = self.context.collection, np.zeros(0, np.int64)
+        grades = np.zeros(0, np.float32)
+        return Preferences(none, none, grades, collection.n_queries, collection.n_documents)
+
+    @cached_property
+    def _preferences(self) -> Preferences:
+        collection = self.context.collection
+        return Preferences.from_pairs(
+            collection.judgements.query,
+            collection.judgements.document,
+            collection.judgements.grade,
+            n_queries=collection.n_queries,
+            n_documents=collection.n_documents,
+        )
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64] | None:
+        labels = self.context.collection.query_groups
+        if not self.hold_out_groups or labels is None:
+            return None
+        return np.unique(np.array(labels, dtype=str), return_inverse=True)[1]
+
+
+def _reference(kind: type[MatchingModel]) -> str:
+    """The paper that a model's docstring names."""
+    for base in kind.__mro__:
+        _, found, after = (base.__doc__ or "").partition("Reference:")
+        if found:
+            return " ".join(after.split("\n\n")[0].split())
+    return ""

@@ -1,0 +1,144 @@
+"""Columns of trained models: what they score, and that no label leaks to its row."""
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from ltr_features.build import fold_scores
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.index import TermIndex
+
+N_QUERIES, N_DOCUMENTS = 24, 40
+PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
+
+
+def asked(grade=1):
+    """Query i speaks of topic i % 4 in words of its own; document j is of topic j % 4. Only query
+    0 has the word "planted", and only document 3, of another topic, "sown"; ``grade`` judges
+    them."""
+    titles = [f"title{j % 4}x{j % 3} title{j % 4}x{j % 5} common" for j in range(N_DOCUMENTS)]
+    titles[3] += " sown"
+    titles[8] += " planted"
+    queries = [f"query{i % 4}x{i % 2} query{i % 4}x{i % 3}" for i in range(N_QUERIES)]
+    queries[0] += " planted"
+    pairs = [(i, j, 1) for i in range(N_QUERIES) for j in range(N_DOCUMENTS) if i % 4 == j % 4]
+    judged = np.array([*pairs, (0, 3, grade)], dtype=np.int64).T
+    return Collection(
+        name="asked",
+        document_ids=[f"d{j}" for j in range(N_DOCUMENTS)],
+        # Queries' words occur in the bodies, so that the index knows them.
+        streams={"title": titles, "body": [" ".join(queries), *[""] * (N_DOCUMENTS - 1)]},
+        query_ids=[f"q{i}" for i in range(N_QUERIES)],
+        query_texts=queries,
+        judgements=Judgements(*judged),
+    )
+
+
+def context_of(collection):
+    return ColumnContext.of(collection, TermIndex.build(collection), threads=1)
+
+
+PARAMS = {
+    "wtm": {},
+    "plsa": {"n_topics": 4, "seed": 1},
+    "bltm": {"n_topics": 4, "seed": 1},
+    "bltm-pr": {"n_topics": 4, "seed": 1},
+    "bltm-pr-1v": {"n_topics": 4, "seed": 1},
+    "ssi": {"rank": 8, "max_epochs": 3, "batch_size": 16, "n_negatives": 16},
+    "diagonal": {"max_epochs": 3, "batch_size": 16, "n_negatives": 16},
+    "lsi": {"rank": 4},
+    "lsi-tfidf": {"rank": 4},
+    "query-expansion": {},
+    "popularity": {},
+}
+
+
+def column(context, model, folder, words=0.0, **options):
+    recipe = ModelColumn(model, model, PARAMS[model], stream="title", word_weight=words)
+    return TrainedColumn(context, recipe, folder, **options)
+
+
+EVERY = Pairs(
+    np.repeat(np.arange(N_QUERIES), N_DOCUMENTS), np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
+)
+
+
+@pytest.mark.parametrize("words", [0.0, 0.5])
+@pytest.mark.parametrize("name", PARAMS)
+def test_a_planted_label_cannot_reach_its_own_row(name, words, tmp_path):
+    columns = []
+    for grade in (0, 1):
+        scores = column(context_of(asked(grade)), name, tmp_path / str(grade), words)
+        columns.append(fold_scores(scores, EVERY, PARTS)[EVERY.query == 0])
+    assert np.isfinite(columns[0]).all()
+    assert np.ptp(columns[0]) > 0
+    np.testing.assert_array_equal(columns[0], columns[1])
+
+
+@pytest.mark.parametrize("name", ["bltm", "bltm-pr", "bltm-pr-1v", "wtm"])
+def test_models_rank_titles_that_share_no_word_with_the_query(name, tmp_path):
+    scores = column(context_of(asked()), name, tmp_path)
+    found = scores(np.concatenate(PARTS), EVERY).reshape(N_QUERIES, N_DOCUMENTS)[18:]
+    best = found.argsort(axis=1)[:, -5:] % 4
+    assert (best == np.arange(18, 24)[:, None] % 4).mean() > 0.8
+
+
+@pytest.mark.parametrize("name", ["bltm", "ssi"])
+def test_the_mixed_column_shares_the_model_file(name, tmp_path):
+    context = context_of(asked())
+    seen = []
+    alone = column(context, name, tmp_path)
+    mixed = column(context, name, tmp_path, 0.5, on_progress=lambda key, line: seen.append(key))
+    train = np.concatenate(PARTS)
+    first = alone(train, EVERY)
+    assert not np.array_equal(mixed(train, EVERY), first)
+    assert seen == []
+    np.testing.assert_array_equal(alone(train, EVERY), first)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]
+
+
+def test_mixed_scores_are_weighted_sums(tmp_path):
+    context = context_of(asked())
+    alone, half, words = (column(context, "lsi", tmp_path, w)(PARTS[0], EVERY) for w in (0, 0.5, 1))
+    np.testing.assert_allclose(half, (alone + words) / 2, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["plsa", "lsi"])
+def test_models_of_documents_look_at_no_label(name, tmp_path):
+    scores = column(context_of(asked()), name, tmp_path)
+    assert scores.path(PARTS[0]) == scores.path(PARTS[1])
+    assert scores.recipe.provenance["trained on"].endswith("no judgement")
+    none = np.zeros(0, np.int64)
+    np.testing.assert_array_equal(scores(none, EVERY), scores(PARTS[1], EVERY))
+
+
+def test_progress_is_reported(tmp_path):
+    seen = []
+    scores = column(context_of(asked()), "ssi", tmp_path, on_progress=lambda k, e: seen.append(e))
+    scores.model(PARTS[0])
+    assert [epoch.number for epoch in seen][:2] == [0, 1]
+
+
+def test_recipes_say_what_they_are():
+    spec = ModelColumn("ssi", "ssi", {"rank": 8}).spec
+    assert spec.description.startswith("ssi: ")
+    assert "Information Retrieval" in spec.reference
+    assert ModelColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
+
+
+def test_impossible_recipes_are_refused(tmp_path):
+    context = context_of(asked())
+    with pytest.raises(InputError, match="column 'x': there is no model 'lda'; use one of"):
+        ModelColumn("x", "lda")
+    with pytest.raises(InputError, match="model 'ssi' has no parameter rnk; it has"):
+        ModelColumn("x", "ssi", {"rnk": 3})
+    with pytest.raises(InputError, match="give lambda2 as word_weight"):
+        ModelColumn("x", "wtm", {"lambda2": 0.5})
+    with pytest.raises(InputError, match=r"word_weight must be in 0\.\.1, got 2"):
+        ModelColumn("x", "ssi", word_weight=2)
+    with pytest.raises(InputError, match="no stream 'keywords'; it has"):
+        TrainedColumn(context, ModelColumn("x", "ssi", stream="keywords"), tmp_path)
+    with pytest.raises(InputError, match="none of the 0 training queries"):
+        column(context, "bltm", tmp_path)(np.zeros(0, np.int64), EVERY)
