@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links
+from ltr_features.sources.records import id_rows, json_lines, parse_object, text_lines
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"
@@ -71,9 +72,11 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
         InputError: a file is missing, or a line of it is not what it should be.
     """
     folder = Path(folder)
-    header = next(_read_lines(folder / "collection.json", ("name", "description"), whole=True))
-    corpus = list(_read_lines(folder / "corpus.jsonl", ("_id",)))
-    queries = list(_read_lines(folder / "queries.jsonl", ("_id", "text")))
+    path = folder / "collection.json"
+    text = "\n".join(line for _, line in text_lines(path))
+    header = parse_object(path, 1, text, ("name", "description"))
+    corpus = [record for _, record in json_lines(folder / "corpus.jsonl", ("_id",))]
+    queries = [record for _, record in json_lines(folder / "queries.jsonl", ("_id", "text"))]
     if not corpus:
         raise InputError(f"{folder / 'corpus.jsonl'}: no documents")
     ids = [document["_id"] for document in corpus]
@@ -81,8 +84,8 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
     query_row = {query["_id"]: row for row, query in enumerate(queries)}
     links = None
     if (folder / "links.tsv").exists():
-        links = Links(*_read_rows(folder / "links.tsv", [row_of, row_of], skip=0))
-    judged = _read_rows(folder / "qrels.tsv", [query_row, row_of, None], skip=1)
+        links = Links(*id_rows(folder / "links.tsv", [row_of, row_of]))
+    judged = id_rows(folder / "qrels.tsv", [query_row, row_of, None], skip=1)
     return Collection(
         name=header["name"],
         document_ids=ids,
@@ -112,53 +115,3 @@ def _sources(
 def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def _read_lines(
-    path: Path, needed: Sequence[str], *, whole: bool = False
-) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file's lines, each with the needed keys."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate([file.read()] if whole else file, start=1):
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise InputError(f"{path}, line {number}: not a JSON object: {line[:80]!r}")
-                missing = [key for key in needed if key not in record]
-                if missing:
-                    raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
-                yield record
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; the collection folder is incomplete") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {number}: not JSON ({error.msg}): {line[:80]!r}") from None
-
-
-def _read_rows(
-    path: Path, row_of: Sequence[Mapping[str, int] | None], *, skip: int
-) -> list[NDArray[np.int64]]:
-    """Columns of a tab-separated file as numbers: ids by the mapping, integers where it is None."""
-    rows: list[list[int]] = []
-    try:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if number <= skip:
-                    continue
-                values = line.rstrip("\n").split("\t")
-                if len(values) != len(row_of):
-                    raise InputError(
-                        f"{path}, line {number}: {len(values)} fields, expected {len(row_of)}"
-                    )
-                try:
-                    rows.append(
-                        [
-                            int(value) if known is None else known[value]
-                            for value, known in zip(values, row_of, strict=True)
-                        ]
-                    )
-                except (KeyError, ValueError) as error:
-                    raise InputError(f"{path}, line {number}: unknown value {error}") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; the collection folder is incomplete") from None
-    table = np.array(rows, dtype=np.int64).reshape(-1, len(row_of))
-    return [column.copy() for column in table.T]

@@ -1,0 +1,139 @@
+"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from letor.errors import InputError
+from ltr_features.collection import STREAMS, Collection, Links
+from ltr_features.sources.judging import JudgedPairs
+from ltr_features.sources.records import find_file, id_rows, json_lines, text_lines, text_value
+
+_HEADER = ("query-id", "corpus-id", "score")
+
+
+def read_beir(
+    folder: str | os.PathLike[str],
+    *,
+    splits: Sequence[str] | None = None,
+    links: str | None = None,
+    keep_unjudged: bool = False,
+    on_unknown: str = "raise",
+    name: str | None = None,
+) -> Collection:
+    """Read a BEIR folder; every file may be compressed (.gz, .bz2, .zst).
+
+    Documents' ``text`` becomes the stream ``body``; ``title`` and other keys that are stream names
+    become those streams. Further keys are left out; the description lists them.
+
+    Args:
+        splits: names of files in ``qrels`` (``["train", "dev", "test"]``); None for all of them.
+        links: name of a tab-separated file of (source, target) document ids in the folder.
+        keep_unjudged: keep queries that no judgement names; else they are left out, because no
+            measure can be computed for them (the description counts them).
+        on_unknown: "raise" or "skip" (and count) judgements of documents or queries that the
+            folder does not have.
+        name: of the collection; the folder's name by default.
+
+    Raises:
+        InputError: a file is missing, or a line of it is not what it should be (named by file and
+            line); an id twice; a pair judged twice with different grades.
+    """
+    folder = Path(folder)
+    corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
+    qrels = _qrels(folder, splits)
+    document_ids, streams, other_keys = _documents(corpus)
+    document_row = {document: row for row, document in enumerate(document_ids)}
+    texts = _queries(queries)
+    judged = JudgedPairs(texts, document_row, on_unknown)
+    for path in qrels:
+        _read_qrels(path, judged)
+    query_ids = [query for query in texts if keep_unjudged or query in judged]
+    if not query_ids:
+        raise InputError(f"{folder}: no query has a judgement")
+    return Collection(
+        name=name or folder.resolve().name,
+        document_ids=document_ids,
+        streams=streams,
+        query_ids=query_ids,
+        query_texts=[texts[query] for query in query_ids],
+        judgements=judged.judgements(query_ids),
+        links=None if links is None else _links(find_file(folder, links), document_row),
+        description={
+            "source": "BEIR folder",
+            "documents": len(document_ids),
+            "queries": len(query_ids),
+            "queries without judgement, left out": len(texts) - len(query_ids),
+            "judged pairs": len(judged),
+            "judgements of unknown queries or documents, left out": judged.n_skipped,
+            "judgement files": ", ".join(path.name for path in qrels),
+            **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
+        },
+    )
+
+
+def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
+    if splits is not None:
+        if not splits:
+            raise InputError("splits is empty; name at least one file of the folder qrels")
+        return [find_file(folder / "qrels", f"{split}.tsv") for split in splits]
+    found = sorted((folder / "qrels").glob("*.tsv*"))
+    if not found:
+        raise InputError(f"{folder / 'qrels'}: no judgements (*.tsv)")
+    return found
+
+
+def _queries(path: Path) -> dict[str, str]:
+    """Texts by id."""
+    texts: dict[str, str] = {}
+    for number, record in json_lines(path, ("_id", "text")):
+        query = text_value(path, number, record, "_id")
+        if query in texts:
+            raise InputError(f"{path}, line {number}: query id {query!r} occurs twice")
+        texts[query] = text_value(path, number, record, "text")
+    return texts
+
+
+def _documents(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
+    """Ids, streams, and the names of keys that are no stream."""
+    ids: list[str] = []
+    streams: dict[str, list[str]] = {"body": [], "title": []}
+    other: dict[str, None] = {}
+    seen: set[str] = set()
+    for number, record in json_lines(path, ("_id",)):
+        document = text_value(path, number, record, "_id")
+        if document in seen:
+            raise InputError(f"{path}, line {number}: document id {document!r} occurs twice")
+        seen.add(document)
+        for key in record:
+            if key in STREAMS and key not in streams:
+                streams[key] = [""] * len(ids)
+            elif key not in ("_id", "text", "title"):
+                other[key] = None
+        ids.append(document)
+        for stream, texts in streams.items():
+            key = "text" if stream == "body" else stream
+            texts.append(text_value(path, number, record, key))
+    if not ids:
+        raise InputError(f"{path}: no documents")
+    kept = {stream: texts for stream, texts in streams.items() if stream == "body" or any(texts)}
+    return ids, kept, [key for key in other if key not in STREAMS]
+
+
+def _read_qrels(path: Path, judged: JudgedPairs) -> None:
+    for number, line in text_lines(path):
+        fields = tuple(line.split("\t"))
+        if number == 1 and fields == _HEADER:
+            continue
+        if len(fields) != 3:
+            raise InputError(
+                f"{path}, line {number}: {len(fields)} tab-separated fields, expected 3 "
+                f"({', '.join(_HEADER)})"
+            )
+        judged.add(path, number, *fields)
+
+
+def _links(path: Path, document_row: Mapping[str, int]) -> Links:
+    return Links(*id_rows(path, [document_row, document_row]))

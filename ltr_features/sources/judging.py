@@ -1,0 +1,84 @@
+"""Judgements as sources bring them: checked line by line, sorted into rows at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from letor.errors import InputError
+from ltr_features.collection import Judgements
+
+
+class JudgedPairs:
+    """Collects (query id, document id, grade) and checks them.
+
+    Args:
+        queries: the known query ids. documents: rows by the known document ids.
+        on_unknown: "raise" or "skip" judgements of other queries or documents.
+
+    Attributes:
+        n_skipped: judgements of unknown queries or documents that were left out.
+
+    Raises:
+        InputError: another ``on_unknown``.
+    """
+
+    def __init__(
+        self, queries: Container[str], documents: Mapping[str, int], on_unknown: str = "raise"
+    ) -> None:
+        if on_unknown not in ("raise", "skip"):
+            raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+        self._queries, self._documents, self._skip = queries, documents, on_unknown == "skip"
+        self._grades: dict[str, dict[int, int]] = {}
+        self.n_skipped = 0
+
+    def __len__(self) -> int:
+        return sum(len(grades) for grades in self._grades.values())
+
+    def add(self, path: Path | str, number: int, query: str, document: str, grade: str) -> None:
+        """Take a judgement from line ``number`` of a file.
+
+        A pair that is judged again with the same grade counts once. Grades below 0 (spam, in some
+        TREC tracks) are kept; they count as not relevant.
+
+        Raises:
+            InputError: unknown ids (unless skipped), a grade that is no integer, or a pair that
+                was judged with another grade.
+        """
+        where = f"{path}, line {number}"
+        try:
+            value = int(grade)
+        except ValueError:
+            raise InputError(f"{where}: grade {grade!r} is not an integer") from None
+        row = self._documents.get(document, -1)
+        if row < 0 or query not in self._queries:
+            if self._skip:
+                self.n_skipped += 1
+                return
+            what = f"document {document!r}" if row < 0 else f"query {query!r}"
+            raise InputError(
+                f"{where}: there is no {what} in the collection; add it, remove the line, or read "
+                "with on_unknown='skip'"
+            )
+        known = self._grades.setdefault(query, {})
+        if known.setdefault(row, value) != value:
+            raise InputError(
+                f"{where}: query {query!r} and document {document!r} were judged {known[row]} "
+                f"before, now {value}; keep one of the lines"
+            )
+
+    def __contains__(self, query: object) -> bool:
+        """Whether the query has a judgement."""
+        return query in self._grades
+
+    def judgements(self, query_ids: Sequence[str]) -> Judgements:
+        """All judgements, by query in the order given and document in that of the lines."""
+        triples = [
+            (row, document, grade)
+            for row, query in enumerate(query_ids)
+            for document, grade in self._grades.get(query, {}).items()
+        ]
+        columns = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+        return Judgements(*(column.copy() for column in columns))

@@ -1,0 +1,137 @@
+"""Lines of text files as records: JSON objects, and rows of ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from letor.streams import open_input
+
+#: Suffixes that a file may have beyond its plain name.
+COMPRESSED = ("", ".gz", ".bz2", ".zst")
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """The file of that name, compressed or not.
+
+    Raises:
+        InputError: it is not there.
+    """
+    for suffix in COMPRESSED:
+        path = folder / (name + suffix)
+        if path.is_file():
+            return path
+    what = "no such file" if folder.is_dir() else "no such folder"
+    raise InputError(f"{folder / name}: {what} (.gz, .bz2 and .zst were looked for too)")
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(number from 1, text without its line end) of each line of a UTF-8 file.
+
+    Raises:
+        InputError: no such file, damaged compressed data, or bytes that are not UTF-8.
+    """
+    rest, number = b"", 0
+    with open_input(path) as stream:
+        while True:
+            block = stream.read(1 << 20)
+            lines = (rest + block).split(b"\n")
+            # After the last line end there is a line only if it has content.
+            rest = lines.pop() if block else b""
+            if not block and lines[-1] == b"":
+                lines.pop()
+            for line in lines:
+                number += 1
+                yield number, _decoded(path, number, line)
+            if not block:
+                return
+
+
+def _decoded(path: Path, number: int, line: bytes) -> str:
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: byte {error.object[error.start]:#04x} at position "
+            f"{error.start} is not UTF-8; convert the file to UTF-8"
+        ) from None
+    return text.removesuffix("\r")
+
+
+def json_lines(path: Path, needed: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, JSON object) of each line that is not blank; ``needed`` keys are there.
+
+    Raises:
+        InputError: as :func:`text_lines`; not JSON, not an object, or a key is missing.
+    """
+    for number, line in text_lines(path):
+        if line and not line.isspace():
+            yield number, parse_object(path, number, line, needed)
+
+
+def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> dict[str, Any]:
+    """A JSON object that has the needed keys; see :func:`json_lines`."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {number}: not JSON ({error.msg}): {text[:80]!r}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{path}, line {number}: not a JSON object: {text[:80]!r}")
+    missing = [key for key in needed if key not in record]
+    if missing:
+        raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
+    return record
+
+
+def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
+    """The text under a key; ``""`` where it is absent or null, a number as it is written.
+
+    Raises:
+        InputError: a value of another type.
+    """
+    value = record.get(key)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InputError(
+            f"{path}, line {number}: {key} is {type(value).__name__}, expected text: "
+            f"{str(value)[:80]!r}"
+        )
+    return str(value)
+
+
+def id_rows(
+    path: Path, row_of: Sequence[Mapping[str, int] | None], *, skip: int = 0
+) -> list[NDArray[np.int64]]:
+    """Columns of a tab-separated file as numbers: ids by the mapping, integers where it is None.
+
+    Args:
+        skip: lines of the header.
+
+    Raises:
+        InputError: as :func:`text_lines`; another number of fields, an unknown id, no integer.
+    """
+    rows: list[list[int]] = []
+    for number, line in text_lines(path):
+        if number <= skip:
+            continue
+        values = line.split("\t")
+        if len(values) != len(row_of):
+            raise InputError(f"{path}, line {number}: {len(values)} fields, expected {len(row_of)}")
+        try:
+            rows.append(
+                [
+                    int(value) if known is None else known[value]
+                    for value, known in zip(values, row_of, strict=True)
+                ]
+            )
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path}, line {number}: unknown value {error}") from None
+    table = np.array(rows, dtype=np.int64).reshape(-1, len(row_of))
+    return [column.copy() for column in table.T]

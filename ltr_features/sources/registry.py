@@ -1,0 +1,72 @@
+"""Sources of collections by name: ours, and those of other packages by the entry point group
+``ltr_features.sources`` (value: ``module:function``, a function that returns a ``Collection``)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from letor.errors import InputError
+from ltr_features.collection import Collection
+
+ENTRY_POINT_GROUP = "ltr_features.sources"
+
+_BUILT_IN = {
+    "beir": "ltr_features.sources.beir:read_beir",
+    "wikipedia-sections": "ltr_features.sources.wikipedia_sections:section_collection",
+}
+
+Source = Callable[..., Collection]
+
+
+def sources() -> list[str]:
+    """The names of all sources, ours first."""
+    others = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return [*_BUILT_IN, *sorted(others - set(_BUILT_IN))]
+
+
+def get_source(name: str) -> Source:
+    """The function that reads a kind of source.
+
+    Raises:
+        InputError: no such source, or a package's source that cannot be loaded.
+    """
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        found: Source = getattr(import_module(module), attribute)
+        return found
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            try:
+                loaded: Source = point.load()
+            except Exception as error:
+                raise InputError(
+                    f"source {name!r} ({point.value}) cannot be loaded: {error}; mend or remove "
+                    "the package that brings it"
+                ) from error
+            return loaded
+    raise InputError(f"no source {name!r}; there are {', '.join(sources())}")
+
+
+def check_options(name: str, options: dict[str, Any]) -> None:
+    """Raise InputError if a source does not take the options, or needs one that is not given."""
+    signature = inspect.signature(get_source(name))
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise InputError(
+            f"source {name!r}: {error}; it takes {', '.join(signature.parameters)}"
+        ) from None
+
+
+def read_collection(name: str, **options: Any) -> Collection:
+    """Read a collection by the name of its source; ``options`` are the function's parameters.
+
+    Raises:
+        InputError: no such source, options that it does not take, or input that it cannot read.
+    """
+    check_options(name, options)
+    return get_source(name)(**options)

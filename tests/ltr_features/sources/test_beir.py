@@ -1,0 +1,128 @@
+"""BEIR folders: what is read, what is left out and counted, and what is refused by file and line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from ltr_features.sources.beir import read_beir
+from ltr_features.sources.registry import check_options, get_source, read_collection, sources
+
+CORPUS = [
+    {"_id": "d1", "title": "One", "text": "first text", "metadata": {"year": 1}},
+    {"_id": "d2", "text": "zweiter Text", "keywords": "two"},
+    {"_id": "d3", "title": None, "text": ""},
+]
+QUERIES = [{"_id": "q2", "text": "b"}, {"_id": "q1", "text": "a"}, {"_id": "q3", "text": "none"}]
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+def write(folder, corpus=CORPUS, queries=QUERIES, **qrels):
+    (folder / "qrels").mkdir()
+    for name, records in (("corpus", corpus), ("queries", queries)):
+        text = "".join(json.dumps(r) + "\n" for r in records)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    for name, text in (qrels or {"test": "q1\td2\t2\nq2\td1\t1\nq1\td1\t0\n"}).items():
+        (folder / "qrels" / f"{name}.tsv").write_text(HEADER + text, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_by_hand(tmp_path):
+    c = read_beir(write(tmp_path), name="tiny")
+    assert c.name == "tiny"
+    assert c.document_ids == ["d1", "d2", "d3"]
+    assert c.streams == {
+        "body": ["first text", "zweiter Text", ""],
+        "title": ["One", "", ""],
+        "keywords": ["", "two", ""],
+    }
+    assert (c.query_ids, c.query_texts) == (["q2", "q1"], ["b", "a"])
+    j = c.judgements
+    assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 1), (1, 1, 2), (1, 0, 0)]
+    assert c.description["queries without judgement, left out"] == 1
+    assert c.description["keys of documents left out"] == "metadata"
+
+
+def test_compressed_files_splits_and_links(tmp_path):
+    write(tmp_path, train="q1\td1\t1\n", test="q2\td2\t1\n")
+    (tmp_path / "cited.tsv").write_text("d1\td3\nd1\td3\n")
+    whole = (tmp_path / "corpus.jsonl").read_bytes()
+    (tmp_path / "corpus.jsonl").unlink()
+    (tmp_path / "corpus.jsonl.gz").write_bytes(gzip.compress(whole))
+    train = read_beir(tmp_path, splits=["train"], links="cited.tsv")
+    assert train.query_ids == ["q1"]
+    assert (train.links.source.tolist(), train.links.target.tolist()) == ([0, 0], [2, 2])
+    assert read_beir(tmp_path).query_ids == ["q2", "q1"]
+    assert read_beir(tmp_path, splits=["train"], keep_unjudged=True).query_ids == ["q2", "q1", "q3"]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path):
+    write(tmp_path)
+    for path in (tmp_path / "corpus.jsonl", tmp_path / "qrels" / "test.tsv"):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    c = read_beir(tmp_path)
+    assert c.document_ids == ["d1", "d2", "d3"]
+    np.testing.assert_array_equal(c.judgements.grade, [1, 2, 0])
+
+
+def test_unknown_ids_are_refused_or_counted(tmp_path):
+    write(tmp_path, test="q1\td1\t1\nq1\tzz\t1\nq9\td1\t1\n")
+    with pytest.raises(InputError, match=r"test\.tsv, line 3: there is no document 'zz'"):
+        read_beir(tmp_path)
+    c = read_beir(tmp_path, on_unknown="skip")
+    assert len(c.judgements) == 1
+    assert c.description["judgements of unknown queries or documents, left out"] == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (
+            "corpus.jsonl",
+            b'{"_id": "d1"}\n{"_id": "d1"}\n',
+            "line 2: document id 'd1' occurs twice",
+        ),
+        ("corpus.jsonl", b'{"_id": "d1", "text": ["x"]}\n', "line 1: text is list, expected text"),
+        ("corpus.jsonl", b'\n{"_id": "d1", "text": "\xff"}\n', "line 2: byte 0xff at position"),
+        ("corpus.jsonl", b"", "no documents"),
+        (
+            "queries.jsonl",
+            b'{"_id": "q1", "text": "a"}\n' * 2,
+            "line 2: query id 'q1' occurs twice",
+        ),
+        ("queries.jsonl", b'{"_id": "q1"}\n', "line 1: text is missing"),
+        ("qrels/test.tsv", b"q1\td1\n", "line 1: 2 tab-separated fields, expected 3"),
+        ("qrels/test.tsv", b"q1\td1\tx\n", "line 1: grade 'x' is not an integer"),
+        ("qrels/test.tsv", b"q1\td1\t1\nq1\td1\t2\n", "line 2: .* were judged 1 before, now 2"),
+        ("qrels/test.tsv", b"", "no query has a judgement"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, file, content, message):
+    write(tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_beir(tmp_path)
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"corpus\.jsonl: no such file"):
+        read_beir(tmp_path)
+    write(tmp_path)
+    with pytest.raises(InputError, match=r"dev\.tsv: no such file"):
+        read_beir(tmp_path, splits=["dev"])
+    with pytest.raises(InputError, match="no such folder"):
+        read_beir(tmp_path / "nothing")
+
+
+def test_sources_are_found_by_name(tmp_path):
+    assert {"beir", "wikipedia-sections"} <= set(sources())
+    assert get_source("beir") is read_beir
+    assert read_collection("beir", folder=write(tmp_path)).n_documents == 3
+    with pytest.raises(InputError, match="no source 'bier'; there are beir"):
+        get_source("bier")
+    with pytest.raises(InputError, match="source 'beir': .*'foldr'; it takes folder, splits"):
+        check_options("beir", {"foldr": "x"})
