@@ -1,4 +1,4 @@
-"""BEIR folders: what is read, what is left out and counted, and what is refused by file and line."""
+"""BEIR folders: what is read, what is left out and counted, what is refused by file and line."""
 
 from __future__ import annotations
 
@@ -124,5 +124,5 @@ def test_sources_are_found_by_name(tmp_path):
     assert read_collection("beir", folder=write(tmp_path)).n_documents == 3
     with pytest.raises(InputError, match="no source 'bier'; there are beir"):
         get_source("bier")
-    with pytest.raises(InputError, match="source 'beir': .*'foldr'; it takes folder, splits"):
-        check_options("beir", {"foldr": "x"})
+    with pytest.raises(InputError, match=r"source 'beir': .*'foldr'; it takes folder, splits"):
+        check_options("beir", {"folder": "x", "foldr": "x"})
