@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,6 +73,10 @@ class RankingModel(MatchingModel):
         learning_rate_: the rate that was used.
         scale_: the factor chosen from ``scales``, already part of the parameters.
     """
+
+    #: What the parameters of the same names may be.
+    optimizers: ClassVar[tuple[str, ...]] = OPTIMIZERS
+    validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
 
     margin: float = 1.0
     loss: str = "margin"
@@ -179,12 +183,12 @@ class RankingModel(MatchingModel):
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
         if self.max_epochs < 0:
             raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("optimizer", self.optimizer, self.optimizers)
         check_choice("loss", self.loss, LOSSES)
         check_choice("emphasis", self.emphasis, EMPHASES)
         check_choice("negatives", self.negatives, NEGATIVES)
         check_choice("shuffle", self.shuffle, SHUFFLES)
-        check_choice("validation_measure", self.validation_measure, VALIDATION_MEASURES)
+        check_choice("validation_measure", self.validation_measure, self.validation_measures)
 
     @property
     def _accumulator_start(self) -> float | None:

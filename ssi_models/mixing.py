@@ -1,11 +1,12 @@
-"""Mixing two scores by a factor that the training labels choose."""
+"""Mixing two scores by a factor that labels of other queries choose."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.preferences import Preferences
 from ssi_models.validation import sample_triples
@@ -48,3 +49,53 @@ def best_mixture(
         for alpha in alphas
     ]
     return alphas[int(np.argmin(losses))]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidatedMixture:
+    """Scores alpha a + (1 - alpha) b whose factors were chosen on other queries.
+
+    Attributes:
+        scores: float64 [n_pairs].
+        alphas: fold label -> the factor that its pairs were scored with.
+    """
+
+    scores: NDArray[np.float64]
+    alphas: dict[int, float]
+
+
+def cross_validated_mixture(
+    a: NDArray[np.floating],
+    b: NDArray[np.floating],
+    measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    query_of_pair: ArrayLike,
+    folds: ArrayLike,
+    *,
+    alphas: Sequence[float] = ALPHAS,
+) -> CrossValidatedMixture:
+    """Score each fold's queries with the factor of the highest mean measure on the other folds
+    (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first factor.
+
+    Args:
+        a, b: scores of each pair [n_pairs].
+        measure: takes scores [n_pairs], gives a value per query, float64 [n_queries].
+        query_of_pair: int64 [n_pairs], position of the pair's query in the measure's result.
+        folds: int64 [n_queries], a fold label per query.
+
+    Raises:
+        ValueError: fewer than two folds.
+    """
+    fold_of_query = np.asarray(folds)
+    labels = np.unique(fold_of_query)
+    if len(labels) < 2:
+        raise ValueError(f"cross-validation needs two folds or more, got {labels.tolist()}")
+    first, second = a.astype(np.float64), b.astype(np.float64)
+    mixed = [alpha * first + (1 - alpha) * second for alpha in alphas]
+    values = np.array([measure(scores) for scores in mixed])
+    fold_of_pair = fold_of_query[np.asarray(query_of_pair)]
+    scores, chosen = np.zeros(len(first)), {}
+    for label in labels.tolist():
+        best = int(values[:, fold_of_query != label].mean(axis=1).argmax())
+        chosen[label] = alphas[best]
+        scores[fold_of_pair == label] = mixed[best][fold_of_pair == label]
+    return CrossValidatedMixture(scores, chosen)

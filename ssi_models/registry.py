@@ -7,6 +7,12 @@ import os
 from ssi_models import baselines
 from ssi_models.base import MatchingModel
 from ssi_models.persistence import load_tensors
+from ssi_models.projections.cl_lsa import CLLSA
+from ssi_models.projections.lsa import LSA, LatentSemanticIndex, LsiTfIdf
+from ssi_models.projections.opca import OPCA
+from ssi_models.projections.query_expansion import QueryExpansion
+from ssi_models.projections.s2net import S2Net
+from ssi_models.projections.vsm import VSM, TfIdfCosine
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.diagonal import DiagonalSSI
@@ -23,11 +29,11 @@ from ssi_models.translation.ibm1 import IBMModel1
 
 _CLASSES: tuple[type[MatchingModel], ...] = (
     baselines.Popularity,
-    baselines.TfIdfCosine,
+    TfIdfCosine,
     baselines.PopularTfIdf,
-    baselines.QueryExpansion,
-    baselines.LatentSemanticIndex,
-    baselines.LsiTfIdf,
+    QueryExpansion,
+    LatentSemanticIndex,
+    LsiTfIdf,
     DiagonalSSI,
     FullSSI,
     SparseSSI,
@@ -36,6 +42,11 @@ _CLASSES: tuple[type[MatchingModel], ...] = (
     CorrelatedHashSSI,
     PolynomialSSI,
     CrossLanguageSSI,
+    VSM,
+    LSA,
+    CLLSA,
+    OPCA,
+    S2Net,
     UnigramLM,
     PLSA,
     BLTM,

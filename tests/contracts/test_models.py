@@ -31,6 +31,10 @@ FORMS = [
     ("correlated-hash", {"mixture": True, "diagonal": "learned", "bins": 2}),
     ("query-expansion", {"beta": 0.5, "n_expansion": 3}),
     ("lsi-tfidf", {"alpha": 0.25}),
+    ("lsa", {"scaling": "inverse"}),
+    ("s2net", {"symmetric": False}),
+    ("s2net", {"optimizer": "l-bfgs"}),
+    ("s2net", {"validation_measure": "map"}),
 ]
 CASES = [(name, {}) for name, kind in MODELS.items() if kind.inputs == "tf-idf"] + FORMS
 N, WIDTH, EMPTY = 40, 30, 7
@@ -218,7 +222,8 @@ def test_vocabulary_of_70000_words(make):
     assert np.ptp(scores) > 0
     # The others draw random numbers per word, or hash its number.
     if make.kind.name in (
-        "popularity", "tfidf", "tfidf-popularity", "query-expansion", "diagonal", "full", "sparse"
+        "popularity", "tfidf", "tfidf-popularity", "query-expansion", "diagonal", "full", "sparse",
+        "vsm", "opca",
     ):  # fmt: skip
         np.testing.assert_allclose(scores, scores_of(make().fit(*data())), atol=1e-5)
 

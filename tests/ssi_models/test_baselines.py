@@ -8,6 +8,9 @@ import ssi_twins as twins
 from ssi_models import baselines
 from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
 from ssi_models.preferences import Preferences
+from ssi_models.projections.lsa import LatentSemanticIndex, LsiTfIdf
+from ssi_models.projections.query_expansion import QueryExpansion
+from ssi_models.projections.vsm import TfIdfCosine
 
 N, WIDTH = 30, 20
 
@@ -44,7 +47,7 @@ def test_popularity_counts_queries():
 
 
 def test_tfidf_is_the_cosine_and_popular_documents_gain():
-    np.testing.assert_allclose(matrix(baselines.TfIdfCosine()), cosine(), atol=1e-6)
+    np.testing.assert_allclose(matrix(TfIdfCosine()), cosine(), atol=1e-6)
     np.testing.assert_allclose(
         matrix(baselines.PopularTfIdf()), cosine() * np.log(1 + in_degree()), atol=1e-5
     )
@@ -62,16 +65,16 @@ def test_lsi_is_the_cosine_of_projections():
     basis = np.linalg.svd(D)[2][:6].T
     q, d = Q @ basis, D @ basis
     q, d = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, d))
-    np.testing.assert_allclose(matrix(baselines.LatentSemanticIndex(6)), q @ d.T, atol=1e-3)
+    np.testing.assert_allclose(matrix(LatentSemanticIndex(6)), q @ d.T, atol=1e-3)
 
 
 def test_lsi_of_full_rank_is_the_cosine():
-    full = matrix(baselines.LatentSemanticIndex(WIDTH))
+    full = matrix(LatentSemanticIndex(WIDTH))
     np.testing.assert_allclose(full, cosine(), atol=1e-4)
 
 
 def test_mixture_adds_lsi_and_tfidf():
-    lsi, both = baselines.LatentSemanticIndex(5), baselines.LsiTfIdf(5, alpha=0.3)
+    lsi, both = LatentSemanticIndex(5), LsiTfIdf(5, alpha=0.3)
     np.testing.assert_allclose(matrix(both), 0.3 * matrix(lsi) + 0.7 * cosine(), atol=1e-6)
 
 
@@ -98,7 +101,7 @@ def test_query_expansion_adds_the_mean_of_the_best():
     for i in range(N):
         best = np.argsort(-(D @ Q[i]), kind="stable")[:3]
         expected[i] = D @ (Q[i] + 0.4 * D[best].mean(axis=0))
-    model = baselines.QueryExpansion(beta=0.4, n_expansion=3)
+    model = QueryExpansion(beta=0.4, n_expansion=3)
     np.testing.assert_allclose(matrix(model), expected, atol=1e-5)
 
 
@@ -111,7 +114,7 @@ def test_expansion_is_chosen_where_it_helps():
         D[i, [i, n + i]] = np.sqrt(0.5)
         D[n + i, n + i] = 1
     pairs = Preferences.from_pairs(np.arange(n), n + np.arange(n), n_queries=n, n_documents=2 * n)
-    model = baselines.QueryExpansion().fit(sp.csr_matrix(Q), sp.csr_matrix(D), pairs)
+    model = QueryExpansion().fit(sp.csr_matrix(Q), sp.csr_matrix(D), pairs)
     assert model.n_expansion_[0] == 1
     s = model.score(sp.csr_matrix(Q), sp.csr_matrix(D), np.zeros(2 * n, int), np.arange(2 * n))
     assert set(np.argsort(-s)[:2]) == {0, n}
@@ -120,10 +123,10 @@ def test_expansion_is_chosen_where_it_helps():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (baselines.LatentSemanticIndex(0), "rank must be 1 or more"),
-        (baselines.LsiTfIdf(alpha=1.5), "alpha must be in"),
-        (baselines.QueryExpansion(beta=-1), "beta must be 0 or more"),
-        (baselines.QueryExpansion(n_expansion=0), "n_expansion must be 1 or more"),
+        (LatentSemanticIndex(0), "rank must be 1 or more"),
+        (LsiTfIdf(alpha=1.5), "alpha must be in"),
+        (QueryExpansion(beta=-1), "beta must be 0 or more"),
+        (QueryExpansion(n_expansion=0), "n_expansion must be 1 or more"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(model, message):

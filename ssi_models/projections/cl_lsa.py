@@ -1,0 +1,66 @@
+"""Cross-language LSA: latent semantic analysis of paired texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.fitting import check_choice
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections.cosine import VOCABULARIES, pair_matrix, split_words, stacked
+from ssi_models.projections.lsa import Projection
+from ssi_models.projections.svd import right_singular_vectors
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PairProjection(Projection):
+    """What projections that are learned from pairs share.
+
+    Args:
+        vocabularies: "shared": column j of queries and documents is the same word, and one matrix
+            projects both; "separate": the two sides have words of their own (two languages, two
+            kinds of text), and a matrix each.
+    """
+
+    vocabularies: str = "shared"
+
+    def check_params(self) -> None:
+        super().check_params()
+        check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+
+    @property
+    def same_words(self) -> bool:
+        return self.vocabularies == "shared"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CLLSA(PairProjection):
+    """f(q, d) = cosine of projections to the leading singular vectors of concatenated pairs.
+
+    Each relevant pair is one text: q + d, or [q, d] where the vocabularies are separate. A pair of
+    any grade counts once.
+
+    Reference:
+        Dumais, Letsche, Littman, Landauer: "Automatic cross-language retrieval using latent
+        semantic indexing", AAAI spring symposium, 1997; Gao, Toutanova, Yih: "Clickthrough-based
+        latent semantic models for web search", SIGIR 2011, section 4.
+    """
+
+    name: ClassVar[str] = "cl-lsa"
+
+    def _learn(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        candidates: NDArray[np.int64],
+    ) -> None:
+        factors = [pair_matrix(preferences, 1), stacked(Q, D, self.vocabularies)]
+        with Workers(self.threads) as workers:
+            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+        self.A_q_, self.A_d_ = split_words(A, Q.shape[1], self.vocabularies)

@@ -1,0 +1,82 @@
+"""Cosines of linear projections: what LSA, CL-LSA, OPCA and S2Net share."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.matrices import check_csr
+from ssi_models.parallel import Workers
+from ssi_models.parts import Parts
+from ssi_models.preferences import Preferences
+from ssi_models.tables import embed
+
+#: Whether column j of queries and of documents is the same word.
+VOCABULARIES = ("shared", "separate")
+
+
+class CosineOfProjections:
+    """f(q, d) = cos(A_q'q, A_d'd); 0 where either vector is 0.
+
+    Attributes:
+        A_q_: float32 [V_q, k], row j is the projection of query word j. A_d_: float32 [V_d, k],
+            the same of document words; ``A_q_`` itself where one matrix serves both sides.
+    """
+
+    threads: int | None
+    A_q_: NDArray[np.float32]
+    A_d_: NDArray[np.float32]
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(self._project(Q, self.A_q_))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        return Parts(self._project(D, self.A_d_))
+
+    def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
+        with Workers(self.threads) as workers:
+            return unit_rows(embed(X, np.arange(X.shape[0]), A, workers))[0]
+
+
+def unit_rows(X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Rows scaled to length 1 (a zero row stays), and 1 / length, float32 [n] (0 of a zero row)."""
+    squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    inverse = np.zeros(len(X))
+    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
+    factor = inverse.astype(np.float32)
+    return X * factor[:, None], factor
+
+
+def transposed(X: sp.csr_matrix) -> sp.csr_matrix:
+    """The transpose of a checked matrix, as a checked matrix."""
+    return check_csr("transpose", X.T.tocsr())
+
+
+def stacked(upper: sp.csr_matrix, lower: sp.csr_matrix, vocabularies: str) -> sp.csr_matrix:
+    """Checked matrices one above the other; side by side too where the words are separate."""
+    if vocabularies == "separate":
+        both = sp.block_diag([upper, lower], format="csr")
+    else:
+        both = sp.vstack([upper, lower], format="csr")
+    return check_csr("stack", both)
+
+
+def pair_matrix(preferences: Preferences, sign: float) -> sp.csr_matrix:
+    """P, checked CSR [n_pairs, n_queries + n_documents]: row i of P times the stacked queries and
+    documents is q + sign d of relevant pair i."""
+    n = len(preferences)
+    columns = np.stack([preferences.query, preferences.n_queries + preferences.document], axis=1)
+    values = np.tile(np.array([1, sign], np.float32), n)
+    shape = (n, preferences.n_queries + preferences.n_documents)
+    P = sp.csr_matrix((values, columns.ravel(), np.arange(0, 2 * n + 1, 2)), shape=shape)
+    return check_csr("pairs", P)
+
+
+def split_words(
+    A: NDArray[np.float32], n_query_words: int, vocabularies: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(A_q, A_d) from a projection of stacked texts."""
+    if vocabularies == "separate":
+        return A[:n_query_words].copy(), A[n_query_words:].copy()
+    return A, A

@@ -1,0 +1,118 @@
+"""Oriented principal component analysis: the noise between paired texts is projected away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import lobpcg
+from threadpoolctl import threadpool_limits
+
+from ssi_models.matrices import take_columns
+from ssi_models.preferences import Preferences
+from ssi_models.projections.cl_lsa import PairProjection
+from ssi_models.projections.cosine import (
+    pair_matrix,
+    split_words,
+    stacked,
+)
+from ssi_models.projections.svd import with_signs
+
+DENSE_WORDS = 2000
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OPCA(PairProjection):
+    """f(q, d) = cosine of projections to the directions in which pairs differ least.
+
+    The leading solutions of S v = mu (N + rho I) v, where S is the correlation matrix of the
+    queries and documents of all relevant pairs and N that of the pairs' differences (Gao et al.,
+    eq. 22-24).
+
+    Args:
+        ridge: rho as a share of the mean diagonal of N; keeps words that differ in no pair from
+            having no noise at all.
+        tolerance: relative residual at which a solution counts as found, where there are more
+            than 2,000 words.
+        max_iterations: the most iterations there.
+    """
+
+    name: ClassVar[str] = "opca"
+
+    ridge: float = 1.0
+    tolerance: float = 1e-3
+    max_iterations: int = 60
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name in ("ridge", "tolerance"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.max_iterations < 1:
+            raise ValueError(f"max_iterations must be 1 or more, got {self.max_iterations}")
+
+    def _learn(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        candidates: NDArray[np.int64],
+    ) -> None:
+        texts = stacked(Q, D, self.vocabularies)
+        # Words that no text has would be noise-free.
+        words = np.unique(texts.indices).astype(np.int64)
+        found = self._directions(take_columns(texts, words), preferences)
+        A = np.zeros((texts.shape[1], found.shape[1]), np.float32)
+        A[words] = found
+        self.A_q_, self.A_d_ = split_words(A, Q.shape[1], self.vocabularies)
+
+    def _directions(self, T: sp.csr_matrix, preferences: Preferences) -> NDArray[np.float32]:
+        n, n_words = len(preferences), T.shape[1]
+        rank = min(self.rank, n_words)
+        uses = np.concatenate([
+            np.bincount(preferences.query, minlength=preferences.n_queries),
+            np.bincount(preferences.document, minlength=preferences.n_documents),
+        ])  # fmt: skip
+        differences = pair_matrix(preferences, -1)
+        L = sp.csr_matrix(differences.T @ differences) / n
+        with threadpool_limits(limits=1, user_api="blas"):
+            if n_words <= max(DENSE_WORDS, 5 * rank):
+                return _dense(T, sp.diags_array(uses / (2 * n)), L, rank, self.ridge)
+            return self._matrix_free(T, uses / (2 * n), L, rank)
+
+    def _matrix_free(
+        self, T: sp.csr_matrix, weights: NDArray[np.float64], L: sp.csr_matrix, rank: int
+    ) -> NDArray[np.float32]:
+        """The same by LOBPCG, preconditioned by the diagonal of N + rho I."""
+        T, L, W = T.astype(np.float64), L.astype(np.float64), weights[:, None]
+        transpose = T.T.tocsr()
+        noise = np.asarray(T.multiply(L @ T).sum(axis=0)).ravel()
+        rho = self.ridge * noise.mean() or 1.0
+        inverse = 1 / (noise + rho)[:, None]
+        X = np.random.default_rng([self.seed, 9]).standard_normal((T.shape[1], rank))
+        values, V = lobpcg(
+            lambda X: transpose @ (W * (T @ X)),
+            X * np.sqrt(inverse),
+            B=lambda X: transpose @ (L @ (T @ X)) + rho * X,
+            M=lambda X: inverse * X,
+            largest=True,
+            tol=self.tolerance,
+            maxiter=self.max_iterations,
+        )
+        return with_signs(V[:, np.argsort(-values)])
+
+
+def _dense(
+    T: sp.csr_matrix, weights: sp.sparray, L: sp.csr_matrix, rank: int, ridge: float
+) -> NDArray[np.float32]:
+    """The leading solutions, by dense matrices of words by words."""
+    S, N = ((T.T @ (M @ T)).toarray().astype(np.float64) for M in (weights, L))
+    n_words = len(S)
+    rho = ridge * np.trace(N) / n_words or 1.0
+    last = n_words - rank, n_words - 1
+    _, V = eigh(S, N + rho * np.eye(n_words), subset_by_index=last)
+    return with_signs(V[:, ::-1])

@@ -1,0 +1,124 @@
+"""Blind feedback: queries expanded by the documents that they match best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.baselines import Baseline
+from ssi_models.matrices import arrays, check_csr, take_rows
+from ssi_models.mixing import rank_loss
+from ssi_models.parts import Parts
+from ssi_models.preferences import Preferences
+from ssi_models.validation import sample_triples
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class QueryExpansion(Baseline):
+    """f(q, d) = (q + beta mean of the E documents with the largest q . d') . d: blind feedback.
+
+    The documents of ``fit`` are the collection that queries are expanded from.
+
+    Args:
+        beta: weight of the feedback, 0 or more. n_expansion: E. None = chosen by the rank loss of
+            training triples.
+
+    Attributes:
+        beta_: float32 [1]. n_expansion_: int64 [1].
+        D_data_, D_indices_, D_indptr_, D_shape_: the collection.
+
+    Reference:
+        Bai et al., "Learning to rank with (a lot of) word features", section 4.
+    """
+
+    name: ClassVar[str] = "query-expansion"
+    tensors: ClassVar[tuple[str, ...]] = (
+        "beta", "n_expansion", "D_data", "D_indices", "D_indptr", "D_shape",
+    )  # fmt: skip
+    BETAS: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.5, 1.0)
+    EXPANSIONS: ClassVar[tuple[int, ...]] = (1, 2, 5, 10, 20)
+    N_TRIPLES: ClassVar[int] = 2000
+
+    beta: float | None = None
+    n_expansion: int | None = None
+
+    beta_: NDArray[np.float32] = field(init=False)
+    n_expansion_: NDArray[np.int64] = field(init=False)
+
+    def check_params(self) -> None:
+        if self.beta is not None and not 0 <= self.beta < np.inf:
+            raise ValueError(f"beta must be 0 or more, got {self.beta}")
+        if self.n_expansion is not None and self.n_expansion < 1:
+            raise ValueError(f"n_expansion must be 1 or more, got {self.n_expansion}")
+
+    def _learn(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        candidates: NDArray[np.int64],
+    ) -> None:
+        self.D_indptr_, self.D_indices_, self.D_data_ = arrays(D)
+        self.D_shape_ = np.array(D.shape, np.int64)
+        betas = self.BETAS if self.beta is None else (self.beta,)
+        sizes = self.EXPANSIONS if self.n_expansion is None else (self.n_expansion,)
+        beta, size = betas[0], sizes[0]
+        if len(betas) * len(sizes) > 1:
+            triples = sample_triples(preferences, candidates, self.N_TRIPLES, self.seed)
+            beta, size = self._choose(Q, D, triples, betas, sizes)
+        self.beta_, self.n_expansion_ = np.array([beta], np.float32), np.array([size])
+
+    def _choose(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        triples: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        betas: tuple[float, ...],
+        sizes: tuple[int, ...],
+    ) -> tuple[float, int]:
+        """The (beta, E) with the lowest rank loss."""
+        query, positive, negative = triples
+        asked, row = np.unique(query, return_inverse=True)
+        queries = take_rows(Q, asked)
+        best = self._best(queries, D, max(sizes))
+        difference = take_rows(D, positive) - take_rows(D, negative)
+        own = np.asarray(queries[row].multiply(difference).sum(axis=1)).ravel()
+        losses = {}
+        for size in sizes:
+            feedback = _mean_rows(best, D, size)[row]
+            added = np.asarray(feedback.multiply(difference).sum(axis=1)).ravel()
+            for beta in betas:
+                losses[beta, size] = rank_loss(own + beta * added, np.zeros(len(own)))
+        return min(losses, key=lambda choice: losses[choice])
+
+    def _best(self, Q: sp.csr_matrix, D: sp.csr_matrix, n: int) -> NDArray[np.int64]:
+        """int64 [m, n], the rows of the n best documents of each query; ties by row."""
+        n = min(n, D.shape[0])
+        postings = D.T.tocsr()
+        best = np.empty((Q.shape[0], n), np.int64)
+        for i in range(Q.shape[0]):
+            scores = (Q[i] @ postings).toarray()[0]
+            best[i] = np.argsort(-scores, kind="stable")[:n]
+        return best
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        D = sp.csr_matrix((self.D_data_, self.D_indices_, self.D_indptr_), tuple(self.D_shape_))
+        size = int(self.n_expansion_[0])
+        feedback = _mean_rows(self._best(Q, D, size), D, size)
+        return Parts(sparse=check_csr("queries", Q + float(self.beta_[0]) * feedback))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        return Parts(sparse=D)
+
+
+def _mean_rows(best: NDArray[np.int64], D: sp.csr_matrix, n: int) -> sp.csr_matrix:
+    """The mean of the first n of each row's documents."""
+    n = min(n, best.shape[1])
+    indptr = np.arange(len(best) + 1) * n
+    share = np.full(len(best) * n, 1 / n, np.float32)
+    chooser = sp.csr_matrix((share, best[:, :n].ravel(), indptr), shape=(len(best), D.shape[0]))
+    return chooser @ D

@@ -1,0 +1,111 @@
+"""Training runs of S2Net: in mini-batches, and by L-BFGS over all training pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections.lbfgs import LBFGS
+from ssi_models.projections.scorer import CosineScorer
+from ssi_models.projections.tuples import TupleObjective
+from ssi_models.run import Run, Trained, TrainingData
+from ssi_models.sampling import Batch
+
+
+class TrainedProjection(Trained, Protocol):
+    """What a run needs of S2Net."""
+
+    negatives_per_pair: int
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> CosineScorer: ...
+
+
+class ProjectionRun(Run):
+    """A run in mini-batches that can also be validated by its loss."""
+
+    model: TrainedProjection
+    scorer: CosineScorer
+
+    @cached_property
+    def training_tuples(self) -> TupleObjective:
+        """The training pairs with random documents."""
+        return self._tuples(self.data.training)
+
+    @cached_property
+    def validation_tuples(self) -> TupleObjective:
+        """The held-out queries' pairs with random documents."""
+        return self._tuples(self.data.preferences.only(self.data.held_out))
+
+    def mean_loss(self, tuples: TupleObjective) -> float:
+        """Loss per tuple at the present parameters."""
+        loss, _ = tuples.loss(self.scorer.query.values, self.scorer.document.values)
+        return loss / max(1, tuples.n_tuples)
+
+    def validate(self) -> float:
+        if self.model.validation_measure == "loss":
+            return -self.mean_loss(self.validation_tuples)
+        return super().validate()
+
+    def _tuples(self, preferences: Preferences) -> TupleObjective:
+        return TupleObjective(
+            self.data.Q,
+            self.data.D,
+            preferences,
+            self.data.candidates,
+            self.model.negatives_per_pair,
+            1 / self.model.margin,
+            self.model.seed,
+            self.workers,
+            self.data.excluded,
+        )
+
+
+class FullBatchRun(ProjectionRun):
+    """A run whose epochs are iterations of L-BFGS over the training pairs."""
+
+    def __init__(
+        self,
+        model: TrainedProjection,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, data, rate, workers, **options)
+        tables = self.scorer.tables.values()
+        x = np.concatenate([table.values.ravel() for table in tables])
+        start = 0
+        for table in tables:
+            size = table.values.size
+            table.values = x[start : start + size].reshape(table.values.shape)
+            start += size
+        self._optimizer = LBFGS(x, self._mean_loss_and_gradient)
+
+    def batches(self, number: int) -> Iterator[Batch]:
+        """One batch that stands for all training pairs."""
+        none = np.zeros(0, np.int64)
+        yield Batch(none, none, np.zeros(0, np.float32), none)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return super().state() | self._optimizer.state
+
+    def step(self, batch: Batch) -> tuple[float, int, int]:
+        mean, tuples = self._optimizer.iterate(), self.training_tuples
+        return mean * tuples.n_tuples, self._wrong, tuples.n_tuples
+
+    def _mean_loss_and_gradient(self, x: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
+        """Of all parameters in one vector."""
+        A_q, A_d = self.scorer.query.values, self.scorer.document.values
+        one = self.scorer.query is self.scorer.document
+        at_q, at_d = x[: A_q.size].reshape(A_q.shape), x[x.size - A_d.size :].reshape(A_d.shape)
+        tuples = self.training_tuples
+        loss, self._wrong, g_q, g_d = tuples.gradient(at_q, at_d)
+        gradient = (g_q + g_d).ravel() if one else np.concatenate([g_q.ravel(), g_d.ravel()])
+        n = max(1, tuples.n_tuples)
+        return loss / n, gradient / np.float32(n)

@@ -1,0 +1,153 @@
+"""S2Net: a projection trained to rank a query's relevant documents above others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections.cosine import (
+    VOCABULARIES,
+    CosineOfProjections,
+    pair_matrix,
+    split_words,
+    stacked,
+)
+from ssi_models.projections.runs import FullBatchRun, ProjectionRun
+from ssi_models.projections.scorer import CosineScorer
+from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.run import Run, TrainingData
+from ssi_models.tables import Table
+from ssi_models.training import History, Settings
+from ssi_models.validation import VALIDATION_MEASURES
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class S2Net(CosineOfProjections, RankingModel):
+    """f(q, d) = cos(A'q, A'd), with A trained on log(1 + exp(-gamma (f(q, d+) - f(q, d-)))).
+
+    Starts at the LSA matrix of queries and documents (at that of CL-LSA where the vocabularies
+    are separate) and never ends with a higher training loss than there.
+
+    With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
+    ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
+    "adagrad" or "sgd" it is one pass in mini-batches that share their negatives, see
+    :class:`ssi_models.fitting.RankingModel`.
+
+    Args:
+        rank: k.
+        symmetric: one matrix for both sides (the paper), or A_q and A_d.
+        vocabularies: "shared", or "separate" where queries and documents have words of their own
+            (then with A_q and A_d in any case).
+        margin: 1 / gamma; gamma = 10 in the paper.
+        negatives_per_pair: random documents per relevant pair in full batches and in the
+            validation loss (4 in the paper).
+        validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
+            0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
+
+    Attributes:
+        training_loss_: mean loss per tuple of the training pairs, with ``negatives_per_pair``
+            random documents each: at the start, and of the parameters that were kept.
+
+    Reference:
+        Gao, Toutanova, Yih: "Clickthrough-based latent semantic models for web search", SIGIR
+        2011, section 4.2, eq. 21; Yih, Toutanova, Platt, Meek: "Learning discriminative
+        projections for text similarity measures", CoNLL 2011.
+    """
+
+    name: ClassVar[str] = "s2net"
+    tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
+    optimizers: ClassVar[tuple[str, ...]] = (*OPTIMIZERS, "l-bfgs")
+    validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
+
+    rank: int = field(default=100, kw_only=False)
+    symmetric: bool = True
+    vocabularies: str = "shared"
+    negatives_per_pair: int = 4
+    margin: float = 0.1
+    loss: str = "logistic"
+    validation_measure: str = "loss"
+
+    A_q_: NDArray[np.float32] = field(init=False)
+    A_d_: NDArray[np.float32] = field(init=False)
+    training_loss_: tuple[float, float] = field(init=False)
+
+    def fit(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **options: Any
+    ) -> Self:
+        """Learn A; takes what :meth:`ssi_models.fitting.RankingModel.fit` takes."""
+        self._start: NDArray[np.float32] | None = None
+        try:
+            return super().fit(Q, D, preferences, **options)
+        finally:
+            del self._start
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name in ("rank", "negatives_per_pair"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+
+    @property
+    def same_words(self) -> bool:
+        return self.vocabularies == "shared"
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> CosineScorer:
+        start = self._lsa(data, workers)
+        if self.symmetric and self.same_words:
+            A = Table(start.copy(), rate, self._accumulator_start)
+            return CosineScorer(data.Q, data.D, A, A, workers)
+        A_q, A_d = split_words(start, data.Q.shape[1], self.vocabularies)
+        query, document = (Table(A.copy(), rate, self._accumulator_start) for A in (A_q, A_d))
+        return CosineScorer(data.Q, data.D, query, document, workers)
+
+    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
+        kind = FullBatchRun if self.optimizer == "l-bfgs" else ProjectionRun
+        return kind(self, data, rate, workers, **options)
+
+    def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
+        """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
+        with columns of zeros where the texts have a lower rank."""
+        if self._start is None:
+            factors = [stacked(data.Q, data.D, self.vocabularies)]
+            if not self.same_words:
+                factors.insert(0, pair_matrix(data.training, 1))
+            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+            self._start = A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
+        return self._start
+
+    def _learn(self, run: Run, settings: Settings) -> History:
+        """Training that goes back to its start if it raised the loss of the training pairs."""
+        run = cast(ProjectionRun, run)
+        start = {name: values.copy() for name, values in run.scorer.parameters().items()}
+        before = run.mean_loss(run.training_tuples)
+        history = super()._learn(run, settings)
+        after = run.mean_loss(run.training_tuples)
+        if not after <= before:
+            history.best_epoch, after = 0, before
+            for name, values in run.scorer.parameters().items():
+                values[...] = start[name]
+        self.training_loss_ = (before, after)
+        return history
+
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        return {"A_q": parameters["A_q"], "A_d": parameters.get("A_d", parameters["A_q"])}
+
+    def _unpack(self) -> dict[str, NDArray[np.float32]]:
+        return {"A_q": self.A_q_, "A_d": self.A_d_}
+
+    def _fitted_header(self) -> dict[str, Any]:
+        return super()._fitted_header() | {"training_loss": list(self.training_loss_)}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        super()._restore(fitted)
+        before, after = fitted["training_loss"]
+        self.training_loss_ = (before, after)

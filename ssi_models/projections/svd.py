@@ -1,0 +1,73 @@
+"""The leading right singular vectors of a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ssi_models.parallel import Workers
+from ssi_models.projections.cosine import transposed
+from ssi_models.tables import embed
+
+#: Directions beyond those asked for, and passes over the matrix and back.
+OVERSAMPLING, PASSES = 20, 5
+_SMALLEST = 1e-6  # singular values below this share of the largest count as 0
+
+
+def right_singular_vectors(
+    factors: Sequence[sp.csr_matrix], rank: int, seed: int, workers: Workers
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """V_k and the singular values of X ~ U_k S_k V_k', X being a product of sparse matrices.
+
+    Randomised subspace iteration on the shorter side (Halko, Martinsson, Tropp: "Finding
+    structure with randomness", SIAM Review 53(2), 2011, algorithm 4.4): exact where the rank and
+    its oversampling reach the rank of X. The sign of each vector makes its entry of the largest
+    magnitude positive (the first of equal ones).
+
+    Args:
+        factors: checked matrices whose product (never formed) is X [n, V].
+        rank: number of vectors; fewer are returned where X has a lower rank.
+
+    Returns:
+        float32 [V, r], orthonormal columns; float64 [r], descending. The same bytes for any
+        number of threads.
+    """
+    shape = factors[0].shape[0], factors[-1].shape[1]
+    turned = shape[0] > shape[1]
+    transposes = [transposed(X) for X in reversed(factors)]
+    short, long = (transposes, factors) if turned else (factors, transposes)
+    width = min(rank + OVERSAMPLING, *shape)
+    Y = np.random.default_rng([seed, 7]).standard_normal((min(shape), width), np.float32)
+    # One thread: sums of a BLAS on several depend on their number.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for _ in range(PASSES):
+            Y = _times(short, _times(long, np.linalg.qr(Y)[0], workers), workers)
+        basis = np.linalg.qr(Y)[0]
+        B = _times(long, basis, workers)
+        values, W = np.linalg.eigh(B.T.astype(np.float64) @ B)
+        s = np.sqrt(np.maximum(values[::-1][:rank], 0))
+        kept = s > _SMALLEST * max(s[0], np.finfo(np.float32).tiny)
+        s, W = s[kept], W[:, ::-1][:, :rank][:, kept]
+        V = basis @ W if turned else (B @ W) / s
+    return with_signs(V), s
+
+
+def with_signs(V: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Columns whose entry of the largest magnitude (the first of equal ones) is positive."""
+    if not V.size:
+        return np.ascontiguousarray(V, np.float32)
+    largest = V[np.argmax(np.abs(V), axis=0), np.arange(V.shape[1])]
+    return np.ascontiguousarray(V * np.where(largest < 0, -1, 1), np.float32)
+
+
+def _times(
+    factors: Sequence[sp.csr_matrix], M: NDArray[np.floating], workers: Workers
+) -> NDArray[np.float32]:
+    M = np.ascontiguousarray(M, np.float32)
+    for X in reversed(factors):
+        M = embed(X, np.arange(X.shape[0]), M, workers)
+    return M
