@@ -16,6 +16,10 @@ ENTRY_POINT_GROUP = "ltr_features.sources"
 
 _BUILT_IN = {
     "beir": "ltr_features.sources.beir:read_beir",
+    "trec": "ltr_features.sources.trec:read_trec",
+    "table": "ltr_features.sources.table:read_table",
+    "ir-datasets": "ltr_features.sources.ir_dataset:read_ir_dataset",
+    "collection": "ltr_features.collection_files:load_collection",
     "wikipedia-sections": "ltr_features.sources.wikipedia_sections:section_collection",
 }
 

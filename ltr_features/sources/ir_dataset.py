@@ -1,0 +1,149 @@
+"""Collections of the ``ir_datasets`` catalogue, by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from letor.errors import InputError
+from ltr_features.collection import Collection
+from ltr_features.sources.judging import JudgedPairs
+from ltr_features.sources.trec import web_streams
+
+#: Fields of documents by stream, in the order in which they are looked for.
+_FIELDS = {
+    "title": ("title", "headline"),
+    "body": ("text", "body", "abstract", "contents", "main_content", "paragraphs"),
+    "url": ("url",),
+    "keywords": ("keywords", "subjects"),
+    "description": ("description", "summary"),
+}
+
+
+def read_ir_dataset(
+    dataset: str,
+    *,
+    documents: Literal["all", "judged"] = "all",
+    extra_documents: Iterable[str] = (),
+    keep_unjudged: bool = False,
+    on_unknown: str = "raise",
+) -> Collection:
+    """Read a dataset of ``ir_datasets`` (which downloads it where it may).
+
+    Args:
+        dataset: an id, for example ``"vaswani"`` or ``"gov2/trec-mq-2008"``.
+        documents: "all", or only those that are judged (and ``extra_documents``), looked up by
+            id: for collections larger than memory whose candidates are the judged ones.
+        extra_documents: further ids to look up with "judged"; ids without document are an error.
+        keep_unjudged: keep queries without judgement.
+        on_unknown: "raise" or "skip" (and count) judgements of documents that there are not.
+
+    Raises:
+        InputError: ``ir_datasets`` is not installed, no such dataset, one without documents,
+            queries or judgements, or documents without any text.
+    """
+    if documents not in ("all", "judged"):
+        raise InputError(f"documents must be 'all' or 'judged', got {documents!r}")
+    source = _load(dataset)
+    queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}
+    triples = [(q.query_id, q.doc_id, q.relevance) for q in source.qrels_iter()]
+    if documents == "all":
+        found: Iterable[Any] = source.docs_iter()
+    else:
+        wanted = dict.fromkeys([*(document for _, document, _ in triples), *extra_documents])
+        found = _looked_up(dataset, source, list(wanted), set(extra_documents))
+    ids: list[str] = []
+    streams: dict[str, list[str]] = {name: [] for name in _FIELDS}
+    for document in found:
+        ids.append(document.doc_id)
+        texts = document_streams(document)
+        for name, parts in streams.items():
+            parts.append(texts.get(name, ""))
+    kept = {name: texts for name, texts in streams.items() if any(texts)}
+    if not kept:
+        raise InputError(f"ir_datasets {dataset!r}: its {len(ids)} documents have no text")
+    judged = JudgedPairs(queries, {document: row for row, document in enumerate(ids)}, on_unknown)
+    for number, (query, document, grade) in enumerate(triples, start=1):
+        judged.add(f"ir_datasets {dataset!r}", number, query, document, str(grade))
+    query_ids = [query for query in queries if keep_unjudged or query in judged]
+    if not query_ids:
+        raise InputError(f"ir_datasets {dataset!r}: no query has a judgement")
+    return Collection(
+        name=dataset.replace("/", "-"),
+        document_ids=ids,
+        streams=kept,
+        query_ids=query_ids,
+        query_texts=[queries[query] for query in query_ids],
+        judgements=judged.judgements(query_ids),
+        description={
+            "source": f"ir_datasets {dataset}",
+            "documents": len(ids),
+            "which documents": documents,
+            "queries": len(query_ids),
+            "queries without judgement, left out": len(queries) - len(query_ids),
+            "judged pairs": len(judged),
+            "judgements of unknown queries or documents, left out": judged.n_skipped,
+        },
+    )
+
+
+def document_streams(document: Any) -> dict[str, str]:
+    """Streams of a document: web pages by their HTML, others by the names of their fields, what
+    has no such field by its default text."""
+    if hasattr(document, "body_content_type") or hasattr(document, "http_headers"):
+        body = document.body
+        html = body.decode("utf-8", errors="replace") if isinstance(body, bytes) else str(body)
+        return {**web_streams(html), "url": getattr(document, "url", "")}
+    streams = {}
+    for stream, names in _FIELDS.items():
+        for name in names:
+            value = getattr(document, name, None)
+            if value:
+                streams[stream] = value if isinstance(value, str) else " ".join(map(str, value))
+                break
+    if "body" not in streams and hasattr(document, "default_text"):
+        streams["body"] = document.default_text()
+    return streams
+
+
+def _load(dataset: str) -> Any:
+    try:
+        import ir_datasets
+    except ImportError:
+        raise InputError(
+            "ir_datasets is not installed; install this package with its extra: "
+            "pip install 'ltr-features[ir-datasets]'"
+        ) from None
+    try:
+        source = ir_datasets.load(dataset)
+    except KeyError:
+        raise InputError(f"ir_datasets has no dataset {dataset!r}") from None
+    missing = [
+        kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()
+    ]
+    if missing:
+        raise InputError(
+            f"ir_datasets {dataset!r} has no {', '.join(missing)}; name a subset that does"
+        )
+    return source
+
+
+def _query_text(dataset: str, query: Any) -> str:
+    for name in ("text", "title", "query"):
+        if isinstance(getattr(query, name, None), str):
+            return str(getattr(query, name))
+    if hasattr(query, "default_text"):
+        return str(query.default_text())
+    raise InputError(f"ir_datasets {dataset!r}: query {query.query_id!r} has no text field")
+
+
+def _looked_up(dataset: str, source: Any, wanted: Sequence[str], needed: set[str]) -> Iterator[Any]:
+    store = source.docs_store()
+    found = store.get_many(wanted)
+    lost = sorted(needed - set(found))
+    if lost:
+        raise InputError(
+            f"ir_datasets {dataset!r} has no document {lost[0]!r} ({len(lost)} of {len(needed)} "
+            "asked for are missing)"
+        )
+    return (found[document] for document in wanted if document in found)

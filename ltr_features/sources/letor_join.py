@@ -1,0 +1,90 @@
+"""Join a LETOR file with the texts behind it: by query id and ``#docid``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from ltr_features.collection import Collection, Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class LetorJoin:
+    """Rows of a LETOR file as pairs of a collection.
+
+    Attributes:
+        pairs: the rows that have text, in their order.
+        rows: int64 [len(pairs)], their numbers in the file.
+        n_rows: rows of the file.
+        n_without_text: rows whose query or document the collection does not have.
+    """
+
+    pairs: Pairs
+    rows: NDArray[np.int64]
+    n_rows: int
+
+    @property
+    def n_without_text(self) -> int:
+        return self.n_rows - len(self.rows)
+
+    def spread(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Columns of the pairs, [len(pairs), k], as columns of the file, [n_rows, k]: 0 in rows
+        without text."""
+        spread = np.zeros((self.n_rows, values.shape[1]), np.float32)
+        spread[self.rows] = values
+        return spread
+
+
+def join_letor(
+    data: RankingData,
+    collection: Collection,
+    *,
+    on_missing: Literal["raise", "zero"] = "raise",
+) -> LetorJoin:
+    """Find each row's query and document in a collection.
+
+    Args:
+        data: rows with document ids (LETOR's comment ``#docid = GX000-00-0000000``).
+        collection: the texts; it may hold more queries and documents than the rows name.
+        on_missing: what rows get whose query or document has no text: an error, or 0 in every new
+            column (they are counted).
+
+    Raises:
+        InputError: the rows have no document ids; no row has text; or, with "raise", one has none.
+    """
+    if on_missing not in ("raise", "zero"):
+        raise InputError(f"on_missing must be 'raise' or 'zero', got {on_missing!r}")
+    if data.document_ids is None:
+        raise InputError(
+            "the LETOR rows have no document ids; each line needs a comment '#docid = ID' to be "
+            "joined with texts"
+        )
+    query_row = {query: row for row, query in enumerate(collection.query_ids)}
+    document_row = {document: row for row, document in enumerate(collection.document_ids)}
+    queries = np.array([query_row.get(q, -1) for q in data.query_ids], dtype=np.int64)
+    query = queries[data.query_index]
+    document = np.fromiter(
+        (document_row.get(d, -1) for d in data.document_ids), dtype=np.int64, count=len(data)
+    )
+    found = (query >= 0) & (document >= 0)
+    if not found.all():
+        lost = np.flatnonzero(~found)
+        row = int(lost[0])
+        what = (
+            f"query {data.query_ids[data.query_index[row]]!r}"
+            if query[row] < 0
+            else f"document {list(data.document_ids)[row]!r}"
+        )
+        if on_missing == "raise" or not found.any():
+            raise InputError(
+                f"{len(lost)} of {len(data)} rows have no text in collection "
+                f"{collection.name!r}: row {row + 1} names {what}, which it does not have; add the "
+                "texts, or give such rows 0 with on_missing='zero'"
+            )
+    rows = np.flatnonzero(found)
+    return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data))

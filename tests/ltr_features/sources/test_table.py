@@ -1,0 +1,140 @@
+"""Collections in tables: product search in every format, by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+
+from letor.errors import InputError
+from ltr_features.sources.table import read_table
+
+PRODUCTS = pd.DataFrame(
+    {
+        "sku": ["007", "8", "9"],
+        "name": ["Red shoe", "Blue, big hat", None],
+        "text": ["for running", 'a "hat"', "x"],
+        "bullets": ["light\nand red", "", "y"],
+        "page": ["/shoe", "/hat", "/x"],
+    }
+)
+RATINGS = pd.DataFrame(
+    {
+        "query": ["sneaker", "sneaker", "cap"],
+        "sku": ["007", "8", "8"],
+        "label": ["Exact", "None", "Exact"],
+    }
+)
+COLUMNS = {"id": "sku", "title": "name", "body": ["text", "bullets"], "url": "page"}
+JUDGED = {"text": "query", "document": "sku", "grade": "label"}
+GRADES = {"Exact": 3, "None": 0}
+
+
+def save(table, path):
+    kind = path.suffixes[0]
+    if kind == ".parquet":
+        table.to_parquet(path)
+        return path
+    if kind == ".jsonl":
+        records = table.astype(object).where(table.notna(), None).to_dict("records")
+        text = "".join(json.dumps(record) + "\n" for record in records)
+    else:
+        text = table.to_csv(index=False, sep="," if kind == ".csv" else "\t")
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".jsonl.gz"])
+def test_every_format_gives_the_same_collection(tmp_path, suffix):
+    products = save(PRODUCTS, tmp_path / f"products{suffix}")
+    ratings = save(RATINGS, tmp_path / f"ratings{suffix}")
+    c = read_table(
+        products, ratings, document_columns=COLUMNS, judgement_columns=JUDGED, grades=GRADES
+    )
+    assert c.name == "products"
+    assert c.document_ids == ["007", "8", "9"]
+    assert c.streams == {
+        "title": ["Red shoe", "Blue, big hat", ""],
+        "body": ["for running light\nand red", 'a "hat"', "x y"],
+        "url": ["/shoe", "/hat", "/x"],
+    }
+    assert c.query_ids == c.query_texts == ["sneaker", "cap"]
+    j = c.judgements
+    assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 3), (0, 1, 0), (1, 1, 3)]
+
+
+def test_queries_in_a_table_of_their_own(tmp_path):
+    queries = save(
+        pd.DataFrame({"query_id": ["a", "b"], "query": ["cap", "tie"]}), tmp_path / "q.csv"
+    )
+    ratings = pd.DataFrame({"query_id": ["a"], "document_id": ["8"], "grade": [2]})
+    given = {
+        "documents": save(PRODUCTS, tmp_path / "p.parquet"),
+        "judgements": save(ratings, tmp_path / "r.tsv"),
+        "document_columns": {"id": "sku", "title": "name"},
+        "queries": queries,
+    }
+    assert read_table(**given).query_texts == ["cap"]
+    assert read_table(**given, keep_unjudged=True).query_ids == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"document_columns": {"id": "id", "title": "name"}}, r"p\.csv: no column id; it has sku"),
+        ({"document_columns": {"id": "sku", "text": "name"}}, "text unknown; use id and body"),
+        ({"document_columns": {"id": "sku"}}, "id and a stream are needed"),
+        ({"judgement_columns": {"query": "query"}}, "no query texts: name a table"),
+        ({"judgement_columns": {**JUDGED, "who": "x"}}, "judgement_columns: who unknown"),
+        ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
+        ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path, changes, message):
+    given = {
+        "documents": save(PRODUCTS, tmp_path / "p.csv"),
+        "judgements": save(RATINGS, tmp_path / "r.csv"),
+        "document_columns": COLUMNS,
+        "judgement_columns": JUDGED,
+        "grades": GRADES,
+    }
+    with pytest.raises(InputError, match=message):
+        read_table(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("p.csv", "sku,name\n1,a\n1,b\n", "line 3: document id '1' occurs twice"),
+        ("p.csv", "sku,name\n,a\n", "line 2: the document id is empty"),
+        ("p.csv", "sku,name\n1\n", "cannot be read as a table"),
+        ("p.csv", "sku,name\n", "no documents"),
+        ("p.jsonl", '{"sku": "1"}\n', "line 1: name is missing"),
+        ("p.parquet", "no table", "cannot be read as a table"),
+        ("p.xls", "", "the name must end in .csv, .tsv"),
+    ],
+)
+def test_bad_tables_are_named(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_table(
+            tmp_path / name,
+            save(RATINGS, tmp_path / "r.csv"),
+            document_columns={"id": "sku", "title": "name"},
+            judgement_columns=JUDGED,
+            grades=GRADES,
+        )
+
+
+def test_one_query_with_two_texts_is_refused(tmp_path):
+    ratings = RATINGS.assign(id=["1", "1", "1"])
+    with pytest.raises(InputError, match="query '1' has the text 'cap' here, 'sneaker' before"):
+        read_table(
+            save(PRODUCTS, tmp_path / "p.csv"),
+            save(ratings, tmp_path / "r.csv"),
+            document_columns=COLUMNS,
+            judgement_columns={**JUDGED, "query": "id"},
+            grades=GRADES,
+        )

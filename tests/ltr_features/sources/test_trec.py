@@ -1,0 +1,163 @@
+"""TREC documents, topics and qrels, in the forms that they come in."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from letor.errors import InputError
+from ltr_features.sources import trec
+from ltr_features.sources.trec import read_trec, trec_documents, web_streams
+from ltr_features.sources.trec_topics import read_topics
+
+TEXT = """<DOC>
+<DOCNO> FT911-1 </DOCNO>
+<HEADLINE>Trade &amp; war</HEADLINE>
+<TEXT>
+First <P>paragraph</P>.
+</TEXT>
+</DOC>
+<DOC><DOCNO>FT911-2</DOCNO>
+no element around <B>this</B> text
+</DOC>
+"""
+WEB = """<DOC>
+<DOCNO>GX000-00-0000000</DOCNO>
+<DOCHDR>
+http://www.example.gov/a.html
+HTTP/1.1 200 OK
+</DOCHDR>
+<html><head><title>A &lt;page&gt;</title><meta name="Keywords" content="tax, law">
+<meta name="description" content="About tax"><script>var x = "<p>no</p>";</script>
+<style>p { color: red }</style></head><body><p>Pay&nbsp;tax<br>here</p></body></html>
+</DOC>
+"""
+TOPICS = """<top>
+<num> Number: 301
+<title> International Organized Crime
+
+<desc> Description:
+Identify organizations.
+
+<narr> Narrative:
+A relevant document names one.
+
+</top>
+<top><num>302</num><title>Polio</title></top>
+"""
+
+
+def write(folder, text=TEXT, topics=TOPICS, qrels="301 0 FT911-1 1\n302 0 FT911-2 0\n"):
+    for name, content in (("docs.txt", text), ("topics.txt", topics), ("qrels.txt", qrels)):
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder / "docs.txt", folder / "topics.txt", folder / "qrels.txt"
+
+
+def test_news_documents_and_classic_topics(tmp_path):
+    c = read_trec(*write(tmp_path), topic_fields=("title", "desc"), on_unknown="raise")
+    assert c.document_ids == ["FT911-1", "FT911-2"]
+    assert c.streams["title"] == ["Trade & war", ""]
+    assert c.streams["body"] == ["First paragraph .", "no element around this text"]
+    assert c.query_texts == ["International Organized Crime Identify organizations.", "Polio"]
+    assert c.judgements.grade.tolist() == [1, 0]
+    assert c.description["judged pairs"] == 2
+
+
+def test_web_pages(tmp_path):
+    files = write(tmp_path, WEB, "301:tax\n", "301 0 GX000-00-0000000 2\n")
+    assert {k: v[0] for k, v in read_trec(*files).streams.items()} == {
+        "title": "A <page>",
+        "body": "Pay tax here",
+        "keywords": "tax, law",
+        "description": "About tax",
+        "url": "http://www.example.gov/a.html",
+    }
+
+
+def test_folders_of_compressed_files_are_read_by_name(tmp_path):
+    _, topics, qrels = write(tmp_path)
+    docs = tmp_path / "docs"
+    (docs / "b").mkdir(parents=True)
+    first, second = TEXT.split("</DOC>\n")[:2]
+    (docs / "b" / "2.gz").write_bytes(gzip.compress((second + "</DOC>\n").encode()))
+    (docs / "a.txt").write_text(first + "</DOC>\n")
+    assert read_trec(docs, topics, qrels).document_ids == ["FT911-1", "FT911-2"]
+
+
+@given(size=st.integers(1, 40))
+def test_the_size_of_pieces_does_not_matter(size, tmp_path_factory):
+    path = tmp_path_factory.mktemp("trec") / "docs"
+    path.write_text(TEXT + WEB)
+    whole = list(trec_documents(path))
+    assert len(whole) == 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "_BLOCK", size)
+        assert list(trec_documents(path)) == whole
+
+
+def test_encodings_are_named(tmp_path):
+    path = tmp_path / "docs"
+    path.write_bytes("<DOC><DOCNO>1</DOCNO>caf\xe9</DOC>".encode("latin-1"))
+    assert next(trec_documents(path, "latin-1")).streams["body"] == "café"
+    with pytest.raises(InputError, match=r'document 1 is not utf-8.*"latin-1" for example'):
+        list(trec_documents(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["<p>unclosed", "<script>never ends", "a < b & c > d &#xZZ; <", "</title></x>", ""]
+)
+def test_broken_pages_do_not_stop_the_reader(text):
+    assert set(web_streams(text)) == {"title", "body", "keywords", "description", "url"}
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        ("1:one two\n\n2:  three\n", [("1", "one two"), ("2", "three")]),
+        ("wt-1\tone\n", [("wt-1", "one")]),
+        (
+            '<topics><topic number="7"><query>hot</query><question>Is it?</question></topic>\n'
+            "<topic number='8'><query>cold</query></topic></topics>",
+            [("7", "hot"), ("8", "cold")],
+        ),
+    ],
+)
+def test_other_forms_of_topics(tmp_path, topics, expected):
+    (tmp_path / "t").write_text(topics)
+    assert read_topics(tmp_path / "t") == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "<DOC><DOCNO>1</DOCNO>x"}, "document 1 has no </DOC>"),
+        ({"text": "<DOC>x</DOC>"}, "document 1 has no <DOCNO>"),
+        ({"text": "x</DOC>"}, "document 1 has no <DOC>"),
+        ({"text": TEXT + TEXT}, "document number 'FT911-1' occurs twice"),
+        ({"text": "nothing"}, "no documents"),
+        ({"topics": "<top><title>x</top>"}, "topic 1 has no <num>"),
+        ({"topics": "<top><num>1<title></top>"}, "topic '1' has no text in title"),
+        ({"topics": "just words\n"}, "line 1: 'just words' is no topic"),
+        ({"topics": "1:a\n1:b\n"}, "topic '1' occurs twice"),
+        ({"topics": ""}, "no topics"),
+        ({"topics": '<topic id="1"><query>x</query></topic>'}, "has no attribute number"),
+        ({"qrels": "301 0 FT911-1\n"}, r"qrels\.txt, line 1: 3 fields, expected 4"),
+        ({"qrels": "301 0 FT9 1\n"}, r"qrels\.txt, line 1: there is no document 'FT9'"),
+        ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'"),
+        ({"qrels": ""}, "judges none of the 2 topics"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        read_trec(*write(tmp_path, **changes))
+
+
+def test_bad_options_are_named(tmp_path):
+    files = write(tmp_path)
+    with pytest.raises(InputError, match="topic_fields: query given; use title, desc, narr"):
+        read_trec(*files, topic_fields=("query",))
+    with pytest.raises(InputError, match="no such file"):
+        read_trec(tmp_path / "nothing", *files[1:])
