@@ -23,7 +23,7 @@ from ssi_models.run import Run, TrainingData
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
-from ssi_models.validation import VALIDATION_MEASURES, hold_out
+from ssi_models.validation import HELD_OUT, VALIDATION_MEASURES, hold_out_pairs, hold_out_queries
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -59,7 +59,10 @@ class RankingModel(MatchingModel):
             ``patience`` epochs without a better validation measure.
         max_seconds: training also stops after the epoch that ends later than this; the result
             then depends on the machine's speed.
-        validation_share: share of the queries held out for early stopping, in (0, 1).
+        validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
+        hold_out: "queries": whole queries with all their pairs, where the model is to serve new
+            queries; "pairs": single pairs of any query, where it is to find further documents for
+            the same queries (links of articles). Each kind stops at its own time.
         validation_measure: "map" or "rank_loss".
         validation_documents: documents ranked in validation, if there are more: that many drawn
             at random, and the relevant ones.
@@ -69,7 +72,7 @@ class RankingModel(MatchingModel):
 
     Attributes:
         history_: :class:`ssi_models.training.History`.
-        validation_queries_: int64, the rows of the queries held out for early stopping.
+        validation_queries_: int64, the rows of the queries with held-out pairs.
         learning_rate_: the rate that was used.
         scale_: the factor chosen from ``scales``, already part of the parameters.
     """
@@ -93,6 +96,7 @@ class RankingModel(MatchingModel):
     patience: int = 5
     max_seconds: float | None = None
     validation_share: float = 0.1
+    hold_out: str = "queries"
     validation_measure: str = "map"
     validation_documents: int = 10_000
     warm_start: bool = False
@@ -153,7 +157,7 @@ class RankingModel(MatchingModel):
             history = self._learn(run, settings)
         self.n_query_words_, self.n_words_ = data.Q.shape[1], data.D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
-        self.history_, self.validation_queries_ = history, data.held_out
+        self.history_, self.validation_queries_ = history, data.validating.queries
         self.learning_rate_, self.scale_ = rate, float(run.scale[0])
         self._adopt(run)
         return self
@@ -188,6 +192,7 @@ class RankingModel(MatchingModel):
         check_choice("emphasis", self.emphasis, EMPHASES)
         check_choice("negatives", self.negatives, NEGATIVES)
         check_choice("shuffle", self.shuffle, SHUFFLES)
+        check_choice("hold_out", self.hold_out, HELD_OUT)
         check_choice("validation_measure", self.validation_measure, self.validation_measures)
 
     @property
@@ -222,8 +227,13 @@ class RankingModel(MatchingModel):
         pool = np.unique(check_rows("candidates", pool, D.shape[0]))
         if not len(pool):
             raise ValueError("candidates is empty; at least one document must be a negative")
-        held_out = hold_out(preferences, groups, self.validation_share, self.seed)
-        return TrainingData(Q, D, preferences, held_out, barred, pool)
+        if self.hold_out == "pairs":
+            if groups is not None:
+                raise ValueError("groups: single pairs are held out; use hold_out='queries'")
+            parts = hold_out_pairs(preferences, self.validation_share, self.seed)
+        else:
+            parts = hold_out_queries(preferences, groups, self.validation_share, self.seed)
+        return TrainingData(Q, D, preferences, *parts, barred, pool)
 
     def _learn(self, run: Run, settings: Settings) -> History:
         return train(run, run.batches, settings)
@@ -286,7 +296,7 @@ class RankingModel(MatchingModel):
         for array in (
             *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
             preferences.grade, preferences.rejected_query, preferences.rejected_document,
-            data.candidates, data.held_out, excluded, labels,
+            data.candidates, excluded, labels,
         ):  # fmt: skip
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

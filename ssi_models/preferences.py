@@ -94,6 +94,10 @@ class Preferences:
         """int64: the rows of the queries that have at least one relevant document."""
         return np.flatnonzero(np.diff(self.offsets))
 
+    def documents_of(self, query: int) -> NDArray[np.int64]:
+        """int64, ascending: the relevant documents of a query row."""
+        return self.document[self.offsets[query] : self.offsets[query + 1]]
+
     def only(self, queries: NDArray[np.int64]) -> Preferences:
         """The preferences of the given query rows (shapes unchanged)."""
         wanted = np.zeros(self.n_queries, dtype=bool)

@@ -25,21 +25,17 @@ class TrainingData:
 
     Attributes:
         Q, D: checked matrices. preferences: all of them.
-        held_out: int64, query rows for early stopping. excluded: int64 [m] or None.
-        candidates: int64, document rows that may be negatives.
+        training, validating: those that are learned from, those that are held out.
+        excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
     """
 
     Q: sp.csr_matrix
     D: sp.csr_matrix
     preferences: Preferences
-    held_out: NDArray[np.int64]
+    training: Preferences
+    validating: Preferences
     excluded: NDArray[np.int64] | None
     candidates: NDArray[np.int64]
-
-    @property
-    def training(self) -> Preferences:
-        """The preferences of the queries that are not held out."""
-        return self.preferences.only(np.setdiff1d(self.preferences.queries, self.held_out))
 
 
 class Trained(Protocol):
@@ -96,11 +92,11 @@ class Run:
         )
         self.scale = np.ones(1, np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)
-        self.judged = data.preferences.judged(data.excluded)
+        self.judged = data.training.judged(data.excluded)
         if validates:
             self.validation = Validation(
-                data.preferences,
-                data.held_out,
+                data.validating,
+                data.training,
                 data.excluded,
                 model.validation_documents,
                 model.seed,

@@ -10,15 +10,35 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.kernels.ranking import ranking_measures
 from ssi_models.preferences import Preferences
 
+#: What may be held out for early stopping.
+HELD_OUT = ("queries", "pairs")
 #: Measures for early stopping; rank loss is turned round, so that more is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
 
 
-def hold_out(
+def hold_out_pairs(
+    preferences: Preferences, share: float, seed: int
+) -> tuple[Preferences, Preferences]:
+    """(kept, held out) preferences: a seeded share of the relevant pairs is held out.
+
+    Raises:
+        ValueError: fewer than two pairs.
+    """
+    n = len(preferences)
+    if n < 2:
+        raise ValueError(f"{n} relevant pair; early stopping needs at least two")
+    order = np.random.default_rng([seed, 2]).permutation(n)
+    n_held_out = min(max(1, round(share * n)), n - 1)
+    held_out, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+    return preferences.pairs(kept), preferences.pairs(held_out)
+
+
+def hold_out_queries(
     preferences: Preferences, groups: ArrayLike | None, share: float, seed: int
-) -> NDArray[np.int64]:
-    """A seeded share of the queries (whole groups of them) for early stopping, at least one.
+) -> tuple[Preferences, Preferences]:
+    """(kept, held out) preferences: those of a seeded share of the queries, at least one, are held
+    out; queries of one group (a label per query row) together.
 
     Raises:
         ValueError: fewer than two queries, or groups, have relevant documents.
@@ -36,11 +56,13 @@ def hold_out(
     rng = np.random.default_rng([seed, 2])
     n_held_out = min(max(1, round(share * len(distinct))), len(distinct) - 1)
     chosen = rng.permutation(distinct)[:n_held_out]
-    return queries[np.isin(label[queries], chosen)]
+    held_out = np.isin(label[queries], chosen)
+    return preferences.only(queries[~held_out]), preferences.only(queries[held_out])
 
 
 class Validation:
-    """Ranking of a pool of documents for the held-out queries.
+    """Ranking of a pool of documents for the queries of held-out preferences. The relevant
+    documents of the ``known`` preferences, and the ``excluded`` one, are not ranked.
 
     At most 1,000 of the queries are ranked. The pool is every document where there are at most
     ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
@@ -53,15 +75,15 @@ class Validation:
     def __init__(
         self,
         preferences: Preferences,
-        held_out: NDArray[np.int64],
+        known: Preferences,
         excluded: NDArray[np.int64] | None,
         n_documents: int,
         seed: int,
     ) -> None:
         rng = np.random.default_rng([seed, 3])
-        self.queries = held_out
-        if len(held_out) > MAX_QUERIES:
-            self.queries = np.sort(rng.choice(held_out, MAX_QUERIES, replace=False))
+        self.queries = preferences.queries
+        if len(self.queries) > MAX_QUERIES:
+            self.queries = np.sort(rng.choice(self.queries, MAX_QUERIES, replace=False))
         self.documents = np.arange(preferences.n_documents)
         if preferences.n_documents > n_documents:
             drawn = rng.choice(preferences.n_documents, n_documents, replace=False)
@@ -72,10 +94,11 @@ class Validation:
         shape = (len(self.queries), len(self.documents))
         self.relevant, self.hidden = np.zeros(shape, bool), np.zeros(shape, bool)
         for i, q in enumerate(self.queries):
-            owned = slice(preferences.offsets[q], preferences.offsets[q + 1])
-            self.relevant[i, place[preferences.document[owned]]] = True
-            if excluded is not None and excluded[q] >= 0 and place[excluded[q]] >= 0:
-                self.hidden[i, place[excluded[q]]] = True
+            self.relevant[i, place[preferences.documents_of(q)]] = True
+            hidden = known.documents_of(q)
+            if excluded is not None:
+                hidden = np.append(hidden, excluded[q : q + 1][excluded[q : q + 1] >= 0])
+            self.hidden[i, place[hidden][place[hidden] >= 0]] = True
 
     def measure(self, name: str, scores: NDArray[np.float32]) -> float:
         """MAP, or minus the mean rank loss, of scores [m, p]; ties count against the model."""

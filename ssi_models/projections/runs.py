@@ -39,8 +39,8 @@ class ProjectionRun(Run):
 
     @cached_property
     def validation_tuples(self) -> TupleObjective:
-        """The held-out queries' pairs with random documents."""
-        return self._tuples(self.data.preferences.only(self.data.held_out))
+        """The held-out pairs with random documents."""
+        return self._tuples(self.data.validating)
 
     def mean_loss(self, tuples: TupleObjective) -> float:
         """Loss per tuple at the present parameters."""

@@ -7,7 +7,7 @@ import pytest
 
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import PairStream, alternate
-from ssi_models.validation import Validation, hold_out, sample_triples
+from ssi_models.validation import Validation, hold_out_pairs, hold_out_queries, sample_triples
 
 
 def preferences(**more):
@@ -121,13 +121,24 @@ def test_groups_are_held_out_together():
         np.arange(60), rng.integers(9, size=60), n_queries=60, n_documents=9
     )
     group = np.arange(60) // 6
-    held_out = hold_out(pairs, group, 0.3, 0)
+    kept, held_out = hold_out_queries(pairs, group, 0.3, 0)
     assert len(held_out) == 18
-    assert not set(group[held_out]) & set(np.delete(group, held_out))
+    assert len(kept) == 42
+    assert not set(group[held_out.query]) & set(group[kept.query])
     with pytest.raises(ValueError, match="needs at least two"):
-        hold_out(pairs, np.zeros(60), 0.3, 0)
+        hold_out_queries(pairs, np.zeros(60), 0.3, 0)
     with pytest.raises(ValueError, match="groups has 2 entries for 60"):
-        hold_out(pairs, [0, 1], 0.3, 0)
+        hold_out_queries(pairs, [0, 1], 0.3, 0)
+
+
+def test_pairs_are_held_out_of_any_query():
+    given = preferences(grade=[1, 2, 1, 0])
+    kept, held_out = hold_out_pairs(given, 0.3, 0)
+    pairs = [(q, d) for p in (kept, held_out) for q, d in zip(p.query, p.document, strict=True)]
+    assert sorted(pairs) == [*zip(given.query, given.document, strict=True)]
+    assert len(held_out) == 1
+    with pytest.raises(ValueError, match="1 relevant pair; early stopping needs at least two"):
+        hold_out_pairs(held_out, 0.3, 0)
 
 
 def test_validation_draws_documents_where_there_are_many():
@@ -135,15 +146,25 @@ def test_validation_draws_documents_where_there_are_many():
         np.repeat(np.arange(4), 2), np.arange(8) * 100, n_queries=4, n_documents=1000
     )
     excluded = np.array([5, 100, -1, -1])
-    validation = Validation(pairs, np.array([0, 2]), excluded, 50, seed=0)
+    odd, even = pairs.only(np.array([1, 3])), pairs.only(np.array([0, 2]))
+    validation = Validation(even, odd, excluded, 50, seed=0)
     assert {0, 100, 400, 500} <= set(validation.documents.tolist())
     assert len(validation.documents) <= 54
     assert validation.relevant.sum(axis=1).tolist() == [2, 2]
     scores = np.where(validation.relevant, 1, 0).astype(np.float32)
     assert validation.measure("map", scores) == 1
     assert validation.measure("rank_loss", -scores) == -1
-    everything = Validation(pairs, np.array([0, 1]), excluded, 1000, seed=0)
+    everything = Validation(even, odd, excluded, 1000, seed=0)
     assert everything.hidden[0].nonzero()[0].tolist() == [5]
+
+
+def test_known_pairs_are_not_ranked_in_validation():
+    pairs = Preferences.from_pairs([0, 0, 0, 1], [1, 3, 4, 2], n_queries=2, n_documents=6)
+    held_out, known = pairs.pairs(np.array([1])), pairs.pairs(np.array([0, 2, 3]))
+    validation = Validation(held_out, known, np.array([5, -1]), 10, seed=0)
+    assert validation.queries.tolist() == [0]
+    assert validation.hidden[0].nonzero()[0].tolist() == [1, 4, 5]
+    assert validation.relevant[0].nonzero()[0].tolist() == [3]
 
 
 def test_triples_never_put_a_relevant_document_below():

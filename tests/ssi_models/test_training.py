@@ -142,6 +142,15 @@ def test_validation_by_rank_loss():
     assert max(values) == fitted.history_.best_validation > values[0]
 
 
+def test_held_out_pairs_belong_to_queries_that_are_trained():
+    fitted = model(hold_out="pairs", max_epochs=20).fit(*problem())
+    queries = fitted.validation_queries_
+    assert len(queries) > 20
+    assert fitted.history_.best_validation > 1.2 * fitted.history_.epochs[0].validation
+    with pytest.raises(ValueError, match="groups: single pairs are held out"):
+        model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
+
+
 @pytest.mark.parametrize("emphasis", ["uniform", "warp", "ndcg", "map"])
 @pytest.mark.parametrize("negatives", ["uniform", "in-batch"])
 @pytest.mark.parametrize("loss", ["margin", "logistic"])
@@ -179,6 +188,7 @@ def test_given_negatives_learn_from_rejected_documents_only():
         ({"negatives": "hard"}, "negatives 'hard' is unknown"),
         ({"scales": ()}, "scales must be"),
         ({"validation_share": 1.0}, "validation_share must be in"),
+        ({"hold_out": "words"}, "hold_out 'words' is unknown"),
         ({"max_epochs": -1}, "max_epochs must be 0 or more"),
         ({"init": "zero"}, "init 'zero' is unknown"),
         ({"diagonal": "yes"}, "diagonal 'yes' is unknown"),

@@ -67,7 +67,7 @@ def test_unconstrained_step_is_the_margin_ranking_perceptron():
     judged[pairs.query, pairs.document] = True
     Q, D = Q.toarray(), D.toarray()
     for q, d in zip(pairs.query, pairs.document, strict=True):
-        if q not in run.data.held_out:
+        if q not in run.data.validating.queries:
             rest = ~judged[q]
             W += 0.1 / N * np.outer(Q[q], rest.sum() * D[d] - D[rest].sum(axis=0))
     np.testing.assert_allclose(run.scorer.parameters()["w"].reshape(WIDTH, WIDTH), W, atol=1e-5)
