@@ -11,6 +11,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.pools import bm25_pool
 
 
@@ -139,3 +140,25 @@ def fold_scores(
         if rows.any():
             scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
     return scores
+
+
+def add_trained_columns(
+    data: RankingData,
+    pairs: Pairs,
+    trained: Sequence[TrainedColumn],
+    train_parts: Sequence[NDArray[np.int64]],
+    *,
+    fold: str,
+) -> RankingData:
+    """``data``, the rows of ``pairs``, with the columns of trained models for one fold; no row was
+    scored by a model that saw its labels (see :func:`fold_scores`).
+
+    Raises:
+        InputError: as :func:`fold_scores`; or a column that is there already.
+    """
+    for column in trained:
+        scores = fold_scores(column, pairs, train_parts)
+        name = column.recipe.name
+        provenance = {name: {**column.recipe.provenance, "fold": fold}}
+        data = data.with_columns([name], scores, provenance)
+    return data

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands import columns, experiments, letor_files
+from ltr_features.commands import collections, columns, experiments, letor_files, rank
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
 app = typer.Typer(
@@ -16,10 +16,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command()(collections.index)
 app.command()(experiments.demo)
 app.command()(letor_files.measure)
 app.command()(letor_files.validate)
+app.command()(letor_files.convert)
 app.add_typer(columns.app, name="columns")
+app.add_typer(rank.app, name="rank")
 
 
 def _show_version(wanted: bool) -> None:

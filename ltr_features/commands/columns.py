@@ -1,12 +1,30 @@
-"""Feature columns: ``columns list``."""
+"""Feature columns: ``columns list``, ``columns build``, ``columns append``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-app = typer.Typer(help="Feature columns: what there is.", no_args_is_help=True)
+from ltr_features.commands.options import Threads, settings
+
+if TYPE_CHECKING:
+    from ltr_features.columns.registry import ColumnFamily
+    from ltr_features.columns.trained import ModelColumn
+
+app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
+
+Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
+Families = Annotated[
+    list[str] | None,
+    typer.Option("--family", help="A column family; give the option once for each."),
+]
+FamilyOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="FAMILY.KEY=VALUE: a parameter of a family."),
+]
 
 
 @app.command("list")
@@ -30,3 +48,160 @@ def columns_list(
         typer.echo(f"{name}: {chosen.description} ({chosen.reference})\n")
         typer.echo(aligned(header, lines, left=len(header)))
         typer.echo("")
+
+
+@app.command("build")
+def columns_build(
+    workspace: Workspace,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with models or --folds a folder "
+            "of Fold1/train.txt and so on."
+        ),
+    ],
+    family: Families = None,
+    option: FamilyOptions = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A trained model as a column, for example ssi; once for each."),
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(help="MODEL.KEY=VALUE: a parameter of a model.")
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Candidates per query: BM25's best.")] = 100,
+    folds: Annotated[int, typer.Option(min=4, help="Folds, where models are trained.")] = 5,
+    by_group: Annotated[
+        bool, typer.Option(help="Keep queries of one group in one part of the folds.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
+    threads: Threads = None,
+) -> None:
+    """Rows of (query, document) candidates with columns and the judged labels.
+
+    A trained model's column differs from fold to fold: test and validation rows are scored by a
+    model of the fold's training queries, training rows out of fold, so that no row is scored by a
+    model that saw its label."""
+    from letor.column_names import write_rows
+    from ltr_features.build import build_columns, candidate_pairs
+    from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.workspace import open_workspace
+
+    families = _families(family or [], option or [])
+    recipes = _recipes(model or [], param or [], seed)
+    context = open_workspace(workspace, threads=threads)
+    pairs = candidate_pairs(context, depth)
+    data = build_columns(context, pairs, families)
+    if not recipes:
+        write_rows(data, out, threads=threads)
+        typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
+        return
+    trained = [
+        TrainedColumn(context, recipe, out / "models", hold_out_groups=by_group)
+        for recipe in recipes
+    ]
+    for name, n_columns in _write_folds(
+        data, pairs, trained, out, n=folds, seed=seed, by_group=by_group, threads=threads
+    ):
+        typer.echo(f"{name}: {n_columns} columns")
+    typer.echo(f"{len(data):,} rows in {folds} folds: {out}")
+
+
+@app.command("append")
+def columns_append(
+    file: Annotated[Path, typer.Argument(help="LETOR file whose lines name '#docid = ID'.")],
+    workspace: Workspace,
+    out: Annotated[Path, typer.Option(help="The new file; the old lines stay byte for byte.")],
+    family: Families = None,
+    option: FamilyOptions = None,
+    on_missing: Annotated[
+        Literal["raise", "zero"],
+        typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
+    ] = "raise",
+    threads: Threads = None,
+) -> None:
+    """Append columns to a LETOR file, joined with its texts by query id and document id.
+
+    Columns of models that learn from labels need folds: see `columns build`."""
+    import numpy as np
+
+    from letor.svmlight import read_letor
+    from letor.writing import append_columns
+    from ltr_features.sources.letor_join import join_letor
+    from ltr_features.workspace import open_workspace
+
+    families = _families(family or [], option or [])
+    context = open_workspace(workspace, threads=threads)
+    rows = read_letor(file, threads=threads)
+    join = join_letor(rows, context.collection, on_missing=on_missing)
+    values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
+    ids = append_columns(file, out, join.spread(values), threads=threads)
+    names = [name for chosen in families for name in chosen.column_names]
+    for number, name in zip(ids, names, strict=True):
+        typer.echo(f"{number}: {name}")
+    if join.n_without_text:
+        typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
+    typer.echo(f"{join.n_rows:,} rows: {out}")
+
+
+def _families(names: Sequence[str], options: Sequence[str]) -> list[ColumnFamily]:
+    from letor.errors import InputError
+    from ltr_features.columns.registry import get_family
+
+    if not names:
+        raise InputError("name at least one --family; see: ltr-features columns list")
+    by_family = settings(options, "option")
+    _check_owners("--option", by_family, names)
+    return [get_family(name, **by_family.get(name, {})) for name in names]
+
+
+def _recipes(names: Sequence[str], params: Sequence[str], seed: int) -> list[ModelColumn]:
+    import inspect
+
+    from ltr_features.columns.trained import ModelColumn
+
+    by_model = settings(params, "param")
+    _check_owners("--param", by_model, names)
+    recipes = []
+    for name in names:
+        recipe = ModelColumn(name, name, by_model.get(name, {}))
+        if "seed" in inspect.signature(recipe.kind).parameters:
+            recipe = ModelColumn(name, name, {"seed": seed, **recipe.params})
+        recipes.append(recipe)
+    return recipes
+
+
+def _check_owners(option: str, found: dict[str, object], names: Sequence[str]) -> None:
+    from letor.errors import InputError
+
+    for owner, values in found.items():
+        if owner not in names or not isinstance(values, dict):
+            raise InputError(
+                f"{option} {owner}: must be NAME.KEY=VALUE with a name of {', '.join(names)}"
+            )
+
+
+def _write_folds(data, pairs, trained, out, *, n, seed, by_group, threads):  # type: ignore[no-untyped-def]
+    """Write each fold's parts; yields (fold name, number of columns)."""
+    import numpy as np
+
+    from letor.column_names import write_rows
+    from letor.folds import k_fold
+    from ltr_features.build import add_trained_columns
+
+    collection = trained[0].context.collection
+    folds = k_fold(
+        collection.query_ids, n, seed=seed, groups=collection.query_groups if by_group else None
+    )
+    row = {query: i for i, query in enumerate(collection.query_ids)}
+    for fold in folds:
+        train = set(fold.train)
+        parts = [
+            np.array(sorted(row[q] for q in part.test), dtype=np.int64)
+            for part in folds
+            if part.test[0] in train
+        ]
+        full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
+        for name, rows in zip(("train", "vali", "test"), fold.split(full), strict=True):
+            write_rows(rows, out / fold.name / f"{name}.txt", threads=threads)
+        yield fold.name, full.X.shape[1]

@@ -1,4 +1,4 @@
-"""Looking at LETOR files: ``measure`` and ``validate``."""
+"""LETOR files: ``measure``, ``validate`` and ``convert``."""
 
 from __future__ import annotations
 
@@ -102,6 +102,41 @@ def validate(
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="LETOR text (.gz, .bz2, .zst too) or .parquet.")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="LETOR text, .parquet, .qrels (judgements), or .run (with --scores)."),
+    ],
+    scores: Annotated[
+        Path | None, typer.Option(help="For a .run: scores of the rows, the last word of a line.")
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """LETOR text to Parquet and back, or to TREC's judgements and runs."""
+    from letor.column_names import read_rows, write_rows
+    from letor.errors import InputError
+    from letor.trec import qrels_of, run_of, write_qrels, write_run
+
+    kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
+    if (kind == ".run") != (scores is not None):
+        raise InputError("a .run needs --scores, and only it: a TREC run is a ranking by scores")
+    if source.resolve() == target.resolve():
+        raise InputError(f"{target} is the input itself; name another file")
+    rows = read_rows(source, threads=threads)
+    if kind is not None and rows.document_ids is None:
+        raise InputError(
+            f"{source}: rows have no document ids (#docid = ...), TREC files need them"
+        )
+    if scores is not None:
+        write_run(run_of(rows, _read_scores(scores, len(rows))), target)
+    elif kind == ".qrels":
+        write_qrels(qrels_of(rows), target)
+    else:
+        write_rows(rows, target, threads=threads)
+    typer.echo(f"{len(rows):,} rows, {rows.n_queries:,} queries: {target}")
 
 
 def _read_scores(path: Path, n: int) -> list[float]:

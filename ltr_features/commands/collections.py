@@ -1,0 +1,43 @@
+"""Collections: ``index``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ltr_features.commands.options import Threads, settings
+
+
+def index(
+    source: Annotated[
+        str,
+        typer.Argument(help="beir, trec, table, ir-datasets, collection, or a package's source."),
+    ],
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(help="KEY=VALUE options of the source, for example folder=data/nfcorpus."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The new workspace.")] = Path("workspace"),
+    stopwords: Annotated[str, typer.Option(help="List of stop words to leave out: english.")] = "",
+    stemmer: Annotated[
+        str | None, typer.Option(help="Snowball stemmer, for example english.")
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Read a collection, index it, and keep both in a workspace for the other commands.
+
+    The options of a source are the parameters of its function; a wrong one is answered with the
+    list. Values are TOML or text: splits=["test"], document_columns.id=sku."""
+    from ltr_features.sources.registry import read_collection
+    from ltr_features.text import Analyzer
+    from ltr_features.workspace import make_workspace
+
+    analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer)
+    collection = read_collection(source, **settings(options or [], "option"))
+    make_workspace(collection, out, analyzer=analyzer, threads=threads)
+    typer.echo(f"{collection.name}: streams {', '.join(collection.streams)}")
+    for name, value in collection.description.items():
+        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    typer.echo(f"Workspace: {out}")

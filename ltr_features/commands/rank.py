@@ -1,0 +1,89 @@
+"""Rankers: ``rank list``, ``rank train``, ``rank score``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ltr_features.commands.options import Threads, settings
+
+app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
+
+
+@app.command("list")
+def rank_list() -> None:
+    """The rankers and their parameters."""
+    import inspect
+
+    from letor.rankers.registry import get_ranker, ranker_names
+
+    for name in ranker_names():
+        kind = get_ranker(name)
+        typer.echo(f"{name}: {(inspect.getdoc(kind) or '').splitlines()[0]}")
+        for parameter in inspect.signature(kind).parameters.values():
+            typer.echo(f"    {parameter.name} = {parameter.default!r}")
+
+
+@app.command("train")
+def rank_train(
+    train: Annotated[Path, typer.Argument(help="LETOR text or Parquet with the training rows.")],
+    out: Annotated[Path, typer.Option(help="Folder of the trained ranker.")],
+    vali: Annotated[
+        Path | None, typer.Option(help="Validation rows, for rankers that stop early on them.")
+    ] = None,
+    ranker: Annotated[str, typer.Option(help="A name of `rank list`.")] = "lambdamart",
+    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
+    threads: Threads = None,
+) -> None:
+    """Train a ranker and keep it in a folder; nothing in it is code."""
+    from letor.column_names import read_rows
+    from letor.errors import InputError
+    from letor.rankers.registry import get_ranker
+
+    kind = get_ranker(ranker)
+    try:
+        model = kind(**settings(param or [], "param"))
+    except TypeError as error:
+        raise InputError(f"ranker {ranker!r}: {error}; see: ltr-features rank list") from None
+    rows = read_rows(train, threads=threads)
+    stop = None if vali is None else read_rows(vali, threads=threads)
+    model.fit(rows, stop).save(out)
+    importance = model.feature_importance().head(10)
+    typer.echo(importance.to_string(index=False))
+    typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")
+
+
+@app.command("score")
+def rank_score(
+    ranker: Annotated[Path, typer.Argument(help="Folder of a trained ranker.")],
+    data: Annotated[Path, typer.Argument(help="LETOR text or Parquet with the rows to score.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A score per line, in the order of the rows [stdout].")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Also a TREC run; rows need document ids.")
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Score rows with a trained ranker."""
+    from letor.column_names import read_rows
+    from letor.errors import InputError
+    from letor.files import atomic_path
+    from letor.rankers.base import Ranker
+    from letor.trec import run_of, write_run
+
+    model = Ranker.load(ranker)
+    rows = read_rows(data, threads=threads)
+    if run is not None and rows.document_ids is None:
+        raise InputError(f"{data}: rows have no document ids, which a TREC run needs")
+    scores = model.predict(rows)
+    if run is not None:
+        write_run(run_of(rows, scores), run)
+    text = "".join(f"{score:.9g}\n" for score in scores.tolist())
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    with atomic_path(out) as partial:
+        partial.write_text(text, encoding="utf-8")

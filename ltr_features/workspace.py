@@ -1,0 +1,64 @@
+"""A collection and its index in one folder: what every later command starts from."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.collection import Collection
+from ltr_features.collection_files import load_collection, save_collection
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.index import TermIndex
+from ltr_features.text import Analyzer
+
+_MARK = "workspace.json"
+_VERSION = 1
+
+
+def make_workspace(
+    collection: Collection,
+    folder: str | os.PathLike[str],
+    *,
+    analyzer: Analyzer | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Write ``collection/`` (BEIR's layout) and ``index/`` into a new folder.
+
+    A workspace that is there already is replaced when the new one is complete; a folder that holds
+    anything else is not touched.
+
+    Raises:
+        InputError: the folder holds something else, or the collection has no words.
+    """
+    folder = Path(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+        raise InputError(f"{folder} is not empty and is no workspace; name another folder")
+    with atomic_path(folder, kind="folder") as partial:
+        (partial / "collection").mkdir(parents=True)
+        save_collection(collection, partial / "collection")
+        index = TermIndex.build(collection, analyzer or Analyzer(), threads=threads)
+        index.save(partial / "index")
+        (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
+    return folder
+
+
+def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None) -> ColumnContext:
+    """The context of a workspace's own queries; the index is memory-mapped.
+
+    Raises:
+        InputError: the folder is no workspace, or one of a newer version, or damaged.
+    """
+    folder = Path(folder)
+    try:
+        version = json.loads((folder / _MARK).read_text(encoding="utf-8"))["version"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"
+        ) from None
+    if version > _VERSION:
+        raise InputError(f"{folder} was made by a newer version of this program; update it")
+    collection = load_collection(folder / "collection")
+    return ColumnContext.of(collection, TermIndex.open(folder / "index"), threads=threads)

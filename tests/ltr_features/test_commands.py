@@ -1,0 +1,169 @@
+"""The commands one after the other, from a folder of text to a scored ranking."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from letor.column_names import read_rows
+from letor.errors import InputError
+from letor.svmlight import read_letor
+from letor.trec import read_qrels, read_run
+from ltr_features.cli import app
+from ltr_features.commands.options import settings
+
+N_TOPICS = 8
+
+
+@pytest.fixture(scope="module")
+def beir(tmp_path_factory):
+    """Documents and queries of eight topics, two queries each."""
+    folder = tmp_path_factory.mktemp("beir")
+    (folder / "qrels").mkdir()
+    rng = np.random.default_rng(0)
+    documents, queries, qrels = [], [], ["query-id\tcorpus-id\tscore"]
+    for d in range(80):
+        words = [f"topic{d % N_TOPICS}word{i}" for i in rng.integers(6, size=8)]
+        words += [f"common{i}" for i in rng.integers(9, size=6)]
+        documents.append({"_id": f"d{d}", "title": words[0], "text": " ".join(words)})
+    for q in range(5 * N_TOPICS):
+        text = f"topic{q % N_TOPICS}word{q % 6} common{q % 9} common{(q + 3) % 9}"
+        queries.append({"_id": f"q{q}", "text": text})
+        qrels += [f"q{q}\td{d}\t1" for d in range(q % N_TOPICS, 80, N_TOPICS)]
+    for name, records in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    (folder / "qrels" / "test.tsv").write_text("\n".join(qrels) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workspace(beir, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "workspace"
+    done("index", "beir", f"folder={beir}", "--out", out)
+    return out
+
+
+def done(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments):
+    with pytest.raises(InputError) as caught:
+        CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    return str(caught.value)
+
+
+def test_index_says_what_it_read(beir, tmp_path):
+    text = done("index", "beir", f"folder={beir}", "splits=['test']", "--out", tmp_path / "w")
+    assert "streams body, title" in text
+    assert "documents: 80" in text
+    assert "judged pairs: 400" in text
+
+
+def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
+    folds = tmp_path / "folds"
+    text = done(
+        "columns", "build", "--workspace", workspace, "--family", "letor46", "--family", "vsm",
+        "--model", "ssi", "--param", "ssi.rank=4", "--param", "ssi.max_epochs=2",
+        "--model", "lsi", "--param", "lsi.rank=4",
+        "--folds", 4, "--depth", 20, "--out", folds,
+    )  # fmt: skip
+    assert "Fold4: 49 columns" in text
+    train, test = (read_rows(folds / "Fold2" / f"{part}.txt") for part in ("train", "test"))
+    assert train.column_names[-3:] == ["vsm", "ssi", "lsi"]
+    assert "out of fold" in train.provenance["ssi"]["trained on"]
+    assert "no judgement" in train.provenance["lsi"]["trained on"]
+    assert not set(train.query_ids) & set(test.query_ids)
+
+    ranker = tmp_path / "ranker"
+    data = folds / "Fold2"
+    text = done(
+        "rank", "train", data / "train.txt", "--vali", data / "vali.txt", "--out", ranker,
+        "--param", "n_estimators=10", "--param", "min_data_in_leaf=5",
+    )  # fmt: skip
+    assert "lambdamart" in text
+    scores, run = tmp_path / "scores.txt", tmp_path / "test.run"
+    done("rank", "score", ranker, data / "test.txt", "--out", scores, "--run", run)
+    printed = done("rank", "score", ranker, data / "test.txt")
+    assert printed == scores.read_text()
+    assert len(printed.splitlines()) == len(test) == len(read_run(run))
+    assert "NDCG@10" in done("measure", data / "test.txt", "--scores", scores)
+    assert "lambdamart" in done("rank", "list")
+
+
+def test_columns_are_appended_to_the_same_rows(workspace, tmp_path):
+    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out",
+         tmp_path / "a.txt")  # fmt: skip
+    text = done("columns", "append", tmp_path / "a.txt", "--workspace", workspace, "--family",
+                "vsm", "--out", tmp_path / "b.txt")  # fmt: skip
+    assert "47: vsm" in text
+    both = tmp_path / "both.parquet"
+    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--family", "vsm",
+         "--out", both)  # fmt: skip
+    appended, built = read_letor(tmp_path / "b.txt"), read_rows(both)
+    np.testing.assert_array_equal(appended.X, built.X)
+    assert built.column_names[-1] == "vsm"
+
+
+def test_conversions_keep_everything(workspace, tmp_path):
+    text, table, again = tmp_path / "a.txt", tmp_path / "a.parquet", tmp_path / "c.txt.gz"
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", text)
+    done("convert", text, table)
+    done("convert", table, again)
+    first, last = read_rows(text), read_rows(again)
+    np.testing.assert_array_equal(first.X, last.X)
+    assert (first.column_names, first.query_ids) == (last.column_names, last.query_ids)
+    assert first.provenance == last.provenance == read_rows(table).provenance
+    done("convert", text, tmp_path / "a.qrels")
+    np.testing.assert_array_equal(read_qrels(tmp_path / "a.qrels")["label"], first.y)
+    (tmp_path / "scores").write_text("".join(f"{v}\n" for v in first.X[:, 0]))
+    done("convert", text, tmp_path / "a.run", "--scores", tmp_path / "scores")
+    assert len(read_run(tmp_path / "a.run")) == len(first)
+
+
+def test_bad_requests_are_named(workspace, tmp_path):
+    build = ("columns", "build", "--out", tmp_path / "x", "--workspace")
+    assert "is no workspace; make one with" in refused(*build, tmp_path, "--family", "vsm")
+    assert "name at least one --family" in refused(*build, workspace)
+    assert "no column family 'vms'" in refused(*build, workspace, "--family", "vms")
+    assert "--option vsm2: must be NAME.KEY=VALUE" in refused(
+        *build, workspace, "--family", "vsm", "--option", "vsm2.x=1"
+    )
+    assert "there is no model 'sssi'" in refused(
+        *build, workspace, "--family", "vsm", "--model", "sssi"
+    )
+    assert "no source 'bier'" in refused("index", "bier", "--out", tmp_path / "w")
+    assert "'nonsense' is not of the form KEY=VALUE" in refused("index", "beir", "nonsense")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "mine").write_text("precious")
+    assert "is no workspace; name another folder" in refused(
+        "index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w"
+    )
+    assert (tmp_path / "w" / "mine").read_text() == "precious"
+    file = tmp_path / "a.txt"
+    file.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    assert "needs --scores" in refused("convert", file, tmp_path / "a.run")
+    assert "no document ids" in refused("convert", file, tmp_path / "a.qrels")
+    assert "is the input itself" in refused("convert", file, file)
+    assert "ranker 'lambdmart' is unknown" in refused(
+        "rank", "train", file, "--out", tmp_path / "r", "--ranker", "lambdmart"
+    )
+    assert "'leaves'; see: ltr-features rank list" in refused(
+        "rank", "train", file, "--out", tmp_path / "r", "--param", "leaves=3"
+    )
+    assert "is not a saved ranker" in refused("rank", "score", tmp_path, file)
+    assert list(tmp_path.glob("x*")) == []
+
+
+def test_settings_are_toml_or_text():
+    given = ["rank=50", "splits=['a', 'b']", "folder=data/x", "c.id=sku", "c.title=true"]
+    assert settings(given, "option") == {
+        "rank": 50, "splits": ["a", "b"], "folder": "data/x", "c": {"id": "sku", "title": True},
+    }  # fmt: skip
+    with pytest.raises(InputError, match="option 'a' is given twice"):
+        settings(["a=1", "a=2"], "option")
