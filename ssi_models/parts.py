@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -72,22 +73,7 @@ def pair_scores(
     document: NDArray[np.int64],
 ) -> NDArray[np.float32]:
     """f of each pair of rows of checked matrices; accumulated in float64, float32 [n_pairs]."""
-    documents = model.document_parts(D)
-    words = np.unique(D.indices).astype(np.int64)
-    out = np.zeros(len(query))
-    with Workers(model.threads) as workers:
-        if not model.expands_queries:
-            _add_products(model.query_parts(Q, words), documents, query, document, out, workers)
-            return out.astype(np.float32)
-        asked, local = np.unique(query, return_inverse=True)
-        size = max(1, _BLOCK // max(1, len(words)))
-        for start in range(0, len(asked), size):
-            chosen = np.flatnonzero((local >= start) & (local < start + size))
-            parts = model.query_parts(take_rows(Q, asked[start : start + size]), words)
-            part = np.zeros(len(chosen))
-            _add_products(parts, documents, local[chosen] - start, document[chosen], part, workers)
-            out[chosen] = part
-    return out.astype(np.float32)
+    return CachedDocuments(model, D).pairs(Q, query, document)
 
 
 def _add_products(
@@ -119,10 +105,34 @@ class CachedDocuments:
     def __init__(self, model: Represents, D: sp.csr_matrix) -> None:
         self._model = model
         self._words = np.unique(D.indices).astype(np.int64)
-        parts = model.document_parts(D)
-        self._dense = parts.dense
-        self._postings = None if parts.sparse is None else sp.csr_matrix(parts.sparse.T)
+        self._parts = model.document_parts(D)
         self.n_documents = D.shape[0]
+
+    @cached_property
+    def _postings(self) -> sp.csr_matrix | None:
+        return None if self._parts.sparse is None else sp.csr_matrix(self._parts.sparse.T)
+
+    def pairs(
+        self, Q: sp.csr_matrix, query: NDArray[np.int64], document: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """f of each pair of rows of checked queries and the documents: float32 [n_pairs], the
+        numbers of :meth:`MatchingModel.score` to the bit."""
+        model, words, documents = self._model, self._words, self._parts
+        out = np.zeros(len(query))
+        with Workers(model.threads) as workers:
+            if not model.expands_queries:
+                _add_products(model.query_parts(Q, words), documents, query, document, out, workers)
+                return out.astype(np.float32)
+            asked, local = np.unique(query, return_inverse=True)
+            size = max(1, _BLOCK // max(1, len(words)))
+            for start in range(0, len(asked), size):
+                chosen = np.flatnonzero((local >= start) & (local < start + size))
+                parts = model.query_parts(take_rows(Q, asked[start : start + size]), words)
+                part = np.zeros(len(chosen))
+                rows = local[chosen] - start
+                _add_products(parts, documents, rows, document[chosen], part, workers)
+                out[chosen] = part
+        return out.astype(np.float32)
 
     def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
         """f of every query with every document: float32 [m, n_documents].
@@ -135,8 +145,8 @@ class CachedDocuments:
         Q = self._model.check_queries(Q)
         queries = self._model.query_parts(Q, self._words)
         out = np.zeros((Q.shape[0], self.n_documents), np.float32)
-        if queries.dense is not None and self._dense is not None:
-            out += queries.dense @ self._dense.T
+        if queries.dense is not None and self._parts.dense is not None:
+            out += queries.dense @ self._parts.dense.T
         if queries.sparse is not None and self._postings is not None:
             out += (queries.sparse @ self._postings).toarray()
         return out

@@ -83,14 +83,7 @@ class LanguageModel(MatchingModel):
         d = check_rows("document", document, D.shape[0])
         if len(q) != len(d):
             raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
-        side = self._document_side(D)
-        lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
-        out = np.empty(len(q), np.float32)
-        for start in range(0, len(q), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            probabilities = self._probabilities(Q, D, q[rows], d[rows], side)
-            out[rows] = of(probabilities, lengths[d[rows]])
-        return out
+        return CachedTitles(self, D).pairs(Q, q, d, of)
 
     def probabilities(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
@@ -234,18 +227,31 @@ class CachedTitles(CachedDocuments):
     def __init__(self, model: LanguageModel, D: sp.csr_matrix) -> None:
         self._language_model, self._D = model, D
         self._side = model._document_side(D)
+        self._lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
         self.n_documents = D.shape[0]
+
+    def pairs(
+        self,
+        Q: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        of: Callable[[TermProbabilities, NDArray[np.float64]], Any] | None = None,
+    ) -> NDArray[np.float32]:
+        """log P(q|d) / |q|, or ``of`` the terms' probabilities and the titles' lengths, of each
+        pair of rows of checked queries and the titles: float32 [n_pairs]."""
+        model, of = self._language_model, of or self._language_model._log_likelihood
+        out = np.empty(len(query), np.float32)
+        for start in range(0, len(query), _BLOCK):
+            q, d = query[start : start + _BLOCK], document[start : start + _BLOCK]
+            parts = model._probabilities(Q, self._D, q, d, self._side)
+            out[start : start + _BLOCK] = of(parts, self._lengths[d])
+        return out
 
     def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
         """log P(q|d) / |q| of every query with every title: float32 [m, n_documents]."""
-        model, n = self._language_model, self.n_documents
-        Q = model.check_queries(Q)
-        lengths = np.asarray(self._D.sum(axis=1, dtype=np.float64)).ravel()
-        out = np.empty((Q.shape[0], n), np.float32)
-        for i in range(Q.shape[0]):
-            parts = model._probabilities(Q, self._D, np.full(n, i), np.arange(n), self._side)
-            out[i] = model._log_likelihood(parts, lengths)
-        return out
+        Q, every = self._language_model.check_queries(Q), np.arange(self.n_documents)
+        rows = [self.pairs(Q, np.full_like(every, i), every) for i in range(Q.shape[0])]
+        return np.stack(rows) if rows else np.empty((0, self.n_documents), np.float32)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
