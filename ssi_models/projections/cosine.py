@@ -55,11 +55,12 @@ def transposed(X: sp.csr_matrix) -> sp.csr_matrix:
 
 def stacked(upper: sp.csr_matrix, lower: sp.csr_matrix, vocabularies: str) -> sp.csr_matrix:
     """Checked matrices one above the other; side by side too where the words are separate."""
-    if vocabularies == "separate":
-        both = sp.block_diag([upper, lower], format="csr")
-    else:
-        both = sp.vstack([upper, lower], format="csr")
-    return check_csr("stack", both)
+    before = upper.shape[1] if vocabularies == "separate" else 0
+    data = np.concatenate([upper.data, lower.data])
+    indices = np.concatenate([upper.indices, lower.indices + np.int32(before)])
+    indptr = np.concatenate([upper.indptr, upper.indptr[-1] + lower.indptr[1:]])
+    shape = upper.shape[0] + lower.shape[0], before + lower.shape[1]
+    return check_csr("texts", sp.csr_matrix((data, indices, indptr), shape=shape))
 
 
 def pair_matrix(preferences: Preferences, sign: float) -> sp.csr_matrix:

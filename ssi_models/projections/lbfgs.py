@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -89,16 +90,21 @@ class LBFGS:
     ) -> tuple[NDArray[np.float32], float, NDArray[np.float32]] | None:
         """(step, value, gradient) that satisfies the strong Wolfe conditions; None if none is
         found."""
-        alpha = line_search(
-            lambda x: self._at(x)[0],
-            lambda x: self._at(x)[1],
-            self.x,
-            direction,
-            gradient,
-            value,
-            maxiter=20,
-        )[0]
+        with warnings.catch_warnings():
+            # No step is an answer here, and a line search without one ends the descent.
+            warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
+            alpha = line_search(
+                lambda x: self._at(x)[0],
+                lambda x: self._at(x)[1],
+                self.x,
+                direction,
+                gradient,
+                value,
+                maxiter=20,
+            )[0]
         if alpha is None:
             return None
         step = np.float32(alpha) * direction
-        return step, *self._at(self.x + step)
+        new_value, new_gradient = self._at(self.x + step)
+        # In float32 a step may be too short to lower the value.
+        return (step, new_value, new_gradient) if new_value < value else None

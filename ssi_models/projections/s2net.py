@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
+from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import (
@@ -73,7 +74,10 @@ class S2Net(CosineOfProjections, RankingModel):
     negatives_per_pair: int = 4
     margin: float = 0.1
     loss: str = "logistic"
-    validation_measure: str = "loss"
+    negatives: str = "in-batch"
+    shuffle: str = "queries"
+    learning_rate: float | str = 0.3
+    batch_size: int = 256
 
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
@@ -95,6 +99,13 @@ class S2Net(CosineOfProjections, RankingModel):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+
+    def _check_spaces(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        if self.same_words:
+            return super()._check_spaces(Q, D)
+        return check_csr("Q", Q), check_csr("D", D)
 
     @property
     def same_words(self) -> bool:

@@ -1,0 +1,178 @@
+"""VSM, LSA, CL-LSA and OPCA against dense linear algebra."""
+
+import numpy as np
+import projection_twins as twins
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssi_models.matrices import check_csr
+from ssi_models.mixing import cross_validated_mixture
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections import opca
+from ssi_models.projections.cl_lsa import CLLSA
+from ssi_models.projections.lsa import LSA, LatentSemanticIndex
+from ssi_models.projections.opca import OPCA
+from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.projections.vsm import VSM, TfIdfCosine
+from ssi_models.registry import MODELS
+
+M, N, WIDTH = 25, 30, 18
+
+
+def rows(seed, n, width=WIDTH):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, width)) * (rng.random((n, width)) < 0.4)
+    X[3] = 0
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+
+
+def data(d_width=WIDTH):
+    Q, D = rows(0, M), rows(1, N, d_width)
+    pairs = np.unique(np.random.default_rng(2).integers([M, N], size=(90, 2)), axis=0)
+    return Q, D, Preferences.from_pairs(*pairs.T, n_queries=M, n_documents=N)
+
+
+def fitted(model, d_width=WIDTH):
+    Q, D, pairs = data(d_width)
+    return model.fit(sp.csr_matrix(Q), sp.csr_matrix(D), pairs)
+
+
+def matrix(model, d_width=WIDTH):
+    Q, D, _ = data(d_width)
+    every = np.repeat(np.arange(M), N), np.tile(np.arange(N), M)
+    return model.score(sp.csr_matrix(Q), sp.csr_matrix(D), *every).reshape(M, N)
+
+
+def test_vsm_is_the_cosine_by_both_of_its_names():
+    Q, D, _ = data()
+    for kind in (VSM, TfIdfCosine):
+        np.testing.assert_allclose(matrix(fitted(kind())), Q @ D.T, atol=1e-6)
+    assert MODELS["vsm"] is VSM
+    assert MODELS["tfidf"] is TfIdfCosine
+
+
+@pytest.mark.parametrize("kind", [LSA, LatentSemanticIndex])
+def test_lsa_is_the_dense_svd(kind):
+    Q, D, _ = data()
+    X = D if kind is LatentSemanticIndex else np.vstack([Q, D])
+    A = twins.lsa(X, 6)
+    model = fitted(kind(6))
+    np.testing.assert_allclose(model.A_q_, A, atol=2e-5)
+    assert model.A_d_ is model.A_q_
+    np.testing.assert_allclose(matrix(model), twins.cosines(Q, D, A, A), atol=2e-5)
+
+
+def test_inverse_scaling_divides_by_the_singular_values():
+    Q, D, _ = data()
+    X = np.vstack([Q, D])
+    A = twins.lsa(X, 6) / scipy.linalg.svdvals(X)[:6]
+    np.testing.assert_allclose(fitted(LSA(6, scaling="inverse")).A_q_, A, atol=1e-4)
+
+
+def test_cl_lsa_is_the_svd_of_concatenated_pairs():
+    Q, D, pairs = data()
+    A = twins.lsa(Q[pairs.query] + D[pairs.document], 5)
+    np.testing.assert_allclose(fitted(CLLSA(5)).A_q_, A, atol=2e-5)
+
+
+def test_cl_lsa_of_two_vocabularies():
+    Q, D, pairs = data(11)
+    A = twins.lsa(np.hstack([Q[pairs.query], D[pairs.document]]), 5)
+    model = fitted(CLLSA(5, vocabularies="separate"), 11)
+    np.testing.assert_allclose(np.vstack([model.A_q_, model.A_d_]), A, atol=2e-5)
+    expected = twins.cosines(Q, D, A[:WIDTH], A[WIDTH:])
+    np.testing.assert_allclose(matrix(model, 11), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("d_width", [WIDTH, 11])
+@pytest.mark.parametrize("form", ["dense", "matrix-free"])
+def test_opca_attains_the_generalised_rayleigh_quotient(form, d_width, monkeypatch):
+    """Against scipy.linalg.eigh of the whole matrices."""
+    if form == "matrix-free":
+        monkeypatch.setattr(opca, "DENSE_WORDS", 0)
+    Q, D, pairs = data(d_width)
+    rank, settings = 3, {"ridge": 0.1, "tolerance": 1e-7, "max_iterations": 300}
+    separate = d_width != WIDTH
+    words = "separate" if separate else "shared"
+    model = fitted(OPCA(rank, vocabularies=words, **settings), d_width)
+    if separate:
+        Q, D = np.hstack([Q, np.zeros((M, d_width))]), np.hstack([np.zeros((N, WIDTH)), D])
+        A = np.vstack([model.A_q_, model.A_d_]).astype(np.float64)
+    else:
+        A = model.A_q_.astype(np.float64)
+    S, B = twins.opca_matrices(Q, D, list(zip(pairs.query, pairs.document, strict=True)), 0.1)
+    best = scipy.linalg.eigh(S, B, eigvals_only=True)[::-1][:rank]
+    quotients = np.einsum("ij,ik,kj->j", A, S, A) / np.einsum("ij,ik,kj->j", A, B, A)
+    np.testing.assert_allclose(quotients, best, rtol=1e-5)
+    apart = A.T @ B @ A / np.outer(*[np.sqrt(np.diag(A.T @ B @ A))] * 2)
+    np.testing.assert_allclose(apart, np.eye(rank), atol=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 12), st.integers(1, 12)),
+    rank=st.integers(1, 12),
+    density=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_singular_vectors_of_any_matrix(shape, rank, density, seed):
+    """Orthonormal, of the largest singular values, with the stated signs; 0 matrices too."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random(shape) * (rng.random(shape) < density)).astype(np.float32)
+    with Workers(1) as workers:
+        V, s = right_singular_vectors([check_csr("X", sp.csr_matrix(X))], rank, 0, workers)
+    expected = scipy.linalg.svdvals(X.astype(np.float64))[:rank]
+    kept = expected[: len(s)]
+    np.testing.assert_allclose(s, kept, atol=1e-4 * max(1, expected[0]))
+    assert (expected[len(s) :] <= 1e-2 * max(expected[0], 1e-9)).all()
+    np.testing.assert_allclose(V.T @ V, np.eye(len(s)), atol=2e-2)
+    assert (V[np.abs(V).argmax(axis=0), np.arange(len(s))] > 0).all()
+
+
+def test_product_of_factors_is_never_formed_but_decomposed():
+    rng = np.random.default_rng(0)
+    P = sp.random_array((40, 15), density=0.3, rng=rng, dtype=np.float32)
+    X = sp.random_array((15, 22), density=0.4, rng=rng, dtype=np.float32)
+    factors = [check_csr("P", sp.csr_matrix(P)), check_csr("X", sp.csr_matrix(X))]
+    with Workers(2) as workers:
+        V, s = right_singular_vectors(factors, 4, 0, workers)
+    both = (P @ X).toarray().astype(np.float64)
+    np.testing.assert_allclose(s, scipy.linalg.svdvals(both)[:4], rtol=1e-4)
+    np.testing.assert_allclose(V, twins.lsa(both, 4), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LSA(0), "rank must be 1 or more, got 0"),
+        (LSA(scaling="whitened"), "scaling 'whitened' is unknown"),
+        (CLLSA(vocabularies="two"), "vocabularies 'two' is unknown; use one of"),
+        (OPCA(ridge=0), "ridge must be positive, got 0"),
+        (OPCA(max_iterations=0), "max_iterations must be 1 or more"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(model, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(model)
+
+
+def test_factor_of_a_mixture_comes_from_the_other_fold():
+    """a is right for the first two queries, b for the others."""
+    query = np.repeat(np.arange(4), 2)
+    right, wrong = np.tile([1.0, 0.0], 2), np.tile([0.0, 1.0], 2)
+    a, b = np.concatenate([right, wrong]), np.concatenate([wrong, right])
+
+    def measure(scores):
+        return (scores[::2] > scores[1::2]).astype(float)
+
+    mixed = cross_validated_mixture(a, b, measure, query, [0, 0, 1, 1], alphas=(0.0, 1.0))
+    assert mixed.alphas == {0: 0.0, 1: 1.0}
+    np.testing.assert_array_equal(mixed.scores, np.concatenate([wrong, wrong]))
+    split = cross_validated_mixture(a, b, measure, query, [0, 1, 0, 1], alphas=(0.0, 1.0))
+    assert split.alphas == {0: 0.0, 1: 0.0}
+    with pytest.raises(ValueError, match="two folds or more"):
+        cross_validated_mixture(a, b, measure, query, [0, 0, 0, 0])

@@ -1,0 +1,295 @@
+"""S2Net: its loss and gradients, its optimisers, and what they promise."""
+
+import warnings
+
+import numpy as np
+import projection_twins as twins
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+from ssi_models.matrices import check_csr
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections.lbfgs import LBFGS
+from ssi_models.projections.s2net import S2Net
+from ssi_models.projections.tuples import TupleObjective, draw_negatives
+from ssi_models.training import DivergenceWarning
+
+M, N, WIDTH, RANK, GAMMA = 24, 30, 20, 4, 10.0
+
+
+def rows(seed, n, width=WIDTH):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, width)) * (rng.random((n, width)) < 0.35)
+    X[3] = 0
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+    return check_csr("X", sp.csr_matrix(X))
+
+
+def pairs():
+    drawn = np.unique(np.random.default_rng(2).integers([M, N], size=(110, 2)), axis=0)
+    grade = np.random.default_rng(3).integers(1, 3, len(drawn))
+    return Preferences.from_pairs(*drawn.T, grade, n_queries=M, n_documents=N)
+
+
+def data():
+    return rows(0, M), rows(1, N), pairs()
+
+
+def model(**params):
+    quick = {"batch_size": 16, "max_epochs": 6, "validation_share": 0.2, "threads": 1}
+    return S2Net(**{"rank": RANK, **quick, **params})
+
+
+def objective(workers, **options):
+    Q, D, preferences = data()
+    given = {"n_negatives": 4, "gamma": GAMMA, "seed": 0} | options
+    return TupleObjective(Q, D, preferences, np.arange(N), workers=workers, **given)
+
+
+def tuples_of(objective):
+    """(q, d+, d-) over the rows that the objective kept."""
+    return [
+        (q, d[0], n)
+        for q, d in zip(objective.query, objective.documents, strict=True)
+        for n in d[1:]
+        if n >= 0
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_loss_and_gradient_are_the_papers(threads):
+    rng = np.random.default_rng(5)
+    A_q, A_d = rng.standard_normal((2, WIDTH, RANK))
+    with Workers(threads) as workers:
+        ours = objective(workers)
+        loss, wrong, G_q, G_d = ours.gradient(A_q.astype(np.float32), A_d.astype(np.float32))
+        assert ours.loss(A_q.astype(np.float32), A_d.astype(np.float32)) == (loss, wrong)
+    dense = ours.Q.toarray().astype(float), ours.D.toarray().astype(float)
+    tuples = tuples_of(ours)
+    assert len(tuples) == ours.n_tuples > 300
+    args = (*dense, tuples, A_q, A_d, GAMMA)
+    assert loss == pytest.approx(twins.s2net_loss(*args), rel=1e-5)
+    expected = twins.s2net_gradient(*args)
+    for found, exact in zip((G_q, G_d), expected, strict=True):
+        np.testing.assert_allclose(found, exact, atol=1e-5 * np.abs(exact).max() + 1e-4)
+    C = twins.cosines(*dense, A_q, A_d)
+    assert wrong == sum(C[q, p] - C[q, n] <= 0 for q, p, n in tuples)
+
+
+def test_gradient_of_the_papers_is_the_finite_difference():
+    rng = np.random.default_rng(6)
+    Q, D = rows(0, M).toarray().astype(float), rows(1, N).toarray().astype(float)
+    tuples = [tuple(t) for t in rng.integers([M, N, N], size=(40, 3))]
+    start = rng.standard_normal(2 * WIDTH * RANK)
+
+    def sides(x):
+        return x.reshape(2, WIDTH, RANK)
+
+    def loss(x):
+        return twins.s2net_loss(Q, D, tuples, *sides(x), GAMMA)
+
+    gradient = np.concatenate(
+        [g.ravel() for g in twins.s2net_gradient(Q, D, tuples, *sides(start), GAMMA)]
+    )
+    exact = scipy.optimize.approx_fprime(start, loss, 1e-7)
+    np.testing.assert_allclose(gradient, exact, atol=1e-4 * np.abs(exact).max())
+
+
+def test_negatives_are_never_as_relevant():
+    preferences, excluded = pairs(), np.arange(M)
+    drawn = draw_negatives(preferences, np.arange(N), 50, 0, excluded)
+    grade = {
+        (q, d): g
+        for q, d, g in zip(preferences.query, preferences.document, preferences.grade, strict=True)
+    }
+    np.testing.assert_array_equal(drawn[:, 0], preferences.document)
+    for q, row in zip(preferences.query, drawn, strict=True):
+        for d in row[1:][row[1:] >= 0]:
+            assert grade.get((q, d), 0) < grade[q, row[0]]
+            assert d != excluded[q]
+    assert 0 < (drawn < 0).mean() < 0.3
+
+
+def test_lbfgs_finds_what_scipy_finds():
+    scale = np.linspace(1, 30, 40)
+
+    def rosenbrock(x):
+        x = x.astype(np.float64)
+        return scipy.optimize.rosen(x / 3), scipy.optimize.rosen_der(x / 3) / 3
+
+    def bowl(x):
+        return float(scale @ (x - 1.0) ** 2), 2 * scale * (x - 1.0)
+
+    for function, tolerance in ((bowl, 1e-6), (rosenbrock, 1e-3)):
+        x = np.full(40, 1.7, np.float32)
+
+        def value_and_gradient(x, function=function):
+            value, gradient = function(x)
+            return float(value), gradient.astype(np.float32)
+
+        optimizer = LBFGS(x, value_and_gradient)
+        values = [optimizer.iterate() for _ in range(150)]
+        assert (np.diff(values) <= 0).all()
+        theirs = scipy.optimize.minimize(function, np.full(40, 1.7), jac=True, method="L-BFGS-B")
+        assert values[-1] <= theirs.fun + tolerance
+
+
+def test_full_batches_reach_scipys_minimum():
+    """The same objective from the same start, to the same loss within a tenth."""
+    Q, D, preferences = data()
+    ours = model(optimizer="l-bfgs", max_epochs=40, patience=40, validation_share=0.05)
+    ours.fit(Q, D, preferences)
+    losses = [epoch.loss for epoch in ours.history_.epochs[1:]]
+    assert (np.diff(losses) <= 1e-7).all()
+    with Workers(1) as workers:
+        training = preferences.only(np.setdiff1d(preferences.queries, ours.validation_queries_))
+        objective = TupleObjective(Q, D, training, np.arange(N), 4, GAMMA, 0, workers)
+
+        def value(x):
+            A = x.reshape(WIDTH, RANK).astype(np.float32)
+            loss, _, G_q, G_d = objective.gradient(A, A)
+            n = objective.n_tuples
+            return loss / n, (G_q + G_d).ravel().astype(np.float64) / n
+
+        start = twins.lsa(np.vstack([Q.toarray(), D.toarray()]).astype(float), RANK).ravel()
+        theirs = scipy.optimize.minimize(
+            value, start, jac=True, method="L-BFGS-B", options={"maxiter": 40}
+        )
+    assert losses[-1] <= 1.1 * theirs.fun
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "sgd", "l-bfgs"])
+@pytest.mark.parametrize("rate", [0.1, 30.0])
+def test_training_loss_is_never_above_that_of_the_lsa_start(optimizer, rate):
+    Q, D, preferences = data()
+    ours = model(optimizer=optimizer, learning_rate=rate, validation_measure="rank_loss")
+    ours.fit(Q, D, preferences)
+    before, after = ours.training_loss_
+    assert after <= before
+    if ours.history_.best_epoch == 0:
+        assert after == before
+
+
+def test_no_epoch_is_the_lsa_start():
+    Q, D, preferences = data()
+    ours = model(max_epochs=0).fit(Q, D, preferences)
+    A = twins.lsa(np.vstack([Q.toarray(), D.toarray()]).astype(float), RANK)
+    np.testing.assert_allclose(ours.A_q_ / np.sqrt(WIDTH / RANK), A, atol=2e-5)
+    assert ours.A_d_ is ours.A_q_
+
+
+def test_a_step_of_a_batch_follows_the_gradient():
+    """One SGD step of all pairs against all documents moves A along the twin's gradient."""
+    Q, D, preferences = data()
+    options = {"optimizer": "sgd", "learning_rate": 1e-3, "negatives": "uniform",
+               "batch_size": 500, "n_negatives": N, "patience": 9, "max_epochs": 1}  # fmt: skip
+    before = model(max_epochs=0).fit(Q, D, preferences)
+    after = model(**options, validation_measure="loss").fit(Q, D, preferences)
+    training = preferences.only(np.setdiff1d(preferences.queries, after.validation_queries_))
+    grade = np.zeros((M, N))
+    grade[preferences.query, preferences.document] = preferences.grade
+    tuples = [
+        (q, p, n)
+        for q, p in zip(training.query, training.document, strict=True)
+        for n in range(N)
+        if grade[q, n] < grade[q, p]
+    ]
+    A = before.A_q_.astype(float)
+    dense = Q.toarray().astype(float), D.toarray().astype(float)
+    G_q, G_d = twins.s2net_gradient(*dense, tuples, A, A, GAMMA)
+    step = after.A_q_.astype(float) - A
+    assert after.history_.best_epoch == 1
+    # The slopes of the common loss are those of the mean over N documents, divided by gamma.
+    np.testing.assert_allclose(
+        step, -1e-3 * (G_q + G_d) / N / GAMMA, atol=1e-3 * np.abs(step).max() + 1e-6
+    )
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "l-bfgs"])
+def test_two_matrices_learn_two_vocabularies(optimizer):
+    """Document words are the query words in another order, 7 of them missing."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((120, 16)) < 0.25) * 1.0
+    X[:, 0] += X.sum(axis=1) == 0
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    Y = X[:, rng.permutation(16)[:9]]
+    every = np.arange(120)
+    preferences = Preferences.from_pairs(every, every, n_queries=120, n_documents=120)
+    ours = S2Net(
+        6, vocabularies="separate", optimizer=optimizer, max_epochs=25, batch_size=32, threads=1
+    ).fit(sp.csr_matrix(X), sp.csr_matrix(Y), preferences)
+    assert ours.A_q_.shape == (16, 6)
+    assert ours.A_d_.shape == (9, 6)
+    scores = ours.cache(sp.csr_matrix(Y)).scores(sp.csr_matrix(X))
+    above = (scores > np.diag(scores)[:, None]).sum(axis=1)
+    assert np.mean(above) < 15
+    assert ours.training_loss_[1] < 0.7 * ours.training_loss_[0]
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "l-bfgs"])
+def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
+    class KilledError(Exception):
+        pass
+
+    def kill(epoch):
+        if epoch.number == 3:
+            raise KilledError
+
+    Q, D, preferences = data()
+    whole = model(optimizer=optimizer).fit(Q, D, preferences)
+    path = tmp_path / "state"
+    with pytest.raises(KilledError):
+        model(optimizer=optimizer).fit(Q, D, preferences, checkpoint=path, callback=kill)
+    seen = []
+    resumed = model(optimizer=optimizer).fit(
+        Q, D, preferences, checkpoint=path, callback=lambda epoch: seen.append(epoch.number)
+    )
+    assert seen[0] == 4
+    assert resumed.A_q_.tobytes() == whole.A_q_.tobytes()
+    assert repr(resumed.history_) == repr(whole.history_)
+    assert not path.exists()
+
+
+def test_warm_start_goes_on_from_the_fitted_matrix():
+    Q, D, preferences = data()
+    first = model().fit(Q, D, preferences)
+    A = first.A_q_.copy()
+    again = first.set_params(warm_start=True, max_epochs=0).fit(Q, D, preferences)
+    np.testing.assert_array_equal(again.A_q_, A)
+
+
+def test_divergence_is_noticed_and_the_start_is_kept():
+    Q, D, preferences = data()
+    with pytest.warns(DivergenceWarning, match="learning rate was 1e\\+300"):
+        ours = model(optimizer="sgd", learning_rate=1e300).fit(Q, D, preferences)
+    assert np.isfinite(ours.A_q_).all()
+    assert ours.training_loss_[1] <= ours.training_loss_[0]
+
+
+def test_texts_without_words_are_harmless():
+    """Only empty queries, and documents whose words are in no other text."""
+    Q = sp.csr_matrix((4, 6), dtype=np.float32)
+    D = sp.csr_matrix(np.eye(4, 6, dtype=np.float32))
+    preferences = Preferences.from_pairs(np.arange(4), np.arange(4), n_queries=4, n_documents=4)
+    for optimizer in ("adagrad", "l-bfgs"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ours = S2Net(2, optimizer=optimizer, max_epochs=3, threads=1).fit(Q, D, preferences)
+        assert (ours.score(Q, D, np.arange(4), np.arange(4)) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"rank": 0}, "rank must be 1 or more"),
+        ({"negatives_per_pair": 0}, "negatives_per_pair must be 1 or more"),
+        ({"vocabularies": "none"}, "vocabularies 'none' is unknown"),
+        ({"optimizer": "adam"}, "optimizer 'adam' is unknown"),
+        ({"validation_measure": "ndcg"}, "validation_measure 'ndcg' is unknown"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(params, message):
+    with pytest.raises(ValueError, match=message):
+        model(**params).fit(*data())
