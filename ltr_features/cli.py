@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands import collections, columns, experiments, letor_files, rank
+from ltr_features.commands import collections, columns, experiments, letor_files, models, rank
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
 app = typer.Typer(
@@ -19,9 +19,11 @@ app = typer.Typer(
 app.command()(collections.index)
 app.command()(experiments.demo)
 app.command()(letor_files.measure)
+app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
 app.add_typer(columns.app, name="columns")
+app.add_typer(models.app, name="models")
 app.add_typer(rank.app, name="rank")
 
 

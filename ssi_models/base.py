@@ -155,9 +155,15 @@ class MatchingModel:
         row = check_rows("word", [word], self.n_query_words_)
         one = np.ones(1, np.float32)
         Q = sp.csr_matrix((one, ([0], row)), shape=(1, self.n_query_words_))
+        return self.nearest_words_of_text(Q, n)
+
+    def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
+        """The same for a query of several words, a row q [1, V]."""
+        self._check_fitted()
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
-        query, documents = self.query_parts(check_csr("word", Q), words), self.document_parts(D)
+        query = self.query_parts(self.check_queries(q), words)
+        documents = self.document_parts(D)
         weights = np.zeros(self.n_words_)
         if query.dense is not None and documents.dense is not None:
             weights += documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)

@@ -1,0 +1,169 @@
+"""Matching models: ``models list``, ``models info``, ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ssi_models.base import MatchingModel
+    from ssi_models.vocabulary import Vocabulary
+
+app = typer.Typer(help="Matching models: which there are, what a file holds.", no_args_is_help=True)
+
+
+@app.command("list")
+def models_list(
+    model: Annotated[
+        str | None, typer.Argument(help="A model, to see its parameters; all by default.")
+    ] = None,
+) -> None:
+    """The models by name, or the parameters of one with their defaults and description."""
+    import inspect
+
+    from reports.tables import aligned
+    from ssi_models.registry import MODELS, get_model
+
+    if model is not None:
+        kind = get_model(model)
+        typer.echo(inspect.getdoc(kind) or "")
+        typer.echo("\nAll parameters and their defaults:")
+        for parameter in inspect.signature(kind).parameters.values():
+            typer.echo(f"    {parameter.name} = {parameter.default!r}")
+        return
+    header = ["name", "matrices", "learns from", "model"]
+    lines = [[k.name, k.inputs, k.learns_from, _summary(k)] for k in MODELS.values()]
+    typer.echo(aligned(header, lines, left=len(header)))
+
+
+@app.command("info")
+def models_info(
+    file: Annotated[Path, typer.Argument(help="Model file (.safetensors).")],
+) -> None:
+    """What a model file holds: class, parameters, vocabulary, training, arrays."""
+    from ssi_models.persistence import load_tensors
+    from ssi_models.registry import get_model
+
+    header, arrays = load_tensors(file)
+    kind = get_model(header["model"])
+    typer.echo(f"{file}: {kind.name}, {_summary(kind)}\n")
+    for name, value in header["params"].items():
+        typer.echo(f"    {name} = {value!r}")
+    typer.echo("")
+    words = "with their words" if "vocabulary.bytes" in arrays else "without their words"
+    typer.echo(f"words of documents: {header['n_words']:,}, {words}")
+    typer.echo(f"words of queries: {header['n_query_words']:,}")
+    typer.echo(f"text analysis: {header['recipe'] or 'not noted'}")
+    typer.echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
+    for line in _fitted_facts(header["fitted"]):
+        typer.echo(line)
+    for name, array in arrays.items():
+        shape = " x ".join(f"{n:,}" for n in array.shape)
+        typer.echo(f"array {name}: {array.dtype} [{shape}], {array.nbytes / 1e6:.1f} MB")
+
+
+def explain(
+    file: Annotated[Path, typer.Argument(help="Model file (.safetensors).")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help='Query words, or "several words" as one query.'),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Words to show for each.")] = 5,
+) -> None:
+    """What a model learned: the document words that match a query word best, with their scores.
+
+    A model with correlated feature hashing also shows the frequent words that stand for a rare
+    one. A topic model without WORD shows the words of its topics, a translation model its table."""
+    from letor.errors import InputError
+    from ssi_models.registry import load_model
+
+    model = load_model(file)
+    if model.vocabulary_ is None:
+        raise InputError(f"{file}: the model was fitted without its vocabulary; fit it with one")
+    if words:
+        for word in words:
+            _explain_word(model, model.vocabulary_, word, count)
+    elif hasattr(model, "explain"):
+        for title, near in _entries(model.explain(count)):
+            _show(title, near)
+    else:
+        raise InputError(f"a {model.name} model has no topics to show; name one or more words")
+
+
+def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count: int) -> None:
+    import numpy as np
+    import scipy.sparse as sp
+
+    from letor.errors import InputError
+
+    if model.n_query_words_ != model.n_words_:
+        raise InputError(
+            f"queries of this {model.name} model have words of their own, which its file does not "
+            "hold; use nearest_words of the model with the number of the word"
+        )
+    if word in vocabulary or word.casefold() in vocabulary:
+        row = int(vocabulary.rows([word if word in vocabulary else word.casefold()])[0])
+        near = model.nearest_words(row, count)
+        matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
+        if matches:
+            _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
+        _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
+        return
+    parts = word.casefold().split()
+    rows = vocabulary.rows(parts)
+    if not parts or (rows < 0).any():
+        unknown = next((p for p, row in zip(parts, rows, strict=True) if row < 0), word)
+        raise InputError(f"{unknown!r} is no word of the model{_near(unknown, vocabulary)}")
+    if model.inputs == "counts":
+        raise InputError(f"a {model.name} model explains single words; {word!r} is several")
+    weight = np.full(len(rows), 1 / np.sqrt(len(rows)), np.float32)
+    query = sp.csr_matrix((weight, (np.zeros(len(rows), int), rows)), (1, model.n_query_words_))
+    near = model.nearest_words_of_text(query, count)
+    _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
+
+
+def _near(word: str, vocabulary: Vocabulary) -> str:
+    """Words that begin like an unknown one: the vocabulary may hold stems."""
+    for length in range(len(word) - 1, 2, -1):
+        found = [v for v in vocabulary if v.startswith(word[:length])][:5]
+        if found:
+            return f"; words that begin alike: {', '.join(found)}"
+    return ""
+
+
+def _entries(explained: Any) -> Iterator[tuple[str, list[tuple[Any, float]]]]:
+    """(title, words) of a topic model's topics, or of a translation table."""
+    if isinstance(explained, dict):
+        for word, near in explained.items():
+            yield f"{word} generates", near
+        return
+    for number, sides in enumerate(explained):
+        for side, near in sides.items():
+            yield f"topic {number}, {side}", near
+
+
+def _show(title: str, near: list[tuple[Any, float]]) -> None:
+    typer.echo(f"{title}: " + ", ".join(f"{word} {x:.3f}" for word, x in near))
+
+
+def _summary(kind: type[MatchingModel]) -> str:
+    """The first paragraph of a class's description on one line."""
+    import inspect
+
+    return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).rstrip(".")
+
+
+def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
+    """Facts of training on a line each; long lists by their length."""
+    for name, value in fitted.items():
+        if name == "epochs":
+            best = value[fitted["best_epoch"]] if value else None
+            if best is not None:
+                yield f"epochs: {len(value) - 1}, validation {best[3]:.4f} at the best"
+        elif isinstance(value, list | dict):
+            yield f"{name.replace('_', ' ')}: {len(value):,}"
+        else:
+            yield f"{name.replace('_', ' ')}: {value}"

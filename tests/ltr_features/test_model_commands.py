@@ -1,0 +1,138 @@
+"""``models list``, ``models info`` and ``explain``."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+from ltr_features.cli import app
+from ssi_models.preferences import Preferences
+from ssi_models.registry import MODELS
+from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
+from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.topics.plsa import PLSA
+from ssi_models.translation.ibm1 import IBMModel1
+from ssi_models.vocabulary import Vocabulary
+
+N = 24
+WORDS = Vocabulary(["apple", "pear", "car", "bus", "new", "york", "fruit", "traffic"])
+QUICK = {"max_epochs": 3, "batch_size": 16, "n_negatives": 8, "threads": 1}
+
+
+def data():
+    """Half of the texts are about fruit, half about traffic; "pear" only with "fruit"."""
+    X = np.zeros((N, len(WORDS)))
+    X[: N // 2, 0] = X[: N // 2, 6] = 1
+    X[: N // 4, 1] = 1
+    X[N // 2 :, 2] = X[N // 2 :, 7] = 1
+    X[N // 2 :: 2, 3] = X[N // 2 :: 3, 4] = X[N // 2 :: 3, 5] = 1
+    topic = np.arange(N) >= N // 2
+    pairs = np.nonzero(topic[:, None] == topic)
+    return X, Preferences.from_pairs(*pairs, n_queries=N, n_documents=N)
+
+
+def saved(tmp_path, model, counts=False, vocabulary=WORDS):
+    X, pairs = data()
+    if not counts:
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    X = sp.csr_matrix(X, dtype=np.float32)
+    model.fit(X, X, pairs, vocabulary=vocabulary, recipe="recipe 1").save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def lines(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.exception
+    return result.stdout.splitlines()
+
+
+def test_list_names_every_model():
+    found = lines("models", "list")
+    assert {line.split()[0] for line in found if line.strip()} >= set(MODELS)
+    own = "\n".join(lines("models", "list", "psi"))
+    assert "    degree = 3" in own
+    assert "Reference:" in own
+    assert isinstance(run("models", "list", "bert").exception, ValueError)
+
+
+def test_info_shows_the_header(tmp_path):
+    found = lines("models", "info", saved(tmp_path, LowRankSSI(3, **QUICK)))
+    assert found[0].startswith(f"{tmp_path / 'model'}: ssi, f(q, d) = q' (U'V + I) d")
+    assert "    rank = 3" in found
+    assert "words of documents: 8, with their words" in found
+    assert "text analysis: recipe 1" in found
+    assert "array U: float32 [8 x 3], 0.0 MB" in found
+    assert any(line.startswith("epochs: 3, validation ") for line in found)
+    assert isinstance(run("models", "info", tmp_path / "none").exception, FileNotFoundError)
+
+
+def test_explain_names_the_nearest_words(tmp_path):
+    model = LowRankSSI(3, **QUICK)
+    path = saved(tmp_path, model)
+    (line,) = lines("explain", path, "APPLE", "--count", 2)
+    near = [(WORDS[row], score) for row, score in model.nearest_words(0, 2)]
+    assert line == "APPLE matches: " + ", ".join(f"{w} {x:.3f}" for w, x in near)
+    two, alone = lines("explain", path, "new york", "new", "--count", 1)
+    assert two.startswith("new york matches: ")
+    assert alone.startswith("new matches: ")
+
+
+def test_query_of_several_words_scores_as_a_text(tmp_path):
+    model = LowRankSSI(3, **QUICK)
+    saved(tmp_path, model)
+    q = sp.csr_matrix(np.eye(8, dtype=np.float32)[4:6].sum(axis=0) / np.sqrt(2))
+    words = sp.identity(8, np.float32, format="csr")
+    scores = model.score(q, words, np.zeros(8, int), np.arange(8))
+    near = model.nearest_words_of_text(q, 8)
+    np.testing.assert_allclose([x for _, x in near], scores[[row for row, _ in near]], atol=1e-6)
+
+
+def test_explain_shows_what_a_word_is_hashed_to(tmp_path):
+    path = saved(tmp_path, CorrelatedHashSSI(2, n_features=2, bins=1, **QUICK))
+    hashed, matches = lines("explain", path, "pear", "--count", 1)
+    # pear occurs in 6 texts, always with apple (12), the first of two equal frequent words.
+    assert hashed == "pear is hashed to (DICE): apple 0.667"
+    assert matches.startswith("pear matches: ")
+
+
+def test_explain_shows_topics_and_translations(tmp_path):
+    path = saved(tmp_path, PLSA(n_topics=2, threads=1), counts=True)
+    found = lines("explain", path, "--count", 3)
+    assert [line.split(":")[0] for line in found] == [
+        "topic 0, query", "topic 0, title", "topic 1, query", "topic 1, title"
+    ]  # fmt: skip
+    assert lines("explain", path, "apple")[0].startswith("apple matches: ")
+    assert isinstance(run("explain", path, "new york").exception, ValueError)
+    path = saved(tmp_path, IBMModel1(threads=1), counts=True)
+    assert any(line.startswith("apple generates: ") for line in lines("explain", path))
+
+
+@pytest.mark.parametrize(
+    ("model", "vocabulary", "words", "message"),
+    [
+        (LowRankSSI, WORDS, ["apples"], "'apples' is no word of the model.*alike: apple"),
+        (LowRankSSI, WORDS, ["xylophone"], "'xylophone' is no word of the model$"),
+        (LowRankSSI, WORDS, [], "a ssi model has no topics to show; name one or more words"),
+        (LowRankSSI, None, ["apple"], "fitted without its vocabulary"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(tmp_path, model, vocabulary, words, message):
+    path = saved(tmp_path, model(2, **QUICK), vocabulary=vocabulary)
+    result = run("explain", path, *words)
+    with pytest.raises(ValueError, match=message):
+        raise result.exception
+
+
+def test_queries_with_other_words_are_refused(tmp_path):
+    X, pairs = data()
+    X = sp.csr_matrix(X, dtype=np.float32)
+    model = CrossLanguageSSI(2, **QUICK).fit(X[:, :5], X, pairs, vocabulary=WORDS)
+    model.save(tmp_path / "model")
+    result = run("explain", tmp_path / "model", "apple")
+    with pytest.raises(ValueError, match="queries of this cross-language model have words of"):
+        raise result.exception
