@@ -1,4 +1,4 @@
-"""Kernels of the discriminative projection (S2Net)."""
+"""Kernels of S2Net: logistic losses of cosines, and their slopes."""
 
 from __future__ import annotations
 
@@ -48,3 +48,97 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
         losses[p] = total
         counts[p, 0] = n_wrong
         counts[p, 1] = n_tuples
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _row_slopes(larger, smaller, chunk, row):
+    """Slopes E / (1 + E) of E = larger[k] smaller, added to row; (their sum, sum of log(1 + E),
+    number of E > 1 / e)."""
+    pull, loss = 0.0, 0.0
+    n_inside = 0
+    for start in range(0, len(larger), chunk):
+        product = 1.0
+        for k in range(start, min(start + chunk, len(larger))):
+            E = larger[k] * smaller
+            slope = E / (1.0 + E)
+            row[k] -= np.float32(slope)
+            pull += slope
+            product *= 1.0 + E
+            n_inside += E > 0.36787944117144233
+        loss += np.log(product)
+    return pull, loss, n_inside
+
+
+@nb.njit(cache=True, nogil=True)
+def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, given_only, larger):
+    """larger[k] = exponential[k] where negative k counts against the grade, else 0; their
+    number."""
+    n = 0 if given_only else len(larger)
+    if given_only:
+        larger[:] = 0.0
+    else:
+        larger[:] = exponential
+    for p in range(first, last):
+        k = slot[judged_document[p]]
+        if k >= 0:
+            if judged_grade[p] >= grade:
+                n -= not given_only
+                larger[k] = 0.0
+            elif given_only:
+                n += 1
+                larger[k] = exponential[k]
+    return n
+
+
+@nb.njit(cache=True, nogil=True)
+def batch_slopes(
+    S, order, starts, query, grade, positive_of, negative_of, slot, judged_offsets,
+    judged_document, judged_grade, given_only, gamma, C, losses, counts, first, last,
+):  # fmt: skip
+    """Logistic losses of all pairs of queries first..last of a batch against shared negatives.
+
+    With the cosines S the loss of (pair b of query i, negative k) is log(1 + E), where
+    E = exp(gamma S[i, k]) exp(-gamma S[i, positive_of[b]]): one exponential per text, not per
+    tuple. A negative counts unless it is judged for the query with a grade at least that of the
+    pair; with ``given_only`` it counts only if it is judged, with a lower grade.
+
+    Args:
+        S: float32 [u, n], queries by documents of the batch.
+        order: int64 [B], the pairs by query and grade; query i owns
+            ``order[starts[i]:starts[i + 1]]``.
+        query: int64 [u]. grade: float32 [B]. positive_of: int64 [B], columns of S.
+        negative_of: int64 [K], columns of S that are the negatives.
+        slot: int32 [n_documents], k where the document is negative k, else -1.
+        judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
+        gamma: at most 350, so that no product overflows.
+        C: float32 [u, n], written: minus the derivative of the summed loss by S, divided by
+            gamma K. losses: float64 [u]. counts: int64 [u, 2], tuples with a difference below
+            1 / gamma, and tuples.
+    """
+    K = len(negative_of)
+    exponential, larger, row = np.empty(K), np.empty(K), np.empty(K, np.float32)
+    chunk = max(1, int(350.0 / gamma))
+    share = np.float32(1.0 / K)
+    for i in range(first, last):
+        C[i] = 0.0
+        row[:] = 0.0
+        for k in range(K):
+            exponential[k] = np.exp(gamma * S[i, negative_of[k]])
+        losses[i] = 0.0
+        counts[i] = 0
+        present, n_tuples = np.float32(-1.0), 0
+        for b in order[starts[i] : starts[i + 1]]:
+            if grade[b] != present:
+                present = grade[b]
+                n_tuples = _mark(
+                    exponential, slot, judged_document, judged_grade, judged_offsets[query[i]],
+                    judged_offsets[query[i] + 1], present, given_only, larger,
+                )  # fmt: skip
+            smaller = np.exp(-gamma * S[i, positive_of[b]])
+            pull, loss, n_inside = _row_slopes(larger, smaller, chunk, row)
+            C[i, positive_of[b]] += np.float32(pull) * share
+            losses[i] += loss
+            counts[i, 0] += n_inside
+            counts[i, 1] += n_tuples
+        for k in range(K):
+            C[i, negative_of[k]] += row[k] * share

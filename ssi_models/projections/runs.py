@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ssi_models.kernels.projections import batch_slopes
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.projections.lbfgs import LBFGS
-from ssi_models.projections.scorer import CosineScorer
+from ssi_models.projections.scorer import BatchTexts, CosineScorer
 from ssi_models.projections.tuples import TupleObjective
 from ssi_models.run import Run, Trained, TrainingData
 from ssi_models.sampling import Batch
@@ -23,14 +24,12 @@ class TrainedProjection(Trained, Protocol):
 
     negatives_per_pair: int
 
-    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> CosineScorer: ...
-
 
 class ProjectionRun(Run):
     """A run in mini-batches that can also be validated by its loss."""
 
     model: TrainedProjection
-    scorer: CosineScorer
+    scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
 
     @cached_property
     def training_tuples(self) -> TupleObjective:
@@ -46,6 +45,24 @@ class ProjectionRun(Run):
         """Loss per tuple at the present parameters."""
         loss, _ = tuples.loss(self.scorer.query.values, self.scorer.document.values)
         return loss / max(1, tuples.n_tuples)
+
+    def step(self, batch: Batch) -> tuple[float, int, int]:
+        texts = BatchTexts.of(batch)
+        S = self.scorer.cosines(texts)
+        C, n = np.empty_like(S), len(texts.queries)
+        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
+        self.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
+        self.workers.split(
+            lambda first, last: batch_slopes(
+                S, texts.order, texts.starts, texts.queries, batch.grade, texts.positive_of,
+                texts.negative_of, self.slot, *self.judged, self.model.negatives == "given",
+                1 / self.model.margin, C, losses, counts, first, last,
+            ),
+            n,
+        )  # fmt: skip
+        self.slot[batch.negatives] = -1
+        self.scorer.ascend(C)
+        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def validate(self) -> float:
         if self.model.validation_measure == "loss":

@@ -29,6 +29,8 @@ from ssi_models.tables import Table
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
 
+SMALLEST_MARGIN = 0.003  # exponentials of greater differences overflow
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class S2Net(CosineOfProjections, RankingModel):
@@ -98,6 +100,10 @@ class S2Net(CosineOfProjections, RankingModel):
         for name in ("rank", "negatives_per_pair"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.margin < SMALLEST_MARGIN:
+            raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
+        check_choice("loss", self.loss, ("logistic",))
+        check_choice("emphasis", self.emphasis, ("uniform",))
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
 
     def _check_spaces(
@@ -111,7 +117,7 @@ class S2Net(CosineOfProjections, RankingModel):
     def same_words(self) -> bool:
         return self.vocabularies == "shared"
 
-    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> CosineScorer:
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         start = self._lsa(data, workers)
         if self.symmetric and self.same_words:
             A = Table(start.copy(), rate, self._accumulator_start)
