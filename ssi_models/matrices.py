@@ -58,6 +58,14 @@ def take_rows(X: sp.csr_matrix, rows: NDArray[np.int64]) -> sp.csr_matrix:
     return _typed(indptr, X.indices[entries], X.data[entries], (len(rows), X.shape[1]))
 
 
+def thin_rows(X: sp.csr_matrix, share: float, rng: np.random.Generator) -> sp.csr_matrix:
+    """A checked matrix without a random share of its entries; the others are multiplied by
+    1 / (1 - share), so that the mean of a row is the row."""
+    kept = rng.random(X.nnz, np.float32) >= share
+    indptr = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return _typed(indptr, X.indices[kept], X.data[kept] * np.float32(1 / (1 - share)), X.shape)
+
+
 def take_columns(X: sp.csr_matrix, columns: NDArray[np.int64]) -> sp.csr_matrix:
     """The given columns (ascending) of a checked matrix, renumbered, as a checked matrix."""
     place = np.full(X.shape[1], -1, np.int32)

@@ -124,7 +124,9 @@ class Run:
             self._lexical = self.scorer.lexical_matrix(*rows)
         value, scale = best_scale(
             self.model.scales,
-            lambda scores: self.validation.measure(self.model.validation_measure, scores),
+            lambda scores: self.validation.measure(
+                self.model.validation_measure, scores, self.workers
+            ),
             self._lexical,
             self.scorer.learned_matrix(*rows),
         )

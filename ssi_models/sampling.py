@@ -20,6 +20,7 @@ class Batch:
         query, positive: int64 [B]. grade: float32 [B], grade of each relevant pair.
         negatives: int64 [K], distinct document rows.
         task: which of a run's tasks the batch belongs to.
+        number: (epoch, number within the epoch), from 0 on.
     """
 
     query: NDArray[np.int64]
@@ -27,6 +28,7 @@ class Batch:
     grade: NDArray[np.float32]
     negatives: NDArray[np.int64]
     task: int = 0
+    number: tuple[int, int] = (0, 0)
 
     @cached_property
     def texts(self) -> Texts:
@@ -103,13 +105,14 @@ class PairStream:
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch (numbered from 0)."""
         rng = np.random.default_rng([self.seed, number])
-        for pairs in self._parts(rng):
+        for place, pairs in enumerate(self._parts(rng)):
             yield Batch(
                 self.preferences.query[pairs],
                 self.preferences.document[pairs],
                 self.preferences.grade[pairs],
                 self._draw(pairs, rng),
                 self.task,
+                (number, place),
             )
 
     def _parts(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:

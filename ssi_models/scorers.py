@@ -144,6 +144,7 @@ class TowerScorer(LexicalPart):
             table may serve both sides (U'U).
         lexical: the diagonal part, or None.
         words: int64, the words (columns) that have embeddings; None = all.
+        dropout: share of a text's words that a batch leaves out, by ``seed`` and its number.
     """
 
     def __init__(
@@ -157,7 +158,10 @@ class TowerScorer(LexicalPart):
         *,
         polynomial: Polynomial | None = None,
         words: NDArray[np.int64] | None = None,
+        dropout: float = 0.0,
+        seed: int = 0,
     ) -> None:
+        self.dropout, self.seed = dropout, seed
         self.tables = dict([query, *documents])
         self.query_table = query[1]
         self.document_tables = [table for _, table in documents]
@@ -184,14 +188,11 @@ class TowerScorer(LexicalPart):
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         self._texts = texts = batch.texts
         self._close()
-        self._queries = self.embedded_Q.rows(texts.queries)
-        self._documents = self.embedded_D.rows(texts.documents)
-        self._open = [self._queries, self._documents]
-        self._Eq = self.query_table.embed(self.embedded_Q.X, texts.queries, self.workers)
-        self._Ed = [
-            table.embed(self.embedded_D.X, texts.documents, self.workers)
-            for table in self.document_tables
-        ]
+        rng = np.random.default_rng([self.seed, 7, batch.task, *batch.number])
+        self._queries = self._rows(self.embedded_Q, texts.queries, rng)
+        self._documents = self._rows(self.embedded_D, texts.documents, rng)
+        self._Eq = self._queries.embedded(self.query_table, self.workers)
+        self._Ed = [self._documents.embedded(t, self.workers) for t in self.document_tables]
         self._R = self.polynomial.represent(self._Ed)
         own = self._Eq[texts.query_of], self._R[texts.positive_of]
         positive = np.einsum("bk,bk->b", *own)
@@ -199,14 +200,18 @@ class TowerScorer(LexicalPart):
         if self.lexical is not None:
             self._lexical_queries, self._lexical_documents = self._queries, self._documents
             if self.embedded_Q is not self.Q:
-                self._lexical_queries = self.Q.rows(texts.queries)
-                self._lexical_documents = self.D.rows(texts.documents)
-                self._open += [self._lexical_queries, self._lexical_documents]
+                self._lexical_queries = self._rows(self.Q, texts.queries, rng)
+                self._lexical_documents = self._rows(self.D, texts.documents, rng)
             pair = (self._lexical_queries, self._lexical_documents)
             lexical_positive, lexical_negative = self.lexical.scores(*pair, texts, self.workers)
             positive += lexical_positive
             negative += lexical_negative
         return positive, negative
+
+    def _rows(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> BatchRows:
+        opened = space.thinned(rows, self.dropout, rng) if self.dropout else space.rows(rows)
+        self._open.append(opened)
+        return opened
 
     def ascend(self, A: NDArray[np.float32]) -> None:
         C = self._texts.slopes(A)

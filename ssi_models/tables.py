@@ -9,20 +9,27 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.sparse import ascend_words, embed_rows, transpose_rows
-from ssi_models.matrices import arrays
+from ssi_models.matrices import arrays, take_rows, thin_rows
 from ssi_models.parallel import Workers
 
 
 class Space:
     """A CSR matrix of texts, with the workspace to turn some of its rows round."""
 
-    def __init__(self, X: sp.csr_matrix) -> None:
+    def __init__(self, X: sp.csr_matrix, place: NDArray[np.int32] | None = None) -> None:
         self.X = X
         self.arrays = arrays(X)
-        self.place = np.full(X.shape[1], -1, np.int32)
+        self.place = np.full(X.shape[1], -1, np.int32) if place is None else place
 
     def rows(self, rows: NDArray[np.int64]) -> BatchRows:
         return BatchRows(self, rows)
+
+    def thinned(
+        self, rows: NDArray[np.int64], dropout: float, rng: np.random.Generator
+    ) -> BatchRows:
+        """The rows without a random share of their words; the others weigh 1 / (1 - share)."""
+        X = thin_rows(take_rows(self.X, rows), dropout, rng)
+        return BatchRows(Space(X, self.place), np.arange(len(rows)))
 
 
 class BatchRows:
@@ -41,6 +48,10 @@ class BatchRows:
         if self._by_word is None:
             self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
         return self._by_word
+
+    def embedded(self, table: Table, workers: Workers) -> NDArray[np.float32]:
+        """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
+        return table.embed(self.space.X, self.rows, workers)
 
     def close(self) -> None:
         if self._by_word is not None:

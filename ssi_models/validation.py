@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 
 #: What may be held out for early stopping.
@@ -100,10 +101,11 @@ class Validation:
                 hidden = np.append(hidden, excluded[q : q + 1][excluded[q : q + 1] >= 0])
             self.hidden[i, place[hidden][place[hidden] >= 0]] = True
 
-    def measure(self, name: str, scores: NDArray[np.float32]) -> float:
+    def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
         """MAP, or minus the mean rank loss, of scores [m, p]; ties count against the model."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
-        ranking_measures(scores, self.relevant, self.hidden, precision, loss)
+        parts = (scores, self.relevant, self.hidden, precision, loss)
+        workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts)), len(scores))
         values = precision if name == "map" else -loss
         return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
 

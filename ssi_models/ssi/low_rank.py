@@ -38,6 +38,8 @@ class EmbeddingModel(RankingModel):
         n_frequent: only that many words of the highest document frequency have embeddings, the
             diagonal part keeps all ((U'V)_n + I); None = all.
         init, init_scale: see above.
+        dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
+            models with many words for few labels then over-fit later.
 
     Attributes:
         embedded_words_: int64, ascending: the words (columns) that have embeddings, where
@@ -51,6 +53,7 @@ class EmbeddingModel(RankingModel):
     n_frequent: int | None = None
     init: str = "identity"
     init_scale: float = 0.1
+    dropout: float = 0.0
 
     embedded_words_: NDArray[np.int64] = field(init=False)
     diagonal_: NDArray[np.float32] = field(init=False)
@@ -63,6 +66,8 @@ class EmbeddingModel(RankingModel):
             raise ValueError(f"n_frequent must be 1 or more, got {self.n_frequent}")
         if not 0 < self.init_scale < np.inf:
             raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
 
@@ -144,7 +149,17 @@ class LowRankSSI(EmbeddingModel):
             V = self._table(np.zeros(shape, np.float32), rate)
         lexical = self._lexical(data.D.shape[1], rate)
         name = "U" if self.symmetric else "V"
-        return TowerScorer(data.Q, data.D, ("U", U), [(name, V)], lexical, workers, words=words)
+        return TowerScorer(
+            data.Q,
+            data.D,
+            ("U", U),
+            [(name, V)],
+            lexical,
+            workers,
+            words=words,
+            dropout=self.dropout,
+            seed=self.seed,
+        )
 
     def _adopt(self, run: Run) -> None:
         super()._adopt(run)

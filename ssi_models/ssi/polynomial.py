@@ -72,6 +72,8 @@ class PolynomialSSI(EmbeddingModel):
             workers,
             polynomial=self._polynomial,
             words=words,
+            dropout=self.dropout,
+            seed=self.seed,
         )
 
     @property

@@ -23,6 +23,7 @@ FORMS = [
     ("ssi", {"symmetric": True}),
     ("ssi", {"diagonal": "learned", "n_frequent": 12}),
     ("ssi", {"diagonal": "none", "init": "normal"}),
+    ("ssi", {"dropout": 0.5, "hold_out": "pairs"}),
     ("psi", {"degree": 4}),
     ("psi", {"separate": True}),
     ("hash", {"identity": "mixed"}),

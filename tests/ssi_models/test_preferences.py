@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import PairStream, alternate
 from ssi_models.validation import Validation, hold_out_pairs, hold_out_queries, sample_triples
@@ -152,8 +153,9 @@ def test_validation_draws_documents_where_there_are_many():
     assert len(validation.documents) <= 54
     assert validation.relevant.sum(axis=1).tolist() == [2, 2]
     scores = np.where(validation.relevant, 1, 0).astype(np.float32)
-    assert validation.measure("map", scores) == 1
-    assert validation.measure("rank_loss", -scores) == -1
+    with Workers(2) as workers:
+        assert validation.measure("map", scores, workers) == 1
+        assert validation.measure("rank_loss", -scores, workers) == -1
     everything = Validation(even, odd, excluded, 1000, seed=0)
     assert everything.hidden[0].nonzero()[0].tolist() == [5]
 

@@ -1,5 +1,7 @@
 """Steps of every scorer against gradients by finite differences of the papers' formulas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -217,3 +219,24 @@ def test_scores_without_a_step_leave_no_trace(workers):
         case.scorer.scores(case.batch)
         case.scorer.ascend(case.A)
     assert all((a == once.after()[n]).all() for n, a in twice.after().items())
+
+
+def test_dropout_trains_on_texts_without_some_words(workers):
+    """The step is that of the thinned texts; what is left out depends on the batch's number."""
+    case = Case("UV+I", workers)
+    case.scorer.dropout, case.scorer.seed = 0.5, 3
+    positive, negative = case.scorer.scores(case.batch)
+    opened = case.scorer._open
+    Q, D = (rows.space.X.toarray() for rows in opened)
+    texts = case.batch.texts
+    for thinned, whole in ((Q, case.Q[texts.queries]), (D, case.D[texts.documents])):
+        np.testing.assert_array_equal(thinned, np.where(thinned > 0, 2 * whole, 0))
+        assert 0 < (thinned > 0).sum() < (whole > 0).sum()
+    theta = case.double()
+    for b, (i, j) in enumerate(zip(texts.query_of, texts.positive_of, strict=True)):
+        expected = [twins.score("UV+I", theta, Q[i], D[k]) for k in (j, *range(4))]
+        np.testing.assert_allclose([positive[b], *negative[b]], expected, atol=2e-5, rtol=1e-5)
+    again = case.scorer.scores(case.batch)[1]
+    np.testing.assert_array_equal(again, negative)
+    other = case.scorer.scores(replace(case.batch, number=(0, 1)))[1]
+    assert not np.array_equal(other, negative)

@@ -192,6 +192,7 @@ def test_given_negatives_learn_from_rejected_documents_only():
         ({"max_epochs": -1}, "max_epochs must be 0 or more"),
         ({"init": "zero"}, "init 'zero' is unknown"),
         ({"diagonal": "yes"}, "diagonal 'yes' is unknown"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"n_frequent": 0}, "n_frequent must be 1 or more"),
     ],
 )
