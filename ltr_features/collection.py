@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,16 +118,8 @@ class Collection:
                     f"collection {self.name!r}: stream {stream!r} has {len(texts)} texts for "
                     f"{len(self.document_ids)} documents"
                 )
-        if len(self.query_ids) != len(self.query_texts):
-            raise InputError(
-                f"collection {self.name!r}: {len(self.query_ids)} query ids for "
-                f"{len(self.query_texts)} query texts"
-            )
-        for what, ids in (("document", self.document_ids), ("query", self.query_ids)):
-            if len(set(ids)) != len(ids):
-                seen: set[str] = set()
-                twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-                raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
+        self._check_ids("document", self.document_ids)
+        self._check_queries()
         _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
         _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
         for name in ("query_sources", "query_groups"):
@@ -141,6 +134,43 @@ class Collection:
         if self.links is not None:
             _check_rows("links.source", self.links.source, len(self.document_ids))
             _check_rows("links.target", self.links.target, len(self.document_ids))
+
+    def with_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Collection:
+        """The same documents with other queries, which have no judgements: at the cost of the
+        queries alone, however many documents there are.
+
+        Args:
+            texts: the queries. ids: distinct; their numbers from 1 by default.
+
+        Raises:
+            InputError: ids that are not distinct, or not as many as texts.
+        """
+        other = copy(self)
+        none = np.zeros(0, dtype=np.int64)
+        for name, value in {
+            "query_texts": list(texts),
+            "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
+            "judgements": Judgements(none, none, none),
+            "query_sources": None,
+            "query_groups": None,
+        }.items():
+            object.__setattr__(other, name, value)
+        other._check_queries()
+        return other
+
+    def _check_queries(self) -> None:
+        if len(self.query_ids) != len(self.query_texts):
+            raise InputError(
+                f"collection {self.name!r}: {len(self.query_ids)} query ids for "
+                f"{len(self.query_texts)} query texts"
+            )
+        self._check_ids("query", self.query_ids)
+
+    def _check_ids(self, what: str, ids: Sequence[str]) -> None:
+        if len(set(ids)) != len(ids):
+            seen: set[str] = set()
+            twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
 
     @property
     def n_documents(self) -> int:

@@ -151,7 +151,7 @@ def _system(
     )
 
 
-def _test_models(experiment: Experiment, output: SplitOutputs) -> list[LowRankSSI]:
+def _test_models(experiment: Experiment, output: SplitOutputs) -> list[Any]:
     """For each fold the model that scored its validation and test queries."""
     scores = experiment.trained_scores(output.split, output.models.path)
     return [

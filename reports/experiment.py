@@ -23,8 +23,8 @@ from letor.writing import write_letor
 from ltr_features.build import build_columns, candidate_pairs, fold_scores
 from ltr_features.collection import Collection, Pairs
 from ltr_features.collection_files import load_collection, save_collection
-from ltr_features.columns.model_scores import TrainedScores
 from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.trained import ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.pools import pool_recall
 from ltr_features.sources.wikipedia import excerpt_path
@@ -205,15 +205,16 @@ class Experiment:
         provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
         return replace(data, column_names=list(provenance), provenance=provenance)
 
-    def trained_scores(self, split: SplitConfig, folder: Path) -> TrainedScores:
+    def trained_scores(self, split: SplitConfig, folder: Path) -> TrainedColumn:
         """The models of a split, kept in the folder."""
-        return TrainedScores(
+        params = {**self.config.ssi, "seed": self.config.seed, "threads": self.threads}
+        least = self.config.tfidf_min_document_frequency
+        return TrainedColumn(
             self.context,
-            {**self.config.ssi, "seed": self.config.seed, "threads": self.threads},
+            ModelColumn(SSI_COLUMN, "ssi", params, min_document_frequency=least),
             folder,
-            min_document_frequency=self.config.tfidf_min_document_frequency,
             hold_out_groups=split.by == "group",
-            on_epoch=lambda key, epoch: self.reporter.step(
+            on_progress=lambda key, epoch: self.reporter.step(
                 f"{split.name}: {key}, epoch {epoch.number}, MAP {epoch.validation:.4f}"
             ),
         )

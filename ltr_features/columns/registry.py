@@ -27,7 +27,7 @@ ENTRY_POINT_GROUP = "ltr_features.columns"
 
 _BUILT_IN = {
     "letor46": "ltr_features.columns.letor46:Letor46",
-    "vsm": "ltr_features.columns.model_scores:VectorSpace",
+    "vsm": "ltr_features.columns.term_space:VectorSpace",
 }
 
 
@@ -72,7 +72,8 @@ class ColumnContext:
     index: TermIndex
     query_counts: csr_matrix
     threads: int | None = None
-    _computed: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _of_documents: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _of_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.index.n_documents != self.collection.n_documents:
@@ -99,13 +100,32 @@ class ColumnContext:
         """Raise InputError if a pair lies outside the collection."""
         pairs.check(self.collection.n_queries, self.collection.n_documents)
 
+    def for_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> ColumnContext:
+        """The context of the same documents and other queries (without judgements); what was
+        computed of the documents is shared.
+
+        Raises:
+            InputError: ids that are not distinct, or not as many as texts.
+        """
+        collection = self.collection.with_queries(texts, ids)
+        counts = self.index.query_counts(collection.query_texts, threads=1)
+        return ColumnContext(collection, self.index, counts, self.threads, self._of_documents)
+
     def once(self, key: Any, compute: Callable[[], T]) -> T:
-        """``compute()``, remembered for this context: for values per document, such as PageRank,
-        that several calls of a family need."""
-        if key not in self._computed:
-            self._computed[key] = compute()
-        value: T = self._computed[key]
-        return value
+        """``compute()``, remembered for these documents: for what depends on no query, such as
+        PageRank."""
+        return _remembered(self._of_documents, key, compute)
+
+    def once_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
+        """``compute()``, remembered for these documents and queries."""
+        return _remembered(self._of_queries, key, compute)
+
+
+def _remembered(known: dict[Any, Any], key: Any, compute: Callable[[], T]) -> T:
+    if key not in known:
+        known[key] = compute()
+    value: T = known[key]
+    return value
 
 
 class ColumnFamily(ABC):

@@ -17,10 +17,11 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.collection import Pairs
-from ltr_features.columns.model_scores import TermSpace
-from ltr_features.columns.registry import ColumnContext, ColumnSpec
-from ltr_features.index import WHOLE
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.term_space import TermSpace
+from ltr_features.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
+from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.registry import get_model
 from ssi_models.vocabulary import Vocabulary
@@ -43,7 +44,7 @@ class ModelColumn:
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
         stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
         min_document_frequency: of the words that a model of tf-idf rows knows, see
-            :class:`ltr_features.columns.model_scores.TermSpace`.
+            :class:`ltr_features.columns.term_space.TermSpace`.
         word_weight: weight, 0 to 1, of plain word matching in the column. Models of tf-idf rows:
             w q . d + (1 - w) f(q, d); language models: their lambda2. 0 is the model alone.
 
@@ -82,6 +83,12 @@ class ModelColumn:
         return get_model(self.model)
 
     @property
+    def all_params(self) -> dict[str, Any]:
+        """The model's constructor parameters, the mixture's weight among them."""
+        mixture = {"lambda2": self.word_weight} if self.kind.inputs == "counts" else {}
+        return {**self.params, **mixture}
+
+    @property
     def spec(self) -> ColumnSpec:
         """What the column is called and means."""
         text = inspect.getdoc(self.kind) or ""
@@ -116,6 +123,86 @@ class _Texts:
     D: csr_matrix
     vocabulary: Vocabulary
     weighting: TfIdf | None
+
+    @classmethod
+    def of(cls, context: ColumnContext, recipe: ModelColumn) -> _Texts:
+        if recipe.kind.inputs == "counts":
+            counts = context.index.counts(recipe.stream)
+            return cls(context.query_counts, counts, context.index.vocabulary, None)
+        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream)
+        return cls(space.Q, space.D, space.vocabulary, space.weighting)
+
+
+class FittedColumn(ColumnFamily):
+    """The column of one fitted model, for any queries: of rows that it was not trained on.
+
+    Args:
+        recipe: the column. model: the fitted model.
+
+    Raises:
+        InputError: the model is of another kind than the recipe says.
+    """
+
+    def __init__(self, recipe: ModelColumn, model: MatchingModel) -> None:
+        if not isinstance(model, recipe.kind):
+            raise InputError(
+                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.model!r}"
+            )
+        self.recipe, self.model = recipe, model
+        known = set(recipe.kind.scoring_params)
+        model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
+        self._documents: tuple[TermIndex, CachedDocuments, CachedDocuments | None] | None = None
+        # Families have these at the class; here they belong to the recipe.
+        self.name = recipe.name  # type: ignore[misc]
+        self.description = recipe.spec.description  # type: ignore[misc]
+        self.reference = recipe.spec.reference  # type: ignore[misc]
+
+    @property
+    def columns(self) -> tuple[ColumnSpec]:
+        return (self.recipe.spec,)
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        """float32 [n, 1]. Documents' representations are computed once per documents.
+
+        Raises:
+            InputError: a pair outside the collection, or documents analysed into other words than
+                the model's.
+        """
+        context.check(pairs)
+        weight, texts = self.recipe.word_weight, _Texts.of(context, self.recipe)
+        self._check_words(context, texts)
+        documents, matched = self._cached(context, texts)
+        scores = documents.pairs(self.model.check_queries(texts.Q), pairs.query, pairs.document)
+        if matched is not None:
+            words = matched.pairs(texts.Q, pairs.query, pairs.document)
+            scores = np.float32(1 - weight) * scores + np.float32(weight) * words
+        return scores[:, None]
+
+    def _cached(
+        self, context: ColumnContext, texts: _Texts
+    ) -> tuple[CachedDocuments, CachedDocuments | None]:
+        """The documents as the model, and as the tf-idf cosine to mix with it, represents them;
+        kept until other documents come."""
+        if self._documents is None or self._documents[0] is not context.index:
+            cosine = None
+            if self.recipe.kind.inputs == "tf-idf" and self.recipe.word_weight:
+                plain = get_model("tfidf")().fit(texts.Q, texts.D, _no_preferences(context))
+                cosine = plain.cache(texts.D)
+            self._documents = context.index, self.model.cache(texts.D), cosine
+        return self._documents[1:]
+
+    def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
+        known, recipe = self.model.vocabulary_, self.model.recipe_
+        if recipe is not None and recipe != context.index.analyzer.fingerprint:
+            raise InputError(
+                f"column {self.recipe.name!r}: its model was trained on text analysed by another "
+                "recipe (stop words, stemmer, ...); index the collection as it was then"
+            )
+        if known is not None and len(known) != len(texts.vocabulary):
+            raise InputError(
+                f"column {self.recipe.name!r}: its model knows {len(known)} words, the collection "
+                f"has {len(texts.vocabulary)}: it was trained on other documents"
+            )
 
 
 class TrainedColumn:
@@ -160,37 +247,34 @@ class TrainedColumn:
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n]: the column for each pair, by the model of ``train_queries`` only."""
-        texts, weight = self.texts, self.recipe.word_weight
-        model = self.model(train_queries)
-        scores = model.score(texts.Q, texts.D, pairs.query, pairs.document)
-        if self._counts or not weight:
-            return scores
-        cosine = get_model("tfidf")().fit(texts.Q, texts.D, self._no_preferences)
-        words = cosine.score(texts.Q, texts.D, pairs.query, pairs.document)
-        return np.float32(1 - weight) * scores + np.float32(weight) * words
+        return self.fitted(train_queries).compute(self.context, pairs)[:, 0]
+
+    def fitted(self, train_queries: NDArray[np.int64]) -> FittedColumn:
+        """The column of the model for a set of query rows, to score other queries too."""
+        return FittedColumn(self.recipe, self.model(train_queries))
 
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
         """The model for a set of query rows: loaded if it is in the folder, else trained."""
         path = self.path(train_queries)
         if path.exists():
-            model = self.recipe.kind.load(path)
-            known = set(self.recipe.kind.scoring_params)
-            model.set_params(**{k: v for k, v in self._params.items() if k in known})
-            return model
-        preferences = self._no_preferences if self._unlabelled else self.preferences(train_queries)
-        texts, report = self.texts, self.on_progress
+            return self.recipe.kind.load(path)
+        context, report = self.context, self.on_progress
+        preferences = _no_preferences(context)
+        if not self._unlabelled:
+            preferences = self.preferences(train_queries)
+        texts = _Texts.of(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
-        model = self.recipe.kind(**self._params)
+        model = self.recipe.kind(**self.recipe.all_params)
         model.fit(
             texts.Q,
             texts.D,
             preferences,
-            excluded=self.context.collection.query_sources,
+            excluded=context.collection.query_sources,
             candidates=None if self._unlabelled else np.unique(preferences.document),
             groups=self._groups,
             vocabulary=texts.vocabulary,
             weighting=texts.weighting,
-            recipe=self.context.index.analyzer.fingerprint,
+            recipe=context.index.analyzer.fingerprint,
             checkpoint=path.with_suffix(".checkpoint"),
             callback=None if report is None else lambda event: report(path.stem, event),
         )
@@ -218,7 +302,7 @@ class TrainedColumn:
         scoring = self.recipe.kind.scoring_params
         made_of = [
             [queries[row] for row in rows],
-            sorted((k, v) for k, v in self._params.items() if k not in scoring),
+            sorted((k, v) for k, v in self.recipe.all_params.items() if k not in scoring),
             self.recipe.stream,
             self.recipe.min_document_frequency,
             self.hold_out_groups,
@@ -228,33 +312,8 @@ class TrainedColumn:
         return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
 
     @property
-    def texts(self) -> _Texts:
-        """The matrices that the model reads."""
-        context, stream = self.context, self.recipe.stream
-        if self._counts:
-            counts = context.index.counts(stream)
-            return _Texts(context.query_counts, counts, context.index.vocabulary, None)
-        space = TermSpace.of(context, self.recipe.min_document_frequency, stream)
-        return _Texts(space.Q, space.D, space.vocabulary, space.weighting)
-
-    @property
-    def _counts(self) -> bool:
-        return self.recipe.kind.inputs == "counts"
-
-    @property
     def _unlabelled(self) -> bool:
         return self.recipe.kind.learns_from == "documents"
-
-    @property
-    def _params(self) -> dict[str, Any]:
-        mixture = {"lambda2": self.recipe.word_weight} if self._counts else {}
-        return {**self.recipe.params, **mixture}
-
-    @property
-    def _no_preferences(self) -> Preferences:
-        collection, none = self.context.collection, np.zeros(0, np.int64)
-        grades = np.zeros(0, np.float32)
-        return Preferences(none, none, grades, collection.n_queries, collection.n_documents)
 
     @cached_property
     def _preferences(self) -> Preferences:
@@ -273,6 +332,12 @@ class TrainedColumn:
         if not self.hold_out_groups or labels is None:
             return None
         return np.unique(np.array(labels, dtype=str), return_inverse=True)[1]
+
+
+def _no_preferences(context: ColumnContext) -> Preferences:
+    none = np.zeros(0, np.int64)
+    n_queries, n_documents = context.collection.n_queries, context.collection.n_documents
+    return Preferences(none, none, np.zeros(0, np.float32), n_queries, n_documents)
 
 
 def _reference(kind: type[MatchingModel]) -> str:

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.model_scores import VectorSpace
+from ltr_features.columns.term_space import VectorSpace
 from ltr_features.columns.registry import (
     ColumnContext,
     ColumnFamily,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from ltr_features.build import build_columns, candidate_pairs, fold_scores, grades
 from ltr_features.collection import Collection, Judgements, Pairs
-from ltr_features.columns.model_scores import TermSpace, VectorSpace
 from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
 

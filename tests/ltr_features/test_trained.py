@@ -7,8 +7,9 @@ from letor.errors import InputError
 from ltr_features.build import fold_scores
 from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.registry import ColumnContext
-from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
+from ltr_features.text import Analyzer
 
 N_QUERIES, N_DOCUMENTS = 24, 40
 PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
@@ -142,3 +143,27 @@ def test_impossible_recipes_are_refused(tmp_path):
         TrainedColumn(context, ModelColumn("x", "ssi", stream="keywords"), tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):
         column(context, "bltm", tmp_path)(np.zeros(0, np.int64), EVERY)
+
+
+def test_queries_that_come_later_get_the_batch_s_scores_to_the_bit(tmp_path):
+    context = context_of(asked())
+    texts, ids = context.collection.query_texts, context.collection.query_ids
+    for name in ("ssi", "bltm", "lsi", "query-expansion"):
+        fitted = column(context, name, tmp_path, 0.3).fitted(np.arange(18))
+        batch = fitted.compute(context, EVERY)
+        for query in (20, 3):
+            alone = context.for_queries([texts[query]], [ids[query]])
+            pairs = Pairs(np.zeros(N_DOCUMENTS, np.int64), np.arange(N_DOCUMENTS))
+            np.testing.assert_array_equal(fitted.compute(alone, pairs), batch[EVERY.query == query])
+
+
+def test_models_of_other_texts_are_refused(tmp_path):
+    context = context_of(asked())
+    fitted = column(context, "ssi", tmp_path).fitted(np.arange(18))
+    stemmed = ColumnContext.of(
+        asked(), TermIndex.build(asked(), Analyzer(stemmer="english")), threads=1
+    )
+    with pytest.raises(InputError, match="analysed by another recipe"):
+        fitted.compute(stemmed, EVERY)
+    with pytest.raises(InputError, match="a model 'ssi', not 'lsi'"):
+        FittedColumn(ModelColumn("x", "lsi"), fitted.model)

@@ -14,6 +14,7 @@ from dumps import topical_dump
 from letor.folds import Fold, letor_rotation
 from letor.rankers.base import Ranker
 from letor.trec import read_run
+from ltr_features.columns.term_space import TermSpace
 from reports.assemble import run_experiment
 from reports.config import ExperimentConfig, demo_config
 from reports.experiment import Experiment
@@ -100,7 +101,7 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     scores = run.trained_scores(split, run.stages.folder / "models" / "by-query")
     path = scores.path(np.array([row[q] for q in train.query_ids]))
     model = LowRankSSI.load(path)
-    space = scores.space
+    space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
     expected = model.score(
         space.Q,
         space.D,

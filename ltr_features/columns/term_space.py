@@ -1,0 +1,114 @@
+"""The tf-idf space that matching models work in, and the column of its cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.collection import Pairs
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.index import WHOLE
+from ssi_models.kernels.sparse import pair_products
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+
+@dataclass(frozen=True, eq=False)
+class TermSpace:
+    """Queries and documents of a context as unit tf-idf rows over the words of enough documents.
+
+    Attributes:
+        vocabulary: the words, a subset of the index's.
+        weighting: fitted on the documents' whole text (document frequencies only, no labels).
+        Q: float32 CSR [n_queries, V]. D: float32 CSR [n_documents, V].
+    """
+
+    vocabulary: Vocabulary
+    weighting: TfIdf
+    Q: csr_matrix
+    D: csr_matrix
+
+    @classmethod
+    def of(
+        cls, context: ColumnContext, min_document_frequency: int = 1, stream: str = WHOLE
+    ) -> TermSpace:
+        """The space of a context, computed once per context (its documents' part once for all
+        contexts of the same documents).
+
+        Args:
+            stream: the documents' stream, by default all of them together.
+            min_document_frequency: words of fewer documents are left out: they match next to
+                nothing, and their embeddings could only learn single documents by heart.
+        """
+        key = ("tf-idf space", min_document_frequency, stream)
+        kept, vocabulary, weighting, D = context.once(
+            key, lambda: _document_space(context, min_document_frequency, stream)
+        )
+        Q = context.once_for_queries(
+            key, lambda: weighting.transform(context.query_counts[:, kept])
+        )
+        return cls(vocabulary, weighting, Q, D)
+
+
+def _document_space(
+    context: ColumnContext, min_document_frequency: int, stream: str
+) -> tuple[NDArray[np.int64], Vocabulary, TfIdf, csr_matrix]:
+    """The kept rows of the index's vocabulary, their words, weights, and the documents' rows."""
+    index = context.index
+    kept = np.flatnonzero(index.document_frequency(WHOLE) >= min_document_frequency)
+    if not len(kept):
+        raise InputError(
+            f"no word occurs in {min_document_frequency} documents; lower min_document_frequency"
+        )
+    # Words of queries need not occur in the stream: their weights come from the whole text.
+    weighting = TfIdf().fit(index.counts(WHOLE)[:, kept])
+    vocabulary = Vocabulary(index.vocabulary[row] for row in kept.tolist())
+    return kept, vocabulary, weighting, weighting.transform(index.counts(stream)[:, kept])
+
+
+class VectorSpace(ColumnFamily):
+    """The cosine of tf-idf vectors: what SSI's identity alone would score.
+
+    Args:
+        min_document_frequency: see :class:`TermSpace`.
+    """
+
+    name = "vsm"
+    description = "vector space model: cosine of the query's and the document's tf-idf vectors"
+    reference = "Salton, Wong, Yang, CACM 18(11), 1975"
+    columns = (
+        ColumnSpec(
+            name="vsm",
+            description="q . d of unit tf-idf vectors over all streams together",
+            unit="cosine",
+            value_range="0 to 1",
+            reference=reference,
+        ),
+    )
+
+    def __init__(self, min_document_frequency: int = 1) -> None:
+        self.min_document_frequency = min_document_frequency
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        space = TermSpace.of(context, self.min_document_frequency)
+        out = np.zeros(len(pairs))
+        pair_products(
+            space.Q.indptr.astype(np.int64),
+            space.Q.indices,
+            space.Q.data,
+            space.D.indptr.astype(np.int64),
+            space.D.indices,
+            space.D.data,
+            pairs.query,
+            pairs.document,
+            np.zeros(space.Q.shape[1]),
+            out,
+            0,
+            len(pairs),
+        )
+        return out.astype(np.float32)[:, None]
