@@ -71,7 +71,7 @@ def build_columns(
                 "family": family.name,
                 "description": column.description,
                 "reference": column.reference,
-                "trained on": "nothing: counts of the collection",
+                "trained on": family.trained_on,
                 **({"absent": absent[column.name]} if column.name in absent else {}),
             }
     collection = context.collection

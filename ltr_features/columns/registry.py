@@ -28,6 +28,7 @@ ENTRY_POINT_GROUP = "ltr_features.columns"
 _BUILT_IN = {
     "letor46": "ltr_features.columns.letor46:Letor46",
     "vsm": "ltr_features.columns.term_space:VectorSpace",
+    "w2v-word": "ltr_features.columns.word_embeddings:WordEmbeddingWord",
 }
 
 
@@ -143,6 +144,11 @@ class ColumnFamily(ABC):
     name: ClassVar[str]
     description: ClassVar[str]
     reference: ClassVar[str]
+
+    @property
+    def trained_on(self) -> str:
+        """What the columns were learned from, for their provenance; never labels."""
+        return "nothing: counts of the collection"
 
     @property
     @abstractmethod

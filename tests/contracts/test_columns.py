@@ -15,7 +15,6 @@ from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.term_space import VectorSpace
 from ltr_features.columns.registry import (
     ColumnContext,
     ColumnFamily,
@@ -23,9 +22,15 @@ from ltr_features.columns.registry import (
     families,
     get_family,
 )
+from ltr_features.columns.term_space import VectorSpace
+from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.index import TermIndex
 
-INSTANCES: dict[str, ColumnFamily] = {"letor46": Letor46(), "vsm": VectorSpace()}
+INSTANCES: dict[str, ColumnFamily] = {
+    "letor46": Letor46(),
+    "vsm": VectorSpace(),
+    "w2v-word": WordEmbeddingWord(dimension=8, epochs=2),
+}
 
 WORDS = np.array([f"word{i}" for i in range(50)])
 

@@ -1,0 +1,1 @@
+"""Word and document embeddings: vector files, training on a collection, inference, cosines."""

@@ -1,0 +1,141 @@
+"""Embeddings trained by gensim on the texts of a collection; no label is looked at.
+
+One worker and a fixed seed: gensim's threads race for the parameters, so that only a single one
+gives the same vectors twice. Documents are read in the order of their ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import gensim
+import numpy as np
+
+from letor.errors import InputError
+from ltr_features.collection import STREAMS, Collection
+from ltr_features.embeddings.vectors import WordVectors, unit_rows
+from ltr_features.text import Analyzer
+from ssi_models.vocabulary import Vocabulary
+
+#: Streams that are read as sentences; a URL is none.
+TEXT_STREAMS = tuple(stream for stream in STREAMS if stream != "url")
+
+#: What the provenance of a column made from these vectors says.
+TRAINED_ON = "text of all documents, no labels"
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How vectors are trained.
+
+    Attributes:
+        dimension: of the vectors.
+        epochs: passes over the texts.
+        window: words to each side that skip-gram predicts (not for documents).
+        min_count: rarer words are left out.
+        negative: negative samples per prediction; 0 for hierarchical softmax.
+        sample: gensim's threshold for dropping occurrences of frequent words; 0 for none.
+        seed: of everything random.
+
+    Raises:
+        InputError: a value is outside its range.
+    """
+
+    dimension: int = 100
+    epochs: int = 10
+    window: int = 5
+    min_count: int = 2
+    negative: int = 5
+    sample: float = 1e-3
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        least = {"dimension": 1, "epochs": 1, "window": 1, "min_count": 1}
+        for part in fields(self):
+            value, low = getattr(self, part.name), least.get(part.name, 0)
+            if not isinstance(value, (int, float)) or not low <= value < 2**31:
+                raise InputError(f"{part.name} must be a number of {low} or more, got {value!r}")
+
+    def gensim_options(self) -> dict[str, Any]:
+        return {
+            "vector_size": self.dimension,
+            "epochs": self.epochs,
+            "min_count": self.min_count,
+            "negative": self.negative,
+            "hs": int(self.negative == 0),
+            "sample": self.sample,
+            "seed": self.seed,
+            "workers": 1,
+        }
+
+
+def train_word_vectors(
+    collection: Collection, analyzer: Analyzer, settings: TrainingSettings
+) -> WordVectors:
+    """Skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each stream of each
+    document is a sentence.
+
+    Raises:
+        InputError: no word occurs ``min_count`` times.
+    """
+    sentences = [
+        tokens
+        for streams in document_tokens(collection, analyzer)
+        for tokens in streams.values()
+        if tokens
+    ]
+    options = settings.gensim_options()
+    model = gensim.models.Word2Vec(sg=1, window=settings.window, **options)
+    model.build_vocab(sentences)
+    if not len(model.wv):
+        raise InputError(
+            f"no word occurs {settings.min_count} times in collection {collection.name!r}; "
+            "lower min_count"
+        )
+    model.train(sentences, total_examples=model.corpus_count, epochs=model.epochs)
+    vectors = np.asarray(model.wv.vectors, dtype=np.float32)
+    return WordVectors(
+        Vocabulary(model.wv.index_to_key),
+        unit_rows(vectors),
+        f"word2vec trained on: {TRAINED_ON} ({collection.name})",
+    )
+
+
+def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict[str, list[str]]]:
+    """The tokens of each document's text streams, documents in the order of their ids."""
+    streams = [stream for stream in TEXT_STREAMS if stream in collection.streams]
+    shared: dict[str, str] = {}
+    for row in sorted(range(collection.n_documents), key=collection.document_ids.__getitem__):
+        yield {
+            stream: [
+                shared.setdefault(token, token)
+                for token in analyzer.tokens(collection.streams[stream][row])
+            ]
+            for stream in streams
+        }
+
+
+def training_key(
+    kind: str, collection: Collection, analyzer: Analyzer, settings: TrainingSettings
+) -> str:
+    """Names what training depends on: the texts, the recipe, the settings, gensim's version."""
+    digest = hashlib.sha256()
+    made_of: Mapping[str, Any] = {
+        "kind": kind,
+        "analyzer": analyzer.fingerprint,
+        "settings": asdict(settings),
+        "gensim": gensim.__version__,
+        "numpy": np.__version__,
+    }
+    digest.update(json.dumps(made_of, sort_keys=True).encode())
+    for row in sorted(range(collection.n_documents), key=collection.document_ids.__getitem__):
+        for stream in TEXT_STREAMS:
+            text = collection.streams[stream][row] if stream in collection.streams else ""
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little"))
+            digest.update(encoded)
+    return f"{kind}-{digest.hexdigest()[:16]}"

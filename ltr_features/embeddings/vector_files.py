@@ -1,0 +1,247 @@
+"""Readers of the vector files that others publish: word2vec text and binary, GloVe, fastText.
+
+- Text: a word, then its numbers, separated by single spaces; one word per line. The first line may
+  be a header ``words dimension`` (word2vec, fastText) or be missing (GloVe). A word may contain
+  spaces (GloVe 840B has such): the numbers are counted from the right.
+- Binary (word2vec ``-binary 1``): the header line, then for each word its bytes, a space, and the
+  numbers as little-endian float32, with or without a newline after them.
+- Either may be compressed by gzip (recognised by its first bytes).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+
+_CHUNK = 1 << 22
+_LONGEST_WORD = 1 << 16
+_ROWS_PER_PARSE = 512
+_HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+
+
+def read_vectors(
+    path: str | os.PathLike[str],
+    wanted: Callable[[str], bool] | None = None,
+    *,
+    layout: Literal["auto", "text", "binary"] = "auto",
+    undecodable: Literal["raise", "skip"] = "raise",
+) -> tuple[list[str], NDArray[np.float32]]:
+    """The kept words of a vector file and their vectors, in the order of the file.
+
+    Of words that are left out, the numbers are skipped and not checked.
+
+    Args:
+        path: the file.
+        wanted: says of a word whether to read its vector; None for all. A word that comes twice
+            keeps its first vector.
+        layout: of the file; ``"auto"`` looks at its beginning.
+        undecodable: what a word that is not UTF-8 does.
+
+    Returns:
+        Words, and float32 [n, dimension] as in the file.
+
+    Raises:
+        InputError: the file is no vector file, is truncated, has rows of another dimension, a word
+            that is not UTF-8, or a number that is not finite; with line or record.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such vector file")
+    with open(path, "rb") as raw:
+        zipped = raw.read(2) == b"\x1f\x8b"
+    words: list[str] = []
+    taken: set[str] = set()
+    try:
+        with gzip.open(path) if zipped else open(path, "rb") as file:
+            rows = _Rows(path)
+            for place, word, numbers in _records(file, path, layout, rows):
+                try:
+                    name = word.decode("utf-8")
+                except UnicodeDecodeError:
+                    if undecodable == "skip":
+                        continue
+                    raise InputError(
+                        f"{path}, {place}: the word {word[:40]!r} is not UTF-8; convert the file, "
+                        "or skip such words by undecodable='skip'"
+                    ) from None
+                if name in taken or (wanted is not None and not wanted(name)):
+                    continue
+                taken.add(name)
+                words.append(name)
+                rows.add(place, numbers)
+            return words, rows.matrix()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: damaged or truncated gzip file ({error})") from None
+
+
+class _Rows:
+    """Numbers of rows, parsed many at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.binary = False
+        self.dimension = 0
+        self._waiting: list[tuple[str, bytes]] = []
+        self._parsed: list[NDArray[np.float32]] = []
+
+    def add(self, place: str, numbers: bytes) -> None:
+        if not self.binary and numbers.count(b" ") + 1 != self.dimension:
+            raise InputError(
+                f"{self.path}, {place}: {len(numbers.split())} numbers, expected {self.dimension} "
+                "(one space between them)"
+            )
+        self._waiting.append((place, numbers))
+        if len(self._waiting) >= _ROWS_PER_PARSE:
+            self._parse()
+
+    def matrix(self) -> NDArray[np.float32]:
+        self._parse()
+        empty = np.zeros((0, self.dimension), dtype=np.float32)
+        return np.concatenate([empty, *self._parsed])
+
+    def _parse(self) -> None:
+        if not self._waiting:
+            return
+        if self.binary:
+            joined = b"".join(numbers for _, numbers in self._waiting)
+            rows = np.frombuffer(joined, dtype="<f4").astype(np.float32)
+        else:
+            fields = b" ".join(numbers for _, numbers in self._waiting).split(b" ")
+            try:
+                rows = np.array(fields, dtype=np.bytes_).astype(np.float32)
+            except ValueError:
+                self._name_the_bad_row()
+        rows = rows.reshape(-1, self.dimension)
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise InputError(
+                f"{self.path}, {self._waiting[bad[0]][0]}: a number is not finite in float32"
+            )
+        self._parsed.append(rows)
+        self._waiting.clear()
+
+    def _name_the_bad_row(self) -> None:
+        for place, numbers in self._waiting:
+            for field in numbers.split(b" "):
+                try:
+                    np.array([field], dtype=np.bytes_).astype(np.float32)
+                except ValueError:
+                    raise InputError(
+                        f"{self.path}, {place}: {field[:40]!r} is not a number"
+                    ) from None
+
+
+def _records(
+    file: IO[bytes] | gzip.GzipFile, path: Path, layout: str, rows: _Rows
+) -> Iterator[tuple[str, bytes, bytes]]:
+    """(place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
+    stream = io.BufferedReader(cast(io.RawIOBase, file), _CHUNK)
+    first = stream.readline(_CHUNK)
+    header = _HEADER.fullmatch(first)
+    if layout == "auto":
+        layout = "binary" if header and _looks_binary(stream.peek(_LONGEST_WORD)) else "text"
+    if header:
+        n_words, rows.dimension = int(header[1]), int(header[2])
+        if rows.dimension < 1:
+            raise InputError(f"{path}, line 1: the header gives dimension 0")
+    elif layout == "binary":
+        raise InputError(
+            f"{path}, line 1: a binary vector file begins with 'words dimension', "
+            f"found {first[:40]!r}"
+        )
+    else:
+        n_words, rows.dimension = -1, first.rstrip().count(b" ")
+        if rows.dimension < 1:
+            raise InputError(
+                f"{path}, line 1: expected 'words dimension' or a word and its numbers, "
+                f"found {first[:40]!r}"
+            )
+    rows.binary = layout == "binary"
+    if rows.binary:
+        yield from _binary_records(stream, path, n_words, rows.dimension)
+        return
+    lines: Iterator[bytes] = stream if header else chain([first], stream)
+    yield from _text_records(lines, path, n_words, rows.dimension)
+
+
+def _looks_binary(begin: bytes) -> bool:
+    """Whether what follows the first word cannot be numbers in text."""
+    _, _, after = begin.partition(b" ")
+    return not re.fullmatch(rb"[-+0-9.eEinfaNIFA \t\r]+", after.split(b"\n")[0][:256])
+
+
+def _text_records(
+    lines: Iterator[bytes], path: Path, n_words: int, dimension: int
+) -> Iterator[tuple[str, bytes, bytes]]:
+    shift = 1 if n_words < 0 else 2
+    found = 0
+    for found, raw in enumerate(lines, start=1):
+        line = raw.rstrip()
+        word, _, numbers = line.partition(b" ")
+        if not word:
+            raise InputError(f"{path}, line {found + shift - 1}: no word at the start of the line")
+        if b" " in numbers and numbers.count(b" ") >= dimension:
+            parts = line.rsplit(b" ", dimension)
+            if _is_number(parts[0].rpartition(b" ")[2]) and n_words >= 0:
+                # A row that is too long, not a word with spaces.
+                parts = [word, numbers]
+            word, numbers = parts[0], b" ".join(parts[1:])
+        yield f"line {found + shift - 1}", word, numbers
+    if n_words >= 0 and found != n_words:
+        raise InputError(
+            f"{path}: the header promises {n_words} words, the file has {found}; "
+            "it is truncated or was changed"
+        )
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _binary_records(
+    stream: io.BufferedReader, path: Path, n_words: int, dimension: int
+) -> Iterator[tuple[str, bytes, bytes]]:
+    size = 4 * dimension
+    buffer, at = b"", 0
+    for record in range(1, n_words + 1):
+        space = buffer.find(b" ", at)
+        while space < 0 or len(buffer) < space + 1 + size:
+            if space < 0 and len(buffer) - at > _LONGEST_WORD:
+                raise InputError(
+                    f"{path}, record {record}: no end of the word; the file is damaged"
+                )
+            more = stream.read(_CHUNK)
+            if not more:
+                raise InputError(
+                    f"{path}, record {record}: the file ends here, its header promises {n_words} "
+                    f"words of dimension {dimension}; it is truncated"
+                )
+            buffer, at = buffer[at:] + more, 0
+            space = buffer.find(b" ", at)
+        yield (
+            f"record {record}",
+            buffer[at:space].lstrip(b"\n"),
+            buffer[space + 1 : space + 1 + size],
+        )
+        at = space + 1 + size
+    if (buffer[at:] + b"".join(islice(stream, 1))).strip():
+        raise InputError(
+            f"{path}: data after the {n_words} words of dimension {dimension} that the header "
+            "promises; the header is wrong"
+        )

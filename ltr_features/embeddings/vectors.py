@@ -1,0 +1,209 @@
+"""WordVectors: words with unit vectors, from published files, from training, or memory-mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.embeddings.vector_files import read_vectors
+from ltr_features.text import Analyzer
+from ssi_models.persistence import FORMAT, pack_vocabulary, save_tensors, unpack_vocabulary
+from ssi_models.vocabulary import Vocabulary
+
+#: Suffix of our own format: one safetensors file, whose vectors are memory-mapped.
+SUFFIX = ".safetensors"
+
+_KIND = "word-vectors"
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Words and their unit vectors.
+
+    Attributes:
+        words: the words; row i of ``units`` belongs to word i.
+        units: float32 [n, dimension], rows of length 1, or 0 for a word without direction (its
+            vector in the file is 0); such a word counts as unknown.
+        source: where the vectors come from, for provenance.
+    """
+
+    words: Vocabulary
+    units: NDArray[np.float32]
+    source: str
+
+    @property
+    def dimension(self) -> int:
+        return int(self.units.shape[1])
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        tokens: Collection[str] | None = None,
+        analyzer: Analyzer | None = None,
+        *,
+        layout: Literal["auto", "text", "binary"] = "auto",
+        undecodable: Literal["raise", "skip"] = "raise",
+    ) -> WordVectors:
+        """Read vectors: our own ``.safetensors``, word2vec text or binary, GloVe, fastText, .gz.
+
+        Args:
+            path: the file.
+            tokens: the words wanted; the others are skipped, fast. None for all. Our own format is
+                mapped into memory then and not read.
+            analyzer: the recipe that made ``tokens``. With it, a word of the file also serves the
+                token that the recipe makes of it (``Paris`` serves ``paris``; with a stemmer
+                ``running`` serves ``run``): a token takes the word that is spelled like it, if
+                there is one, otherwise the first in the file, which by custom is the most frequent.
+            layout: see :func:`ltr_features.embeddings.vector_files.read_vectors`.
+            undecodable: see there.
+
+        Raises:
+            InputError: see there; or a damaged file of our own format.
+        """
+        path = Path(path)
+        if path.suffix == SUFFIX:
+            stored = cls._open(path)
+            return stored if tokens is None else stored.restricted(tokens, analyzer)
+        stands_for = _token_rule(tokens, analyzer)
+        found, rows = read_vectors(
+            path,
+            lambda word: stands_for(word) is not None,
+            layout=layout,
+            undecodable=undecodable,
+        )
+        chosen = _rows_of_tokens(found, stands_for)
+        rows = rows[np.fromiter(chosen.values(), dtype=np.int64, count=len(chosen))]
+        return cls(Vocabulary(chosen), unit_rows(rows), f"file {path.name}")
+
+    def restricted(self, tokens: Collection[str], analyzer: Analyzer | None = None) -> WordVectors:
+        """The vectors of the given tokens, by the same rules as in :meth:`load`."""
+        chosen = _rows_of_tokens(self.words, _token_rule(tokens, analyzer))
+        rows = self.units[np.fromiter(chosen.values(), dtype=np.int64, count=len(chosen))]
+        return WordVectors(Vocabulary(chosen), np.array(rows), self.source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write our own format (``.safetensors``); it appears when it is complete.
+
+        Raises:
+            InputError: the name ends otherwise.
+        """
+        path = Path(path)
+        if path.suffix != SUFFIX:
+            raise InputError(f"{path}: word vectors are saved under a name in {SUFFIX}")
+        with atomic_path(path) as partial:
+            save_tensors(
+                partial,
+                {"kind": _KIND, "source": self.source},
+                {**pack_vocabulary(self.words), "units": self.units},
+            )
+
+    @classmethod
+    def _open(cls, path: Path) -> WordVectors:
+        header, tensors = open_tensors(path, _KIND, mapped=("units",))
+        return cls(unpack_vocabulary(tensors), tensors["units"], str(header["source"]))
+
+    def rows_for(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """float32 [len(words), dimension]: the unit vector of each word, 0 for an unknown one."""
+        rows = self.words.rows(words)
+        if not len(self.words):
+            return np.zeros((len(rows), self.dimension), dtype=np.float32)
+        result = self.units[np.maximum(rows, 0)]
+        result[rows < 0] = 0.0
+        return np.ascontiguousarray(result)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of words and vectors."""
+        digest = hashlib.sha256(self.words.fingerprint.encode())
+        digest.update(np.ascontiguousarray(self.units).tobytes())
+        return digest.hexdigest()
+
+
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 [n, d]: rows divided by their length, computed in float64; rows of 0 stay 0."""
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    norms[norms == 0] = 1.0
+    return (vectors / norms[:, None]).astype(np.float32)
+
+
+def open_tensors(
+    path: Path, kind: str, *, mapped: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and tensors of a file of ours; those named in ``mapped`` are memory-mapped, read-only.
+
+    Raises:
+        InputError: no such file, damaged, or of another kind.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {}).get(FORMAT, "{}"))
+            names = [name for name in file.keys() if name not in mapped]  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        raise InputError(f"{path}: not a readable safetensors file ({error})") from None
+    if header.get("kind") != kind:
+        raise InputError(f"{path}: holds {header.get('kind')!r}, wanted {kind!r}")
+    tensors.update((name, _mapped(path, name)) for name in mapped)
+    return header, tensors
+
+
+def _mapped(path: Path, name: str) -> NDArray[np.float32]:
+    """A float32 matrix of a safetensors file: 8 bytes with the length of a JSON header, the
+    header with the place of each tensor, the tensors."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        entry = json.loads(file.read(length))[name]
+    shape = tuple(entry["shape"])
+    if 0 in shape:
+        return np.zeros(shape, dtype=np.float32)
+    begin = 8 + length + entry["data_offsets"][0]
+    return np.asarray(np.memmap(path, "<f4", "r", begin, shape))
+
+
+def _token_rule(
+    tokens: Collection[str] | None, analyzer: Analyzer | None
+) -> Callable[[str], str | None]:
+    """Which token a file's word stands for, None for none that is wanted."""
+    if tokens is None:
+        return lambda word: word
+    known = frozenset(tokens)
+
+    def stands_for(word: str) -> str | None:
+        if word in known:
+            return word
+        if analyzer is None:
+            return None
+        made = analyzer.tokens(word)
+        return made[0] if len(made) == 1 and made[0] in known else None
+
+    return stands_for
+
+
+def _rows_of_tokens(
+    words: Iterable[str], stands_for: Callable[[str], str | None]
+) -> dict[str, int]:
+    """The row of each token: that of the exact spelling, otherwise the first."""
+    chosen: dict[str, int] = {}
+    for row, word in enumerate(words):
+        token = stands_for(word)
+        if token == word:
+            chosen[token] = row
+        elif token is not None:
+            chosen.setdefault(token, row)
+    return chosen
