@@ -92,38 +92,38 @@ def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, 
 
 @nb.njit(cache=True, nogil=True)
 def batch_slopes(
-    S, order, starts, query, grade, positive_of, negative_of, slot, judged_offsets,
-    judged_document, judged_grade, given_only, gamma, C, losses, counts, first, last,
+    positive, negative, order, starts, query, grade, slot, judged_offsets, judged_document,
+    judged_grade, given_only, gamma, pull, C, losses, counts, first, last,
 ):  # fmt: skip
     """Logistic losses of all pairs of queries first..last of a batch against shared negatives.
 
-    With the cosines S the loss of (pair b of query i, negative k) is log(1 + E), where
-    E = exp(gamma S[i, k]) exp(-gamma S[i, positive_of[b]]): one exponential per text, not per
-    tuple. A negative counts unless it is judged for the query with a grade at least that of the
-    pair; with ``given_only`` it counts only if it is judged, with a lower grade.
+    The loss of (pair b of query i, negative k) is log(1 + E), where
+    E = exp(gamma negative[i, k]) exp(-gamma positive[b]): one exponential per text, not per tuple.
+    A negative counts unless it is judged for the query with a grade at least that of the pair;
+    with ``given_only`` it counts only if it is judged, with a lower grade.
 
     Args:
-        S: float32 [u, n], queries by documents of the batch.
+        positive: float32 [B], cosines of the pairs. negative: float32 [u, K], of each query with
+            each negative.
         order: int64 [B], the pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
-        query: int64 [u]. grade: float32 [B]. positive_of: int64 [B], columns of S.
-        negative_of: int64 [K], columns of S that are the negatives.
+        query: int64 [u]. grade: float32 [B].
         slot: int32 [n_documents], k where the document is negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         gamma: at most 350, so that no product overflows.
-        C: float32 [u, n], written: minus the derivative of the summed loss by S, divided by
-            gamma K. losses: float64 [u]. counts: int64 [u, 2], tuples with a difference below
-            1 / gamma, and tuples.
+        pull: float32 [B] and C: float32 [u, K], written: minus the derivatives of the summed loss
+            by positive and negative, divided by gamma K.
+        losses: float64 [u]. counts: int64 [u, 2], tuples with a difference below 1 / gamma, and
+            tuples.
     """
-    K = len(negative_of)
-    exponential, larger, row = np.empty(K), np.empty(K), np.empty(K, np.float32)
+    K = negative.shape[1]
+    exponential, larger = np.empty(K), np.empty(K)
     chunk = max(1, int(350.0 / gamma))
     share = np.float32(1.0 / K)
     for i in range(first, last):
         C[i] = 0.0
-        row[:] = 0.0
         for k in range(K):
-            exponential[k] = np.exp(gamma * S[i, negative_of[k]])
+            exponential[k] = np.exp(gamma * negative[i, k])
         losses[i] = 0.0
         counts[i] = 0
         present, n_tuples = np.float32(-1.0), 0
@@ -134,11 +134,9 @@ def batch_slopes(
                     exponential, slot, judged_document, judged_grade, judged_offsets[query[i]],
                     judged_offsets[query[i] + 1], present, given_only, larger,
                 )  # fmt: skip
-            smaller = np.exp(-gamma * S[i, positive_of[b]])
-            pull, loss, n_inside = _row_slopes(larger, smaller, chunk, row)
-            C[i, positive_of[b]] += np.float32(pull) * share
+            total, loss, n_inside = _row_slopes(larger, np.exp(-gamma * positive[b]), chunk, C[i])
+            pull[b] = np.float32(total) * share
             losses[i] += loss
             counts[i, 0] += n_inside
             counts[i, 1] += n_tuples
-        for k in range(K):
-            C[i, negative_of[k]] += row[k] * share
+        C[i] *= share

@@ -48,20 +48,20 @@ class ProjectionRun(Run):
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
         texts = BatchTexts.of(batch)
-        S = self.scorer.cosines(texts)
-        C, n = np.empty_like(S), len(texts.queries)
+        positive, negative = self.scorer.cosines(texts)
+        pull, C, n = np.empty_like(positive), np.empty_like(negative), len(texts.queries)
         losses, counts = np.empty(n), np.empty((n, 2), np.int64)
         self.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         self.workers.split(
             lambda first, last: batch_slopes(
-                S, texts.order, texts.starts, texts.queries, batch.grade, texts.positive_of,
-                texts.negative_of, self.slot, *self.judged, self.model.negatives == "given",
-                1 / self.model.margin, C, losses, counts, first, last,
+                positive, negative, texts.order, texts.starts, texts.queries, batch.grade,
+                self.slot, *self.judged, self.model.negatives == "given", 1 / self.model.margin,
+                pull, C, losses, counts, first, last,
             ),
             n,
         )  # fmt: skip
         self.slot[batch.negatives] = -1
-        self.scorer.ascend(C)
+        self.scorer.ascend(pull, C)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def validate(self) -> float:
