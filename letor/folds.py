@@ -7,7 +7,7 @@ official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, and explic
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,15 @@ class Fold:
                         f"{seen[query_id]}; each query belongs to one part"
                     )
                 seen[query_id] = part
+
+    def only(self, query_ids: Collection[str]) -> Fold:
+        """The fold without queries that are not among ``query_ids``: those that have no rows,
+        because retrieval found no candidate for them."""
+        known = set(query_ids)
+        parts = (
+            [q for q in part if q in known] for part in (self.train, self.validation, self.test)
+        )
+        return Fold(self.name, *parts)
 
     def split(self, data: RankingData) -> tuple[RankingData, RankingData, RankingData]:
         """The rows of the training, validation and test queries, in the order of ``data``.

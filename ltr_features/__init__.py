@@ -1,1 +1,69 @@
-"""From text collections to feature columns of LETOR rows."""
+"""Learning-to-rank columns from text: the names that most programs need.
+
+    from ltr_features import FeatureBuilder, ModelColumn, ScoringPipeline, get_ranker, k_fold
+    from ltr_features import read_collection
+
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from letor.folds import k_fold
+    from letor.measures import evaluate
+    from letor.rankers.registry import get_ranker
+    from ltr_features.collection import Collection
+    from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
+    from ltr_features.columns.trained import ModelColumn
+    from ltr_features.pipeline import FeatureBuilder
+    from ltr_features.scoring import ScoringPipeline
+    from ltr_features.sources.registry import read_collection
+    from ltr_features.text import Analyzer
+    from ssi_models.registry import get_model, load_model
+
+_HOMES = {
+    "Analyzer": "ltr_features.text",
+    "Collection": "ltr_features.collection",
+    "ColumnFamily": "ltr_features.columns.registry",
+    "ColumnSpec": "ltr_features.columns.registry",
+    "FeatureBuilder": "ltr_features.pipeline",
+    "ModelColumn": "ltr_features.columns.trained",
+    "ScoringPipeline": "ltr_features.scoring",
+    "evaluate": "letor.measures",
+    "get_family": "ltr_features.columns.registry",
+    "get_model": "ssi_models.registry",
+    "get_ranker": "letor.rankers.registry",
+    "k_fold": "letor.folds",
+    "load_model": "ssi_models.registry",
+    "read_collection": "ltr_features.sources.registry",
+}
+
+__all__ = [
+    "Analyzer",
+    "Collection",
+    "ColumnFamily",
+    "ColumnSpec",
+    "FeatureBuilder",
+    "ModelColumn",
+    "ScoringPipeline",
+    "evaluate",
+    "get_family",
+    "get_model",
+    "get_ranker",
+    "k_fold",
+    "load_model",
+    "read_collection",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.folds import Fold
 from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.pools import bm25_pool
 
 
-def candidate_pairs(context: ColumnContext, depth: int) -> Pairs:
+def candidate_pairs(
+    context: ColumnContext, depth: int, *, on_empty: Literal["raise", "keep"] = "raise"
+) -> Pairs:
     """Candidates of every query: BM25's best ``depth`` documents over all streams together,
     without the document that the query was made from. Labels are not looked at.
 
+    Args:
+        on_empty: queries whose words occur in no document have no candidates: "raise", or "keep"
+            them without a pair. They have no rows then, and a ranking of them is empty; it must
+            count 0 in every mean, or results of different candidates cannot be compared.
+
     Raises:
-        InputError: a query has no candidate (its words occur in no document).
+        InputError: a query has no candidate (unless kept), or none has.
     """
     collection = context.collection
     sources = collection.query_sources
@@ -34,12 +43,13 @@ def candidate_pairs(context: ColumnContext, depth: int) -> Pairs:
         kept = pool.document != sources[pool.query]
         pool = Pairs(pool.query[kept], pool.document[kept])
     counts = np.bincount(pool.query, minlength=collection.n_queries)
-    if not counts.all():
+    if not counts.any() or (on_empty == "raise" and not counts.all()):
         empty = np.flatnonzero(counts == 0)
         raise InputError(
             f"{len(empty)} of {collection.n_queries} queries have no candidate: no document has "
             f"one of their words; the first is {collection.query_ids[empty[0]]!r} "
-            f"({collection.query_texts[empty[0]]!r}). Remove these queries or add documents"
+            f"({collection.query_texts[empty[0]]!r}). Remove these queries, add documents, or "
+            "keep them without rows by on_empty='keep'"
         )
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     best = np.arange(len(pool)) - starts < depth
@@ -162,3 +172,17 @@ def add_trained_columns(
         provenance = {name: {**column.recipe.provenance, "fold": fold}}
         data = data.with_columns([name], scores, provenance)
     return data
+
+
+def train_parts(
+    collection: Collection, folds: Sequence[Fold], fold: Fold
+) -> list[NDArray[np.int64]]:
+    """Query rows of each part that a fold trains on, for :func:`fold_scores`.
+
+    Args:
+        folds: all folds; every part is the test part of one of them.
+    """
+    row = {query: i for i, query in enumerate(collection.query_ids)}
+    train = set(fold.train)
+    parts = [part.test for part in folds if part.test and part.test[0] in train]
+    return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in parts]

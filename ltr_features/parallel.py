@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import TypeVar
 
 from ssi_models.parallel import thread_count
@@ -20,7 +21,10 @@ def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None)
     for an iterator of any length. The blocks, and so the results, do not depend on ``threads``.
     """
     workers = thread_count(threads)
-    if workers == 1:
+    blocks = iter(blocks)
+    ahead = list(islice(blocks, 2))
+    blocks = chain(ahead, blocks)
+    if workers == 1 or len(ahead) < 2:  # starting threads costs more than a small block
         yield from map(work, blocks)
         return
     pending: deque[Future[R]] = deque()

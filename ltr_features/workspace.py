@@ -23,9 +23,13 @@ def make_workspace(
     folder: str | os.PathLike[str],
     *,
     analyzer: Analyzer | None = None,
+    index: TermIndex | None = None,
     threads: int | None = None,
 ) -> Path:
     """Write ``collection/`` (BEIR's layout) and ``index/`` into a new folder.
+
+    Args:
+        analyzer: how text is analysed; or ``index``, if the collection is indexed already.
 
     A workspace that is there already is replaced when the new one is complete; a folder that holds
     anything else is not touched.
@@ -39,7 +43,8 @@ def make_workspace(
     with atomic_path(folder, kind="folder") as partial:
         (partial / "collection").mkdir(parents=True)
         save_collection(collection, partial / "collection")
-        index = TermIndex.build(collection, analyzer or Analyzer(), threads=threads)
+        if index is None:
+            index = TermIndex.build(collection, analyzer, threads=threads)
         index.save(partial / "index")
         (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
     return folder

@@ -49,5 +49,8 @@ class Workers:
             future.result()
 
     def split(self, work: Callable[[int, int], object], n: int) -> None:
+        if n <= 1:  # nothing to share
+            work(0, n)
+            return
         bounds = [n * s // self.n_shares for s in range(self.n_shares + 1)]
         self.run(lambda share, n_shares: work(bounds[share], bounds[share + 1]))

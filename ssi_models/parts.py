@@ -15,6 +15,7 @@ from ssi_models.matrices import arrays, side_by_side, take_rows, with_data
 from ssi_models.parallel import Workers
 
 _BLOCK = 2**25  # floats of query representations held at a time
+_FEW = 4096  # pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,8 @@ class CachedDocuments:
         numbers of :meth:`MatchingModel.score` to the bit."""
         model, words, documents = self._model, self._words, self._parts
         out = np.zeros(len(query))
-        with Workers(model.threads) as workers:
+        # Starting threads costs more than a few thousand pairs.
+        with Workers(model.threads if len(query) > _FEW else 1) as workers:
             if not model.expands_queries:
                 _add_products(model.query_parts(Q, words), documents, query, document, out, workers)
                 return out.astype(np.float32)

@@ -90,7 +90,10 @@ def columns_build(
     families = _families(family or [], option or [])
     recipes = _recipes(model or [], param or [], seed)
     context = open_workspace(workspace, threads=threads)
-    pairs = candidate_pairs(context, depth)
+    pairs = candidate_pairs(context, depth, on_empty="keep")
+    without = context.collection.n_queries - len(set(pairs.query.tolist()))
+    if without:
+        typer.echo(f"{without} queries have no candidates, and no rows", err=True)
     data = build_columns(context, pairs, families)
     if not recipes:
         write_rows(data, out, threads=threads)
@@ -183,25 +186,19 @@ def _check_owners(option: str, found: dict[str, object], names: Sequence[str]) -
 
 def _write_folds(data, pairs, trained, out, *, n, seed, by_group, threads):  # type: ignore[no-untyped-def]
     """Write each fold's parts; yields (fold name, number of columns)."""
-    import numpy as np
-
     from letor.column_names import write_rows
     from letor.folds import k_fold
-    from ltr_features.build import add_trained_columns
+    from ltr_features.build import add_trained_columns, train_parts
 
     collection = trained[0].context.collection
     folds = k_fold(
         collection.query_ids, n, seed=seed, groups=collection.query_groups if by_group else None
     )
-    row = {query: i for i, query in enumerate(collection.query_ids)}
     for fold in folds:
-        train = set(fold.train)
-        parts = [
-            np.array(sorted(row[q] for q in part.test), dtype=np.int64)
-            for part in folds
-            if part.test[0] in train
-        ]
+        parts = train_parts(collection, folds, fold)
         full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
-        for name, rows in zip(("train", "vali", "test"), fold.split(full), strict=True):
+        for name, rows in zip(
+            ("train", "vali", "test"), fold.only(full.query_ids).split(full), strict=True
+        ):
             write_rows(rows, out / fold.name / f"{name}.txt", threads=threads)
         yield fold.name, full.X.shape[1]

@@ -1,0 +1,113 @@
+"""ScoringPipeline: columns and a trained ranker, for one query at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.rankers.base import Ranker
+from ltr_features.pipeline import FeatureBuilder
+from ltr_features.pools import bm25_pool
+
+
+class ScoringPipeline:
+    """Scores documents for queries as they come, with the numbers of the batch path to the bit.
+
+    Documents' representations (embeddings, links, term counts) are computed at the first query
+    and kept.
+
+    Args:
+        features: a fitted builder, whose columns are those of the ranker.
+        ranker: a fitted ranker. With a normaliser that looks at all candidates of a query
+            ("minmax"), scores depend on which candidates there are, here as in training.
+
+    Raises:
+        InputError: the ranker was trained on columns that the builder does not make.
+    """
+
+    def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
+        missing = sorted(set(ranker.feature_names_) - set(features.column_names))
+        if missing:
+            raise InputError(
+                f"the ranker needs the columns {', '.join(missing[:20])}, which the features do "
+                "not have; build them as they were built for training"
+            )
+        self.features, self.ranker = features, ranker
+
+    def score(self, query: str, docnos: Sequence[str]) -> NDArray[np.float32]:
+        """float32 [n]: the ranker's score of each document, in the order given.
+
+        Raises:
+            InputError: an unknown document.
+        """
+        X = self.features.compute([query], np.zeros(len(docnos), np.int64), docnos)
+        data = RankingData(
+            X=X,
+            y=np.zeros(len(X), np.float32),
+            query_ids=["query"],
+            query_index=np.zeros(len(X), np.int64),
+            column_names=self.features.column_names,
+        )
+        if data.column_names != self.ranker.feature_names_:
+            data = data.select_columns(self.ranker.feature_names_)
+        return self.ranker.predict(data)
+
+    def rank(self, query: str, n: int = 10, *, docnos: Sequence[str] | None = None) -> pd.DataFrame:
+        """The n best documents: ``docno``, ``score`` (float32), ``rank`` (from 1).
+
+        Args:
+            query: its text.
+            n: how many.
+            docnos: the candidates; by default BM25's best ``features.depth``.
+
+        Raises:
+            InputError: an unknown document.
+        """
+        if docnos is None:
+            context = self.features.context_.for_queries([query])
+            pool = bm25_pool(context.index, context.query_counts, self.features.depth, threads=1)
+            ids = context.collection.document_ids
+            docnos = [ids[row] for row in pool.document.tolist()]
+        scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
+        best = np.argsort(-scores, kind="stable")[:n]
+        return pd.DataFrame(
+            {
+                "docno": [docnos[row] for row in best.tolist()],
+                "score": scores[best],
+                "rank": np.arange(1, len(best) + 1),
+            }
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a new folder: ``features`` and ``ranker``; nothing in it is code.
+
+        Raises:
+            InputError: the folder holds something else.
+        """
+        folder = Path(folder)
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker").is_dir():
+            raise InputError(f"{folder} is not empty and holds no pipeline; name another folder")
+        with atomic_path(folder, kind="folder") as partial:
+            partial.mkdir()
+            self.features.save(partial / "features")
+            self.ranker.save(partial / "ranker")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            InputError: not such a folder.
+        """
+        folder = Path(folder)
+        features = FeatureBuilder.load(folder / "features", threads=threads)
+        return cls(features, Ranker.load(folder / "ranker"))

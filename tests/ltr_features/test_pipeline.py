@@ -1,0 +1,173 @@
+"""Building columns and scoring one query at a time: the numbers of the batch path, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ltr_features
+from letor.errors import InputError
+from letor.folds import k_fold
+from letor.rankers.base import NotFittedError
+from letor.rankers.lambdamart import LambdaMART
+from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
+from ltr_features.collection import Judgements
+
+N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
+
+
+@pytest.fixture(scope="module")
+def collection():
+    rng = np.random.default_rng(4)
+    documents = [
+        " ".join([*(f"t{d % N_TOPICS}w{w}" for w in rng.integers(5, size=6)),
+                  *(f"common{w}" for w in rng.integers(9, size=7))])
+        for d in range(N_DOCUMENTS)
+    ]  # fmt: skip
+    texts = [f"t{q % N_TOPICS}w{q % 5} common{q % 9} common{(q + 2) % 9}" for q in range(N_QUERIES)]
+    texts[-1] = "wordless"
+    query, document = np.nonzero(
+        np.arange(N_QUERIES)[:, None] % N_TOPICS == np.arange(N_DOCUMENTS) % N_TOPICS
+    )
+    return Collection(
+        name="topics",
+        document_ids=[f"d{d}" for d in range(N_DOCUMENTS)],
+        streams={"body": documents, "title": [text.split()[0] for text in documents]},
+        query_ids=[f"q{q}" for q in range(N_QUERIES)],
+        query_texts=texts,
+        judgements=Judgements(query, document, np.ones(len(query), np.int64)),
+    )
+
+
+MODELS = (
+    ModelColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16, "seed": 1}),
+    ModelColumn("wtm", "wtm", {}, stream="title", word_weight=0.5),
+)
+
+
+@pytest.fixture(scope="module")
+def folds(collection):
+    return k_fold(collection.query_ids, 4, seed=0)
+
+
+@pytest.fixture(scope="module")
+def builder(collection, folds, tmp_path_factory):
+    made = FeatureBuilder(
+        {"letor46": {"mu": 500.0}, "vsm": {}},
+        MODELS,
+        depth=20,
+        models_folder=tmp_path_factory.mktemp("models"),
+    )
+    return made.fit(collection, folds[0].train)
+
+
+@pytest.fixture(scope="module")
+def parts(builder, collection, folds):
+    return builder.folds(collection, folds)[0]
+
+
+@pytest.fixture(scope="module")
+def pipeline(builder, parts):
+    ranker = LambdaMART(n_estimators=20, min_data_in_leaf=5).fit(parts[0], parts[1])
+    return ScoringPipeline(builder, ranker)
+
+
+def frame_of(collection, data):
+    text = dict(zip(collection.query_ids, collection.query_texts, strict=True))
+    qids = [data.query_ids[i] for i in data.query_index]
+    return pd.DataFrame(
+        {"docno": list(data.document_ids), "query": [text[q] for q in qids], "qid": qids}
+    )
+
+
+def test_folds_have_all_columns_and_no_query_twice(builder, parts):
+    names = [set(part.query_ids) for part in parts]
+    assert not names[0] & names[2]
+    assert not names[0] & names[1]
+    assert len(builder.column_names) == 49
+    assert all(part.column_names == builder.column_names for part in parts)
+    # The query that no document shares a word with has no rows.
+    assert "q47" not in set().union(*names)
+
+
+def test_a_frame_gets_the_batch_s_columns_to_the_bit(builder, collection, parts):
+    """Test rows were scored by the model of all training queries, as ``fit`` trained it."""
+    frame = frame_of(collection, parts[2]).assign(extra=1.5)
+    shuffled = frame.sample(frac=1, random_state=3)
+    found = builder.transform(shuffled)
+    assert list(found.columns[:4]) == ["docno", "query", "qid", "extra"]
+    assert found.index.equals(shuffled.index)
+    np.testing.assert_array_equal(
+        found.loc[frame.index, builder.column_names].to_numpy(np.float32), parts[2].X
+    )
+
+
+def test_one_query_is_scored_as_in_the_batch(pipeline, collection, parts):
+    test = parts[2]
+    expected = pipeline.ranker.predict(test)
+    for row, query in enumerate(test.query_ids[:4]):
+        mine = np.flatnonzero(test.query_index == row)
+        text = collection.query_texts[collection.query_ids.index(query)]
+        docnos = [test.document_ids[i] for i in mine]
+        np.testing.assert_array_equal(pipeline.score(text, docnos), expected[mine])
+
+
+def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
+    query = parts[2].query_ids[0]
+    text = collection.query_texts[collection.query_ids.index(query)]
+    best = pipeline.rank(text, 5)
+    assert best["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert best["score"].is_monotonic_decreasing
+    mine = parts[2].select_queries([query])
+    order = np.argsort(-pipeline.ranker.predict(mine), kind="stable")[:5]
+    assert best["docno"].tolist() == [mine.document_ids[i] for i in order]
+    assert pipeline.rank("wordless").empty
+    given = pipeline.rank(text, docnos=["d3", "d4"])
+    assert set(given["docno"]) == {"d3", "d4"}
+
+
+def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
+    pipeline.save(tmp_path / "p")
+    again = ScoringPipeline.load(tmp_path / "p")
+    docnos = list(collection.document_ids[:40])
+    text = collection.query_texts[3]
+    np.testing.assert_array_equal(again.score(text, docnos), pipeline.score(text, docnos))
+    assert again.features.families == {"letor46": {"mu": 500.0}, "vsm": {}}
+    for path in (tmp_path / "p").rglob("*"):
+        assert path.suffix not in (".pkl", ".pickle", ".joblib")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").write_text("precious")
+    for save in (pipeline.save, pipeline.features.save):
+        with pytest.raises(InputError, match="is not empty"):
+            save(tmp_path / "mine")
+    with pytest.raises(InputError, match="holds no saved features"):
+        ScoringPipeline.load(tmp_path / "mine")
+
+
+def test_wrong_requests_are_named(builder, pipeline, collection, parts):
+    frame = frame_of(collection, parts[2])
+    with pytest.raises(InputError, match="has no column query"):
+        builder.transform(frame.drop(columns="query"))
+    with pytest.raises(InputError, match="collection 'topics' has no document 'd999'"):
+        builder.transform(frame.assign(docno="d999"))
+    with pytest.raises(InputError, match="has two different texts"):
+        builder.transform(frame.assign(qid="q", query=[f"x{i % 2}" for i in range(len(frame))]))
+    with pytest.raises(InputError, match="the frame has columns vsm already"):
+        builder.transform(frame.assign(vsm=1.0))
+    with pytest.raises(InputError, match="the collection has no query 'q999'"):
+        FeatureBuilder().fit(collection, ["q999"])
+    with pytest.raises(NotFittedError, match="call fit or load"):
+        FeatureBuilder().transform(frame)
+    with pytest.raises(InputError, match="a builder needs a family or a model"):
+        FeatureBuilder([])
+    with pytest.raises(InputError, match="the ranker needs the columns ssi, vsm, wtm"):
+        ScoringPipeline(FeatureBuilder().fit(collection), pipeline.ranker)
+
+
+def test_the_names_of_the_package_are_there():
+    for name in ltr_features.__all__:
+        assert getattr(ltr_features, name) is not None
+    assert dir(ltr_features) == sorted(ltr_features.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = ltr_features.Nothing
