@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -289,18 +289,28 @@ class RankingModel(MatchingModel):
     def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
         """A digest of everything that the result depends on."""
         parameters = {k: v for k, v in self.get_params().items() if k != "threads"}
-        digest = hashlib.sha256(repr(sorted(parameters.items())).encode())
         preferences = data.preferences
         labels = np.zeros(0) if groups is None else np.asarray(groups)
         excluded = np.zeros(0, np.int64) if data.excluded is None else data.excluded
-        for array in (
-            *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
-            preferences.grade, preferences.rejected_query, preferences.rejected_document,
-            data.candidates, excluded, labels,
-        ):  # fmt: skip
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        start = (self.fitted_parameters() or {}) if self.warm_start else {}
+        return digest_of(
+            [self.name, *sorted(parameters.items())],
+            (
+                *start.values(),
+                *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
+                preferences.grade, preferences.rejected_query, preferences.rejected_document,
+                data.candidates, excluded, labels,
+            ),
+        )  # fmt: skip
+
+
+def digest_of(parameters: Sequence[Any], given: Iterable[NDArray[Any]]) -> str:
+    """SHA-256 (hex) of parameters and arrays."""
+    digest = hashlib.sha256(repr(parameters).encode())
+    for array in given:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> None:

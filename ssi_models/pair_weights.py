@@ -103,7 +103,8 @@ class PairWeightScorer(LexicalPart):
         return {"w": self.weights.values}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        return {"w": self.weights.values, "w_accumulator": self.weights.accumulator}
+        state = {"w": self.weights.values, "w_accumulator": self.weights.accumulator}
+        return state | ({"active": self.weights.active} if len(self.weights.active) else {})
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         self._texts = texts = batch.texts

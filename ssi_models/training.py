@@ -79,6 +79,8 @@ class Settings:
         fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
         callback: called with each finished :class:`Epoch`.
         until: value of ``time.perf_counter`` after which no further epoch begins.
+        resumes: whether a checkpoint that is there is resumed; keeps: whether the last one stays
+            when training ends, because a further part of the same fit follows.
     """
 
     max_epochs: int
@@ -88,6 +90,8 @@ class Settings:
     fingerprint: str = ""
     callback: Callable[[Epoch], None] | None = None
     until: float | None = None
+    resumes: bool = True
+    keeps: bool = False
 
 
 def train(
@@ -128,7 +132,7 @@ def train(
             _report(settings, history)
     for name, array in state.items():
         array[...] = best[name]
-    if settings.checkpoint is not None:
+    if settings.checkpoint is not None and not settings.keeps:
         settings.checkpoint.unlink(missing_ok=True)
     return history
 
@@ -186,7 +190,7 @@ def _resume(
     history: History,
 ) -> bool:
     """Load a checkpoint of the same run into state, best and history; False if there is none."""
-    if settings.checkpoint is None or not settings.checkpoint.exists():
+    if settings.checkpoint is None or not settings.resumes or not settings.checkpoint.exists():
         return False
     with safe_open(settings.checkpoint, framework="numpy") as file:
         header = file.metadata() or {}

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.fitting import digest_of
 from ssi_models.lexical import weigh
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import ALPHAS, best_mixture
@@ -20,6 +22,7 @@ from ssi_models.run import Run, TrainingData
 from ssi_models.scorers import TowerScorer
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
 from ssi_models.tables import embed
+from ssi_models.training import History, Settings, train
 
 _BLOCK = 2**24  # co-occurrence counts held at a time
 
@@ -117,6 +120,8 @@ class CorrelatedHashSSI(LowRankSSI):
         self.A_diagonal_ = np.zeros(0, np.float32)
         if self.mixture:
             self._mix(Q, D, preferences, options)
+            if options.get("checkpoint") is not None:
+                Path(options["checkpoint"]).unlink(missing_ok=True)
         del self._data
         return self
 
@@ -153,6 +158,13 @@ class CorrelatedHashSSI(LowRankSSI):
         super()._adopt(run)
         self._data = run.data
 
+    def _learn(self, run: Run, settings: Settings) -> History:
+        # In a mixture model A follows; a run that is killed there must not begin again.
+        return train(run, run.batches, replace(settings, keeps=self.mixture))
+
+    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
+        return digest_of([super()._fingerprint(data, groups)], (self.frequent_, self.matches_))
+
     def _mix(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, options: dict[str, Any]
     ) -> None:
@@ -161,7 +173,9 @@ class CorrelatedHashSSI(LowRankSSI):
         parameters = {k: v for k, v in self.get_params().items() if k in own}
         model = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
         model.words = self.frequent_
-        model.fit(Q, D, preferences, **{**options, "checkpoint": None})
+        path = options.get("checkpoint")
+        own_path = None if path is None else Path(path).with_name(f"{Path(path).name}.frequent")
+        model.fit(Q, D, preferences, **{**options, "checkpoint": own_path})
         self.A_U_, self.A_V_, self.A_diagonal_ = model.U_, model.V_, model.diagonal_
         data = self._data
 
@@ -207,6 +221,9 @@ class _OnWords(LowRankSSI):
 
     def _words(self, D: sp.csr_matrix) -> NDArray[np.int64]:
         return self.words
+
+    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
+        return digest_of([super()._fingerprint(data, groups)], (self.words,))
 
 
 def top_dice(

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.fitting import RankingModel, check_choice, check_shapes
-from ssi_models.matrices import check_csr
+from ssi_models.fitting import RankingModel, check_choice, check_shapes, digest_of
+from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
@@ -89,8 +89,6 @@ class CrossLanguageSSI(RankingModel):
             if Q_E.shape[1] != D.shape[1]:
                 raise ValueError(f"monolingual has {Q_E.shape[1]} columns, D has {D.shape[1]}")
             check_shapes(Q_E, D, monolingual[1])
-            if options.get("checkpoint") is not None:
-                raise ValueError("checkpoint: runs with a monolingual task cannot be resumed")
             self._monolingual = (Q_E, monolingual[1])
         try:
             return super().fit(Q, D, preferences, **options)
@@ -113,6 +111,14 @@ class CrossLanguageSSI(RankingModel):
         if self._monolingual is None:
             return super().make_run(data, rate, workers, **options)
         return _TwoTasks(self, data, rate, workers, self._monolingual, **options)
+
+    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
+        own = super()._fingerprint(data, groups)
+        if self._monolingual is None:
+            return own
+        Q_E, preferences = self._monolingual
+        task = (*arrays(Q_E), preferences.query, preferences.document, preferences.grade)
+        return digest_of([own], task)
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix

@@ -72,12 +72,13 @@ class SparseSSI(FullSSI):
         identity = self._identity(run.data)
         active = scorer.weights.active.reshape(rows, columns)
         delta = scorer.weights.values.reshape(rows, columns)
-        history = train(run, run.batches, replace(settings, checkpoint=None))
-        kept = columns
-        while kept > self.n_weights:
-            kept = max(self.n_weights, int(kept * self.keep))
-            project(delta, active, identity, kept)
-            history = train(run, run.batches, replace(settings, checkpoint=None))
+        # A killed run resumes in the round that it was in: ``active`` is part of its state.
+        history = train(run, run.batches, replace(settings, keeps=True))
+        while (kept := int(active[0].sum())) > self.n_weights:
+            project(delta, active, identity, max(self.n_weights, int(kept * self.keep)))
+            history = train(run, run.batches, replace(settings, resumes=False, keeps=True))
+        if settings.checkpoint is not None:
+            settings.checkpoint.unlink(missing_ok=True)
         return history
 
     def _identity(self, data: TrainingData) -> NDArray[np.int64]:

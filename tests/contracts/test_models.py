@@ -10,6 +10,7 @@ from ssi_models.fitting import RankingModel
 from ssi_models.persistence import load_tensors
 from ssi_models.preferences import Preferences
 from ssi_models.registry import MODELS, get_model, load_model
+from ssi_models.training import DivergenceWarning
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -317,6 +318,63 @@ def test_training_loss_falls(make):
     losses = [epoch.loss for epoch in model.history_.epochs[1:]]
     assert losses[-1] < losses[0]
     assert model.history_.best_validation >= model.history_.epochs[0].validation
+
+
+@pytest.mark.parametrize("n_calls", [2, 5, 8])
+def test_a_killed_fit_resumes_to_the_same_bytes(make, tmp_path, n_calls):
+    """Killed in any part of a fit (a sparse model has rounds, a mixture two models)."""
+    if not issubclass(make.kind, RankingModel):
+        pytest.skip("nothing is trained")
+    options = {"max_epochs": 3, "patience": 9}
+    every, calls, again = [], [], []
+    whole = make(**options).fit(*data(), callback=every.append)
+
+    def kill(epoch):
+        calls.append(epoch)
+        if len(calls) == n_calls:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "state"
+    if n_calls > len(every):
+        pytest.skip(f"ends after {len(every)} epochs")
+    with pytest.raises(KeyboardInterrupt):
+        make(**options).fit(*data(), checkpoint=path, callback=kill)
+    resumed = make(**options).fit(*data(), checkpoint=path, callback=again.append)
+    assert len(again) <= len(every) - n_calls + 1
+    for name in make.kind.tensors:
+        assert getattr(resumed, f"{name}_").tobytes() == getattr(whole, f"{name}_").tobytes(), name
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_divergence_names_a_rate_and_keeps_the_best_parameters(make, monkeypatch):
+    if not issubclass(make.kind, RankingModel) or make().optimizer == "l-bfgs":
+        pytest.skip("has no learning rate")
+    make_run = make.kind.make_run
+
+    def make_sick_run(*args, **options):
+        run = make_run(*args, **options)
+        step = run.step
+
+        def sick_step(batch):
+            result = step(batch)
+            if batch.number[0] == 2:
+                next(iter(run.scorer.parameters().values())).flat[0] = np.nan
+            return result
+
+        run.step = sick_step
+        return run
+
+    monkeypatch.setattr(make.kind, "make_run", make_sick_run)
+    with pytest.warns(DivergenceWarning, match=r"epoch 3: .* the learning rate was 0.5, try 0.05"):
+        model = make(max_epochs=9, patience=9, learning_rate=0.5).fit(*data())
+    assert len(model.history_.epochs) == 3
+    for name in make.kind.tensors:
+        assert np.isfinite(getattr(model, f"{name}_")).all(), name
+    monkeypatch.undo()
+    good = make(max_epochs=2, learning_rate=0.5).fit(*data())
+    first = f"{make.kind.tensors[0]}_"
+    if make.kind.name != "sparse":  # its later rounds go on from the best of the first
+        np.testing.assert_array_equal(getattr(model, first), getattr(good, first))
 
 
 def test_nearest_words_are_the_best_of_all_words(make):
