@@ -1,0 +1,177 @@
+"""PyTerrier: columns as a transformer, single columns as re-rankers, a pipeline as an artifact.
+
+features = LtrFeatures(builder)                    # builder: a fitted FeatureBuilder
+pipeline = first_stage >> features >> pt.ltr.apply_learned_model(learner, form="ltr")
+reranked = first_stage >> ColumnReranker(builder, "ssi")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from letor.errors import InputError
+from ltr_features.pipeline import FeatureBuilder
+from ltr_features.scoring import ScoringPipeline
+
+_INPUTS = ["qid", "query", "docno"]
+
+
+class LtrFeatures(pt.Transformer):
+    """Adds ``features``: float64 [n_columns] for each row, the builder's columns in order.
+
+    Input: ``qid``, ``query``, ``docno``; other columns are kept. It works with ``**`` beside other
+    transformers.
+
+    Args:
+        builder: a fitted builder; every ``docno`` must be of its collection.
+        columns: names of columns to take, in this order; None for all.
+        named: also add each column under its own name.
+
+    Raises:
+        InputError: the builder has no such column.
+    """
+
+    def __init__(
+        self, builder: FeatureBuilder, columns: Sequence[str] | None = None, *, named: bool = False
+    ) -> None:
+        super().__init__()
+        self.builder, self.named = builder, named
+        self.columns = list(builder.column_names if columns is None else columns)
+        self._positions = _positions(builder, self.columns)
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with their features."""
+        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
+        values = np.zeros((0, len(self.columns)))
+        if len(frame):
+            values = self.builder.matrix(frame)[:, self._positions].astype(np.float64)
+        frame = frame.assign(features=pd.Series(list(values), index=frame.index, dtype=object))
+        if self.named:
+            frame = frame.assign(**dict(zip(self.columns, values.T, strict=True)))
+        return frame
+
+    def transform_inputs(self) -> list[str]:
+        return _INPUTS
+
+    def transform_outputs(self, input_columns: list[str]) -> list[str]:
+        pt.validate.columns(input_columns, includes=_INPUTS)
+        more = ["features", *(self.columns if self.named else [])]
+        return [*input_columns, *(name for name in more if name not in input_columns)]
+
+    def fuse_feature_union(self, other: Any, is_left: bool) -> LtrFeatures | None:
+        """One transformer for two of the same builder, whose columns are then computed once."""
+        if not isinstance(other, LtrFeatures) or other.builder is not self.builder:
+            return None
+        if self.named or other.named:
+            return None
+        first, second = (self, other) if is_left else (other, self)
+        return LtrFeatures(self.builder, [*first.columns, *second.columns])
+
+
+class ColumnReranker(pt.Transformer):
+    """Ranks documents by one column: the score of a trained model, for example.
+
+    Args:
+        builder: a fitted builder. column: the column's name.
+
+    Raises:
+        InputError: the builder has no such column.
+    """
+
+    def __init__(self, builder: FeatureBuilder, column: str) -> None:
+        super().__init__()
+        self.builder, self.column = builder, column
+        self._position = _positions(builder, [column])[0]
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with ``score`` and ``rank`` by the column."""
+        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
+        values = self.builder.matrix(frame)[:, self._position] if len(frame) else np.zeros(0)
+        return pt.model.add_ranks(frame.assign(score=values.astype(np.float64)))
+
+    def transform_inputs(self) -> list[str]:
+        return _INPUTS
+
+    def transform_outputs(self, input_columns: list[str]) -> list[str]:
+        pt.validate.columns(input_columns, includes=_INPUTS)
+        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
+
+
+class PipelineReranker(pt.Transformer):
+    """Ranks each query's documents by a :class:`ltr_features.scoring.ScoringPipeline`."""
+
+    def __init__(self, pipeline: ScoringPipeline) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with ``score`` and ``rank`` by the pipeline's ranker."""
+        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
+        scores = pd.Series(0.0, index=frame.index)
+        for (_, query), rows in frame.groupby(["qid", "query"], sort=False):
+            scores[rows.index] = self.pipeline.score(query, rows["docno"].tolist())
+        return pt.model.add_ranks(frame.assign(score=scores))
+
+    def transform_inputs(self) -> list[str]:
+        return _INPUTS
+
+    def transform_outputs(self, input_columns: list[str]) -> list[str]:
+        pt.validate.columns(input_columns, includes=_INPUTS)
+        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
+
+
+class LtrArtifact(pt.Artifact):
+    """A saved pipeline (features and ranker) as a PyTerrier artifact.
+
+    ``LtrArtifact.make(pipeline, path)`` writes it; ``pt.Artifact.load(path)`` finds it again.
+    """
+
+    ARTIFACT_TYPE = "ltr_features"
+    ARTIFACT_FORMAT = "pipeline"
+    ARTIFACT_PACKAGE_HINT = "ltr-features"
+
+    @classmethod
+    def make(cls, pipeline: ScoringPipeline, path: str | os.PathLike[str]) -> LtrArtifact:
+        """Write a pipeline and PyTerrier's description of it into a new folder.
+
+        Raises:
+            InputError: the folder holds something else.
+        """
+        pipeline.save(path)
+        description = {
+            "type": cls.ARTIFACT_TYPE,
+            "format": cls.ARTIFACT_FORMAT,
+            "package_hint": cls.ARTIFACT_PACKAGE_HINT,
+        }
+        (Path(path) / "pt_meta.json").write_text(json.dumps(description), encoding="utf-8")
+        return cls(path)
+
+    def pipeline(self) -> ScoringPipeline:
+        """The pipeline, loaded."""
+        return ScoringPipeline.load(str(self.path))
+
+    def features(self, columns: Sequence[str] | None = None) -> LtrFeatures:
+        """The transformer that adds its columns."""
+        return LtrFeatures(self.pipeline().features, columns)
+
+    def reranker(self) -> PipelineReranker:
+        """The transformer that ranks by it."""
+        return PipelineReranker(self.pipeline())
+
+
+def _positions(builder: FeatureBuilder, columns: Sequence[str]) -> list[int]:
+    known = {name: position for position, name in enumerate(builder.column_names)}
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise InputError(
+            f"the builder has no column {', '.join(unknown)}; it has {', '.join(known)}"
+        )
+    return [known[name] for name in columns]
