@@ -112,7 +112,7 @@ def test_a_learner_on_the_features(builder, first_stage, topics, qrels):
     table = pt.Experiment(
         [first_stage, pipeline], topics.iloc[18:], qrels, ["ndcg_cut_10"], names=["first", "ltr"]
     ).set_index("name")["ndcg_cut_10"]
-    assert table["ltr"] > table["first"] + 0.1
+    assert table["ltr"] > table["first"] + 0.05
 
 
 def test_pipelines_are_artifacts(builder, collection, first_stage, topics, tmp_path):
