@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ class TrainedProjection(Trained, Protocol):
     """What a run needs of S2Net."""
 
     negatives_per_pair: int
+    pairs_per_epoch: int | None
 
 
 class ProjectionRun(Run):
@@ -30,6 +32,12 @@ class ProjectionRun(Run):
 
     model: TrainedProjection
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
+
+    def batches(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch: of a pass over the pairs, or of its next part."""
+        n = len(self.data.training)
+        parts = -(-n // min(n, self.model.pairs_per_epoch or n))
+        return islice(self.stream.epoch(number // parts), number % parts, None, parts)
 
     @cached_property
     def training_tuples(self) -> TupleObjective:

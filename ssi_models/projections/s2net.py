@@ -52,6 +52,8 @@ class S2Net(CosineOfProjections, RankingModel):
         margin: 1 / gamma; gamma = 10 in the paper.
         negatives_per_pair: random documents per relevant pair in full batches and in the
             validation loss (4 in the paper).
+        pairs_per_epoch: about how many pairs a mini-batch epoch has, for data of which one pass is
+            too long to wait with validation; None = all.
         validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
             0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
 
@@ -74,6 +76,7 @@ class S2Net(CosineOfProjections, RankingModel):
     symmetric: bool = True
     vocabularies: str = "shared"
     negatives_per_pair: int = 4
+    pairs_per_epoch: int | None = None
     margin: float = 0.1
     loss: str = "logistic"
     negatives: str = "in-batch"
@@ -100,6 +103,8 @@ class S2Net(CosineOfProjections, RankingModel):
         for name in ("rank", "negatives_per_pair"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.pairs_per_epoch is not None and self.pairs_per_epoch < 1:
+            raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
         if self.margin < SMALLEST_MARGIN:
             raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
         check_choice("loss", self.loss, ("logistic",))

@@ -252,6 +252,30 @@ def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
     assert not path.exists()
 
 
+def test_parts_of_a_pass_are_the_pass():
+    """Epochs of about 30 pairs: as many as make a pass visit every training pair once."""
+    ours = model(pairs_per_epoch=30, shuffle="pairs")
+    ours._start = None
+    training = ours._check_data(*data(), None, None, None)
+    n = len(training.training)
+    parts = -(-n // 30)
+    assert parts > 1
+    with Workers(1) as workers:
+        run = ours.make_run(training, 0.1, workers)
+        for first in (0, parts):
+            epochs = [list(run.batches(first + part)) for part in range(parts)]
+            assert all(epochs)
+            seen = [
+                pair
+                for batches in epochs
+                for batch in batches
+                for pair in zip(batch.query, batch.positive, strict=True)
+            ]
+            assert len(seen) == n
+            expected = zip(training.training.query, training.training.document, strict=True)
+            assert set(seen) == set(expected)
+
+
 def test_warm_start_goes_on_from_the_fitted_matrix():
     Q, D, preferences = data()
     first = model().fit(Q, D, preferences)
@@ -285,6 +309,9 @@ def test_texts_without_words_are_harmless():
     [
         ({"rank": 0}, "rank must be 1 or more"),
         ({"negatives_per_pair": 0}, "negatives_per_pair must be 1 or more"),
+        ({"pairs_per_epoch": 0}, "pairs_per_epoch must be 1 or more"),
+        ({"margin": 0.001}, "margin must be 0.003 or more, got 0.001"),
+        ({"loss": "margin"}, "loss 'margin' is unknown"),
         ({"vocabularies": "none"}, "vocabularies 'none' is unknown"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown"),
         ({"validation_measure": "ndcg"}, "validation_measure 'ndcg' is unknown"),

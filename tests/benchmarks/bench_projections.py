@@ -1,0 +1,249 @@
+"""Projection models against their peers: ``svd``, ``s2net`` and ``opca``.
+
+- ``svd``: 200 singular vectors of Wikispeedia, 4,598 x 30,000 tf-idf, by ours, scikit-learn's
+  randomised SVD and scipy's Lanczos: median seconds, and the share of the best energy.
+- ``s2net``: seconds after the LSA start to the best validation loss of L-BFGS, by L-BFGS, our
+  mini-batches and the same mini-batches in PyTorch (skipped where it is not installed), and
+  tuples (q, d+, d-) per second; on the titles of NFCorpus and on English-Japanese sentences.
+- ``opca``: seconds by the number of words, dense and matrix-free.
+
+    LTR_DATA=<data folder> python tests/benchmarks/bench_projections.py svd|s2net|opca
+        [--data nfcorpus|sentences] [--threads 2] [--runs 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from ssi_models.matrices import check_csr
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections import opca
+from ssi_models.projections.opca import OPCA
+from ssi_models.projections.s2net import S2Net
+from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.weighting import TfIdf
+
+Data = tuple[sp.csr_matrix, sp.csr_matrix, Preferences, dict[str, Any]]
+MINI_BATCH = {
+    "negatives": "uniform",
+    "batch_size": 1024,
+    "n_negatives": 128,
+    "shuffle": "pairs",
+    "learning_rate": 0.3,
+    "pairs_per_epoch": 10_000,
+}
+
+
+def folder() -> Path:
+    if "LTR_DATA" not in os.environ:
+        raise SystemExit("set LTR_DATA to the folder of the research data sets")
+    return Path(os.environ["LTR_DATA"])
+
+
+def nfcorpus() -> Data:
+    """Training queries and titles."""
+    from nfcorpus_clickthrough import NFCorpus
+
+    data = NFCorpus(folder() / "nfcorpus")
+    Q, query, document, _ = data.splits["train"]
+    weigh = TfIdf().fit(data.D).transform
+    pairs = Preferences.from_pairs(
+        query, document, n_queries=Q.shape[0], n_documents=data.D.shape[0]
+    )
+    return weigh(Q), weigh(data.D), pairs, {}
+
+
+def sentences() -> Data:
+    """50,000 English sentences and their Japanese translations; words of two sentences or more."""
+    matrices = []
+    for language in ("en", "ja"):
+        path = folder() / "small_parallel_enja" / f"train.{language}"
+        texts = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+        frequency = Counter(word for text in texts for word in set(text))
+        column = {word: j for j, word in enumerate(w for w, n in frequency.items() if n > 1)}
+        cells = [(i, column[w]) for i, text in enumerate(texts) for w in text if w in column]
+        i, j = np.array(cells).T
+        counts = sp.csr_matrix((np.ones(len(i)), (i, j)), (len(texts), len(column)), np.float32)
+        matrices.append(TfIdf().fit(counts).transform(counts))
+    every = np.arange(matrices[0].shape[0])
+    pairs = Preferences.from_pairs(every, every, n_queries=len(every), n_documents=len(every))
+    return *matrices, pairs, {"vocabularies": "separate"}
+
+
+def timed(f: Any, runs: int) -> tuple[float, Any]:
+    """(median seconds, last result)."""
+    seconds = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = f()
+        seconds.append(time.perf_counter() - start)
+    return median(seconds), result
+
+
+def svd(threads: int, runs: int) -> None:
+    from bench_ssi import tfidf
+    from scipy.sparse.linalg import svds
+    from sklearn.utils.extmath import randomized_svd
+
+    X = check_csr("X", tfidf(full=True))
+    print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz} entries, 200 vectors, {threads} threads")
+
+    def ours() -> Any:
+        with Workers(threads) as workers:
+            return right_singular_vectors([X], 200, 0, workers)[0]
+
+    def theirs(n_iter: Any) -> Any:
+        with threadpool_limits(threads):
+            return randomized_svd(X, 200, n_iter=n_iter, random_state=0)[2].T
+
+    ours()
+    rows = {
+        "ours": timed(ours, runs),
+        "scikit-learn, 4 iterations": timed(lambda: theirs(4), runs),
+        "scikit-learn, its choice": timed(lambda: theirs("auto"), runs),
+        "scipy svds": timed(lambda: svds(X, k=200, random_state=0)[2].T, 1),
+    }
+    energy = {name: (np.asarray(X @ V, np.float64) ** 2).sum() for name, (_, V) in rows.items()}
+    for name, (seconds, _) in rows.items():
+        share = energy[name] / energy["scipy svds"]
+        ratio = seconds / rows["ours"][0]
+        print(f"{name:28} {seconds:6.2f} s  {ratio:5.2f} x ours  energy {share:.5f}")
+
+
+def s2net(data: Data, threads: int, runs: int) -> None:
+    Q, D, pairs, options = data
+    print(f"{len(pairs)} pairs, {Q.shape} queries, {D.shape} documents, {threads} threads")
+    common = {"threads": threads, "validation_measure": "loss", **options}
+    common |= {"validation_share": 0.05}
+    full = {"optimizer": "l-bfgs", "max_epochs": 40, "patience": 5}
+    for quick in (full, MINI_BATCH | {"max_epochs": 1}):
+        S2Net(**common | quick | {"max_epochs": 1}).fit(Q, D, pairs)  # compiles
+
+    def curve(**settings: Any) -> list[tuple[float, float]]:
+        """(seconds after the start, validation loss) of each epoch."""
+        line: list[tuple[float, float]] = []
+        S2Net(**common | settings).fit(
+            Q,
+            D,
+            pairs,
+            callback=lambda epoch: line.append((time.perf_counter(), -epoch.validation)),
+        )
+        return [(at - line[0][0], loss) for at, loss in line]
+
+    best, slow, fast, rate = [], [], [], []
+    for _ in range(runs):
+        line = curve(**full)
+        at, goal = min(line, key=lambda point: point[1])
+        best.append(goal)
+        slow.append(at)
+        line = curve(**MINI_BATCH, max_epochs=40, patience=40)
+        fast.append(next((at for at, loss in line if loss <= goal), float("nan")))
+        training = len(pairs) * (1 - common["validation_share"])
+        per_epoch = training / np.ceil(training / MINI_BATCH["pairs_per_epoch"])
+        tuples = per_epoch * (len(line) - 1) * MINI_BATCH["n_negatives"]
+        rate.append(tuples / line[-1][0])
+    print(f"validation loss {median(best):.4f} by L-BFGS after {median(slow):.2f} s,")
+    print(f"by mini-batches after {median(fast):.2f} s: 1/{median(slow) / median(fast):.1f}")
+    print(f"{median(rate) / 1e6:.1f} M tuples/s in mini-batches, validation included")
+    try:
+        theirs = torch_rate(Q, D, pairs, threads)
+    except ImportError:
+        print("PyTorch is not installed: no peer for the rate")
+    else:
+        print(f"PyTorch {theirs / 1e6:.1f} M tuples/s: ours {median(rate) / theirs:.1f} x")
+
+
+def torch_rate(Q: sp.csr_matrix, D: sp.csr_matrix, pairs: Preferences, threads: int) -> float:
+    """Tuples per second of the same mini-batches in PyTorch: bags of words, sparse AdaGrad."""
+    import torch
+    from torch.nn.functional import embedding_bag, normalize, softplus
+
+    torch.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+    A_q, A_d = (
+        torch.tensor(rng.standard_normal((X.shape[1], 100), np.float32), requires_grad=True)
+        for X in (Q, D)
+    )
+    optimizer = torch.optim.Adagrad([A_q, A_d], lr=0.1)
+
+    def embed(X: sp.csr_matrix, rows: Any, A: Any) -> Any:
+        chosen = X[rows]
+        words, starts = (
+            torch.from_numpy(a.astype(np.int64)) for a in (chosen.indices, chosen.indptr[:-1])
+        )
+        weights = torch.from_numpy(chosen.data)
+        bag = embedding_bag(words, A, starts, mode="sum", per_sample_weights=weights, sparse=True)
+        return normalize(bag)
+
+    B, K = MINI_BATCH["batch_size"], MINI_BATCH["n_negatives"]
+    steps = min(100, len(pairs) // B)
+    order = rng.permutation(len(pairs))
+    begun = 0.0
+    for step in range(steps):
+        if step == 3:
+            begun = time.perf_counter()
+        batch = order[step * B : (step + 1) * B]
+        negatives = rng.choice(D.shape[0], K, replace=False)
+        q, p, n = (
+            embed(Q, pairs.query[batch], A_q),
+            embed(D, pairs.document[batch], A_d),
+            embed(D, negatives, A_d),
+        )
+        loss = softplus(-10 * ((q * p).sum(1, keepdim=True) - q @ n.T)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return (steps - 3) * B * K / (time.perf_counter() - begun)
+
+
+def opca_times(threads: int, runs: int) -> None:
+    """Random words added to NFCorpus until there are enough."""
+    Q, D, pairs, _ = nfcorpus()
+    rng = np.random.default_rng(0)
+
+    def seconds(Q: sp.csr_matrix, D: sp.csr_matrix) -> float:
+        return timed(lambda: OPCA(threads=threads).fit(Q, D, pairs), runs)[0]
+
+    few = Q[:, :3_000], D[:, :3_000]
+    line = f"  3,000 words: matrix-free {seconds(*few):6.1f} s"
+    opca.DENSE_WORDS = 3_000
+    print(f"{line}, dense {seconds(*few):6.1f} s", flush=True)
+    opca.DENSE_WORDS = 2_000
+    print(f"{D.shape[1]:7,} words: matrix-free {seconds(Q, D):6.1f} s", flush=True)
+    for n_words in (40_000, 100_000):
+        extra = n_words - D.shape[1]
+        noise = sp.random_array((D.shape[0], extra), density=20 / extra, rng=rng, dtype=np.float32)
+        wide = sp.csr_matrix(sp.hstack([D, 0.1 * noise]))
+        queries = sp.csr_matrix((Q.data, Q.indices, Q.indptr), (Q.shape[0], n_words))
+        print(f"{n_words:7,} words: matrix-free {seconds(queries, wide):6.1f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("svd", "s2net", "opca"))
+    parser.add_argument("--data", choices=("nfcorpus", "sentences"), default="nfcorpus")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    if options.what == "svd":
+        svd(options.threads, options.runs)
+    elif options.what == "opca":
+        opca_times(options.threads, options.runs)
+    else:
+        data = nfcorpus() if options.data == "nfcorpus" else sentences()
+        s2net(data, options.threads, options.runs)
+
+
+if __name__ == "__main__":
+    main()
