@@ -67,6 +67,9 @@ class RankingModel(MatchingModel):
         validation_documents: documents ranked in validation, if there are more: that many drawn
             at random, and the relevant ones.
         warm_start: a further ``fit`` starts from the fitted parameters.
+        hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
+            2011), instead of all threads from one batch. Gives up determinism: with more than one
+            thread, two fits differ, and so do a killed and a whole one.
         seed: seed of initialisation, hold-out and sampling.
         threads: worker threads; the result does not depend on it. None = all cores.
 
@@ -100,6 +103,7 @@ class RankingModel(MatchingModel):
     validation_measure: str = "map"
     validation_documents: int = 10_000
     warm_start: bool = False
+    hogwild: bool = False
     seed: int = 0
     threads: int | None = None
 
@@ -188,6 +192,8 @@ class RankingModel(MatchingModel):
         if self.max_epochs < 0:
             raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
         check_choice("optimizer", self.optimizer, self.optimizers)
+        if self.hogwild and self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"hogwild: {self.optimizer} takes whole passes; use {OPTIMIZERS}")
         check_choice("loss", self.loss, LOSSES)
         check_choice("emphasis", self.emphasis, EMPHASES)
         check_choice("negatives", self.negatives, NEGATIVES)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from ssi_models.hogwild import hogwild_steps, replica
 from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
@@ -52,6 +54,7 @@ class Trained(Protocol):
     validation_measure: str
     validation_documents: int
     warm_start: bool
+    hogwild: bool
     seed: int
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer: ...
@@ -116,6 +119,19 @@ class Run:
         )
         self.scorer.ascend(A)
         return loss, violations, tuples
+
+    def steps(self, batches: Iterator[Batch]) -> Iterator[tuple[float, int, int]]:
+        """Step after step, or, with the model's ``hogwild``, several at a time."""
+        if self.model.hogwild:
+            return hogwild_steps([self.replica() for _ in range(self.workers.n_shares)], batches)
+        return map(self.step, batches)
+
+    def replica(self) -> Self:
+        """A run of the same parameters with workspaces of its own, for one thread."""
+        twin = copy.copy(self)
+        twin.scorer, twin.workers = replica(self.scorer), Workers(1)
+        twin.slot = self.slot.copy()
+        return twin
 
     def validate(self) -> float:
         """The validation measure of the held-out queries, at the best of the scales."""

@@ -30,8 +30,8 @@ class Trainable(Protocol):
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array that training changes (parameters and optimiser), by name, not copied."""
 
-    def step(self, batch: Batch) -> tuple[float, int, int]:
-        """Learn from one batch; return (summed loss, violating tuples, tuples)."""
+    def steps(self, batches: Iterator[Batch]) -> Iterator[tuple[float, int, int]]:
+        """Learn from each batch; (summed loss, violating tuples, tuples) of each."""
 
     def validate(self) -> float:
         """The validation measure at the present parameters; higher is better."""
@@ -140,8 +140,7 @@ def train(
 def _run_epoch(model: Trainable, batches: Iterator[Batch], number: int) -> Epoch | None:
     """One pass over the batches; None if the loss or a parameter stopped being finite."""
     loss, violations, tuples = 0.0, 0, 0
-    for batch in batches:
-        batch_loss, batch_violations, batch_tuples = model.step(batch)
+    for batch_loss, batch_violations, batch_tuples in model.steps(batches):
         loss += batch_loss
         violations += batch_violations
         tuples += batch_tuples

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.fitting import RankingModel, check_choice, check_shapes, digest_of
+from ssi_models.hogwild import replica
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
@@ -172,6 +173,11 @@ class _TwoTasks(Run):
 
     def batches(self, number: int) -> Iterator[Batch]:
         return alternate(self.stream.epoch, self._other_stream.epoch)(number)
+
+    def replica(self) -> Self:
+        twin = super().replica()
+        twin._other = replica(self._other)
+        return twin
 
     def state(self) -> dict[str, NDArray[Any]]:
         return self._other.state() | super().state()

@@ -28,19 +28,27 @@ from ssi_models.registry import get_model
 from ssi_models.weighting import TfIdf
 
 N_WORDS, TOP = 30_000, 100
-#: Chosen by hand on a fifth of the training links, 8 to 12 seconds of training per trial.
+#: Chosen by hand on a tenth of the training links, 4 to 12 epochs per trial (``--validation``).
 SETTINGS = {
     "rank": 100,
     "emphasis": "warp",
+    "accumulator_start": 0.1,
+    "dropout": 0.5,
+    "scales": (0.1, 0.2, 0.3),
     "batch_size": 256,
     "n_negatives": 256,
+    "hold_out": "pairs",
+    "validation_share": 0.05,
     "max_epochs": 1000,
     "patience": 3,
 }
 
 
-def tfidf(full: bool) -> sp.csr_matrix:
-    """Unit tf-idf rows over the 30,000 most frequent words; 100 heaviest words each, or all."""
+def tfidf(full: bool, log_tf: bool = False) -> sp.csr_matrix:
+    """Unit tf-idf rows over the 30,000 most frequent words; 100 heaviest words each, or all.
+
+    With ``log_tf`` a word that occurs tf times counts 1 + log(tf).
+    """
     _, texts = wikispeedia.articles()
     counts: dict[str, int] = {}
     rows = []
@@ -58,6 +66,8 @@ def tfidf(full: bool) -> sp.csr_matrix:
     ]
     i, j, c = np.array(entries).T
     X = sp.csr_matrix((c.astype(np.float32), (i, j)), (len(texts), len(words)))
+    if log_tf:
+        X.data = 1 + np.log(X.data)
     weighted = TfIdf().fit(X).transform(X)
     if not full:
         weighted = sp.csr_matrix(weighted)
@@ -128,6 +138,7 @@ def time_steps(X: sp.csr_matrix, train: Preferences, threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="full text, not the top 100 words")
+    parser.add_argument("--log-tf", action="store_true", help="count 1 + log(tf), not tf")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--model", default="ssi")
     parser.add_argument("--threads", type=int, default=2)
@@ -136,7 +147,7 @@ def main() -> None:
     parser.add_argument("--steps", action="store_true", help="time single steps only")
     parser.add_argument("--validation", action="store_true", help="no test measures")
     options = parser.parse_args()
-    X = tfidf(options.full)
+    X = tfidf(options.full, options.log_tf)
     train, test = split(X.shape[0])
     print(f"{X.shape[0]} articles, {X.nnz / X.shape[0]:.0f} words each, {len(train)} links")
     if options.steps:
@@ -154,7 +165,7 @@ def main() -> None:
     settings = {k: v for k, v in SETTINGS.items() if k in known}
     for item in options.set:
         name, value = item.split("=", 1)
-        settings[name] = literal_eval(value) if value[:1] in "0123456789([NTF-" else value
+        settings[name] = literal_eval(value) if value[:1] in "0123456789.([NTF-" else value
     model = kind(**{**settings, "threads": options.threads, "max_seconds": options.seconds})
     excluded = np.arange(X.shape[0])
     clock = [time.perf_counter()]

@@ -338,6 +338,29 @@ def test_monolingual_task_is_a_step_after_each_step():
     np.testing.assert_allclose(both["V"], V + 0.01 * step, atol=2e-4)
 
 
+def test_a_killed_fit_of_two_tasks_resumes_to_the_same_bytes(tmp_path):
+    Q, D, pairs, own = two_languages()
+    path = tmp_path / "state"
+
+    def kill(epoch):
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+
+    def fit(task=own, **options):
+        model = CrossLanguageSSI(3, sharing="documents", **QUICK)
+        return model.fit(Q, D, pairs, monolingual=(D, task), **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=path, callback=kill)
+    saved, numbers = path.read_bytes(), []
+    resumed = fit(checkpoint=path, callback=lambda epoch: numbers.append(epoch.number))
+    assert numbers == [3, 4]
+    assert resumed.V_.tobytes() == fit().V_.tobytes()
+    path.write_bytes(saved)
+    other = own.only(own.queries[::2])
+    assert fit(other, checkpoint=path).V_.tobytes() == fit(other).V_.tobytes()
+
+
 def test_monolingual_queries_need_the_documents_words():
     Q, D, pairs, own = two_languages()
     with pytest.raises(ValueError, match="monolingual has 12 columns, D has 18"):

@@ -1,0 +1,68 @@
+"""Lock-free training: on one thread the same as ever, on several about as good."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.projections.s2net import S2Net
+from ssi_models.registry import get_model
+from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.ssi.low_rank import LowRankSSI
+
+N, WIDTH = 80, 30
+QUICK = {"batch_size": 16, "n_negatives": 16, "max_epochs": 6, "hogwild": True}
+
+
+def data():
+    """Queries of five topics whose relevant documents use other words of the topic."""
+    rng = np.random.default_rng(0)
+    topic = np.arange(N) % 5
+    Q, D = np.zeros((N, WIDTH), np.float32), np.zeros((N, WIDTH), np.float32)
+    for i in range(N):
+        Q[i, topic[i] * 3 + rng.integers(3, size=2)] = 1
+        D[i, 15 + topic[i] * 3 + rng.integers(3, size=2)] = 1
+        D[i, rng.integers(15)] += 0.5
+    pairs = np.nonzero((topic[:, None] == topic) & (rng.random((N, N)) < 0.5))
+    Q, D = (sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True)) for X in (Q, D))
+    return Q, D, Preferences.from_pairs(*pairs, n_queries=N, n_documents=N)
+
+
+@pytest.mark.parametrize("name", ["ssi", "psi", "diagonal", "hash", "full", "cross-language"])
+def test_one_thread_gives_the_same_bytes(name):
+    kind = get_model(name)
+    fits = [kind(**{**QUICK, "hogwild": wild}, threads=1).fit(*data()) for wild in (True, False)]
+    for tensor in kind.tensors:
+        assert len({getattr(fit, f"{tensor}_").tobytes() for fit in fits}) == 1
+
+
+@pytest.mark.parametrize("name", ["ssi", "psi", "hash", "full", "cross-language", "s2net"])
+def test_two_threads_learn(name):
+    history = get_model(name)(**QUICK, learning_rate=0.1, threads=2).fit(*data()).history_
+    assert history.best_validation > history.epochs[0].validation
+    assert history.epochs[-1].loss < history.epochs[1].loss
+
+
+def test_two_tasks_learn_side_by_side():
+    Q, D, pairs = data()
+    model = CrossLanguageSSI(6, **QUICK, threads=2).fit(Q, D, pairs, monolingual=(D, pairs))
+    assert model.history_.best_validation > 1.2 * model.history_.epochs[0].validation
+
+
+def test_replicas_share_parameters_and_no_workspace():
+    Q, D, pairs = data()
+    model = LowRankSSI(4, n_frequent=9)
+    with Workers(1) as workers:
+        run = model.make_run(model._check_data(Q, D, pairs, None, None, None), 0.1, workers)
+        other = run.replica()
+        for name, values in run.scorer.parameters().items():
+            assert other.scorer.parameters()[name] is values
+        for name in ("Q", "D", "embedded_Q", "embedded_D"):
+            assert getattr(run.scorer, name).place is not getattr(other.scorer, name).place
+        assert run.slot is not other.slot
+
+
+def test_whole_passes_cannot_be_hogwild():
+    with pytest.raises(ValueError, match="hogwild: l-bfgs takes whole passes"):
+        S2Net(optimizer="l-bfgs", hogwild=True).fit(*data())
