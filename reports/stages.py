@@ -92,6 +92,7 @@ class Stages:
         make: Callable[[Path], None],
         *,
         resumable: bool = False,
+        code: tuple[str, ...] = PACKAGES,
     ) -> StageResult:
         """Make the folder ``name`` by ``make(path)`` unless it is there with the same inputs.
 
@@ -101,13 +102,14 @@ class Stages:
             make: makes the folder at the path that it is given, a temporary one.
             resumable: ``make`` gets the final path instead, a folder that may hold finished files
                 of an interrupted run with the same inputs, and makes what is missing.
+            code: packages and modules that make the output; it is made again when they change.
 
         Raises:
             InputError: the output exists, but no stage of ours made it.
         """
         self.check([name])
         target = self.folder / name
-        inputs = {**inputs, "code": code_digest()}
+        inputs = {**inputs, "code": code_digest(code)}
         key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
         note = _read_note(target)
         if note is not None and note["key"] == key and note["files"] == _files(target):
@@ -130,18 +132,26 @@ class Stages:
 
 
 @cache
-def code_digest() -> str:
-    """Digest of the source of this software and the versions of the libraries that its numbers
-    come from, so that outputs of other code are not reused."""
+def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
+    """Digest of the source of packages or modules of this software and the versions of the
+    libraries that their numbers come from, so that outputs of other code are not reused."""
     versions = [platform.python_version(), *(version(name) for name in LIBRARIES)]
     digest = hashlib.sha256(" ".join(versions).encode())
-    for package in PACKAGES:
-        root = Path(str(resources.files(package)))
-        for path in sorted(root.rglob("*")):
-            if path.suffix in {".py", ".txt", ".jinja", ".html", ".css", ".js", ".toml"}:
-                digest.update(f"{package}/{path.relative_to(root)}".encode())
-                digest.update(path.read_bytes())
+    for name in code:
+        for path in _source_files(name):
+            digest.update(f"{name}/{path.name}".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _source_files(name: str) -> list[Path]:
+    """The files of a package, experiments left out (what they say is input), or of a module."""
+    package, _, module = name.rpartition(".")
+    if package and (path := Path(str(resources.files(package))) / f"{module}.py").is_file():
+        return [path]
+    kinds = {".py", ".txt", ".jinja", ".html", ".css", ".js", ".toml"}
+    files = sorted(Path(str(resources.files(name))).rglob("*"))
+    return [path for path in files if path.suffix in kinds and path.parent.name != "experiments"]
 
 
 def _files(folder: Path) -> dict[str, int]:

@@ -1,0 +1,1 @@
+"""Experiments on matching models: pairs of words, texts, links and languages, in tables."""
