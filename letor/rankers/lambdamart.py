@@ -120,6 +120,16 @@ class LambdaMART(Ranker):
         )
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
+    def dump(self) -> dict[str, Any]:
+        """LightGBM's own description of the trees.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+        """
+        self._check_fitted()
+        described: dict[str, Any] = self._booster.dump_model()
+        return described
+
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         self._check_ranges()
         measure = parse_measure(self.measure)

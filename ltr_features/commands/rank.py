@@ -55,6 +55,24 @@ def rank_train(
     typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")
 
 
+@app.command("export")
+def rank_export(
+    ranker: Annotated[Path, typer.Argument(help="Folder of a trained LambdaMART.")],
+    target: Annotated[str, typer.Option(help="opensearch, solr or vespa.")],
+    out: Annotated[Path, typer.Option(help="The model file for the engine.")],
+    name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
+) -> None:
+    """Write a ranker as the model file of a search engine; features keep the columns' names."""
+    from letor.files import atomic_path
+    from letor.rankers.base import Ranker
+    from letor.rankers.export import export
+
+    text = export(Ranker.load(ranker), target, name=name)
+    with atomic_path(out) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
+    typer.echo(f"{target}: {out}")
+
+
 @app.command("score")
 def rank_score(
     ranker: Annotated[Path, typer.Argument(help="Folder of a trained ranker.")],
