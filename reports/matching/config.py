@@ -6,6 +6,7 @@ whose rows are models on a task, beside the numbers of a paper.
 
 from __future__ import annotations
 
+import inspect
 import os
 import tomllib
 from collections.abc import Iterator
@@ -92,12 +93,9 @@ class RowConfig(_Section):
         label: unique within the table.
         model: a registered name; None for a row that only shows the paper's numbers.
         params: constructor parameters, over those of ``settings``.
-        choose: parameter -> values, over that of the experiment: every combination is trained,
-            and the one with the best validation measure is reported. Trained models only.
+        choose: parameter -> values, instead of that of the experiment: every combination is
+            trained, and the one with the best validation measure is reported.
         task: where it is not the table's.
-        mix: instead of a model, two labels of the table: alpha times the score of the first plus
-            (1 - alpha) times that of the second; alpha has the lowest rank loss on the
-            validation queries of the first, which did not train it.
         note: a remark below the table.
     """
 
@@ -192,14 +190,14 @@ class MatchingConfig(_Section):
         if row.model is None:
             return []
         kind = get_model(row.model)
-        if not issubclass(kind, RankingModel):
-            return [{"seed": self.seed, **row.params} if _has(kind, "seed") else row.params]
-        given = {k: v for k, v in self.settings.items() if _has(kind, k)}
-        choose = self.choose if row.choose is None else row.choose
-        combinations = product(*choose.values())
+        given, choose = {"seed": self.seed} if _has(kind, "seed") else {}, row.choose
+        if issubclass(kind, RankingModel):
+            given |= {k: v for k, v in self.settings.items() if _has(kind, k)}
+            choose = self.choose if choose is None else choose
+        choose = choose or {}
         return [
-            {"seed": self.seed, **given, **row.params, **dict(zip(choose, values, strict=True))}
-            for values in combinations
+            {**given, **row.params, **dict(zip(choose, values, strict=True))}
+            for values in product(*choose.values())
         ]
 
     def _name_problems(self) -> Iterator[str]:
@@ -258,8 +256,6 @@ class MatchingConfig(_Section):
 
 
 def _has(kind: type, parameter: str) -> bool:
-    import inspect
-
     return parameter in inspect.signature(kind).parameters
 
 

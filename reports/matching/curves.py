@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from ssi_models.fitting import RankingModel
 from ssi_models.kernels.ranking import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
 from ssi_models.run import Run, TrainingData
+
+MAX_DOCUMENTS = 5000  # that training queries are ranked over
 
 
 def training_curve(
@@ -30,8 +34,8 @@ def training_curve(
     """Train on all training pairs without early stopping, and rank after every epoch.
 
     Returns:
-        For each epoch from 0 on: "epoch", and the mean rank loss over ``n_queries`` seeded queries
-        of their training pairs ("train") and of their test pairs ("test").
+        For each epoch from 0 on: "epoch", and the mean rank loss of ``n_queries`` training queries
+        ("train") and of as many test queries ("test").
     """
     model = new_model(name, params, threads)
     if not isinstance(model, RankingModel):
@@ -39,60 +43,64 @@ def training_curve(
     model.check_params()
     Q, D = check_csr("Q", task.Q), check_csr("D", task.D)
     data = TrainingData(Q, D, task.train, task.train, task.train, task.excluded, task.candidates)
-    both = np.intersect1d(task.test.queries, task.train.queries)
     rng = np.random.default_rng([model.seed, 6])
-    queries = np.sort(rng.permutation(both)[:n_queries])
-    places = [_places(task, queries, part) for part in ("train", "test")]
+    ranked = _training_ranking(task, n_queries, rng), _test_ranking(task, n_queries, rng)
     points = []
-    rate = float(model.learning_rate)
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
-        run = Run(model, data, rate, workers, validates=False)
+        run = Run(model, data, float(model.learning_rate), workers, validates=False)
         for number in range(epochs + 1):
             if number:
                 for batch in run.batches(number - 1):
                     run.step(batch)
-            scores = _scores(run, queries, np.arange(D.shape[0]))
-            train, test = (_rank_loss(scores, *place) for place in places)
+            train, test = (ranking.loss(run) for ranking in ranked)
             points.append({"epoch": float(number), "train": train, "test": test})
     return points
 
 
-def _scores(
-    run: Run, queries: NDArray[np.int64], documents: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    parts = [
-        part
-        for part in (
-            run.scorer.lexical_matrix(queries, documents),
-            run.scorer.learned_matrix(queries, documents),
-        )
-        if part is not None
-    ]
-    return np.ascontiguousarray(np.sum(parts, axis=0), np.float32)
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """Queries [m] and documents [p] (rows, ascending), and which are relevant or not ranked,
+    bool [m, p]."""
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    relevant: NDArray[np.bool_]
+    hidden: NDArray[np.bool_]
+
+    def loss(self, run: Run) -> float:
+        """Mean rank loss over the queries."""
+        rows = self.queries, self.documents
+        parts = (run.scorer.lexical_matrix(*rows), run.scorer.learned_matrix(*rows))
+        scores = np.sum([part for part in parts if part is not None], axis=0)
+        precision, loss = np.empty(len(scores)), np.empty(len(scores))
+        scores = np.ascontiguousarray(scores, np.float32)
+        ranking_measures(scores, self.relevant, self.hidden, precision, loss)
+        return float(np.nanmean(loss))
 
 
-def _places(
-    task: Task, queries: NDArray[np.int64], part: str
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Relevant and hidden documents of the queries, bool [n_queries, n]; of the two kinds of
-    relevant documents, the other one is hidden."""
-    shape = (len(queries), task.D.shape[0])
-    relevant, hidden = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-    for i, query in enumerate(queries):
-        rows = {
-            name: getattr(task, name).document[slice(*getattr(task, name).offsets[query:][:2])]
-            for name in ("train", "test")
-        }
-        hidden[i] = ~ranked_documents(task, int(query))
-        hidden[i, np.concatenate([rows["train"], rows["test"]])] = True
-        hidden[i, rows[part]] = False
-        relevant[i, rows[part]] = True
-    return relevant, hidden
+def _training_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:
+    """Training queries over documents that may be negatives; test pairs are not ranked."""
+    queries = np.sort(rng.permutation(task.train.queries)[:n_queries])
+    pool = rng.permutation(task.candidates)[:MAX_DOCUMENTS]
+    documents = np.union1d(pool, task.train.only(queries).document)
+    hidden = np.stack(
+        [
+            np.isin(documents, _relevant(task.test, q)) | (documents == task.excluded[q])
+            for q in queries
+        ]
+    )
+    relevant = np.stack([np.isin(documents, _relevant(task.train, q)) for q in queries])
+    return _Ranking(queries, documents, relevant, hidden)
 
 
-def _rank_loss(
-    scores: NDArray[np.float32], relevant: NDArray[np.bool_], hidden: NDArray[np.bool_]
-) -> float:
-    precision, loss = np.empty(len(scores)), np.empty(len(scores))
-    ranking_measures(scores, relevant, hidden, precision, loss)
-    return float(np.nanmean(loss))
+def _test_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:
+    """Test queries over the database."""
+    queries = np.sort(rng.permutation(task.test.queries)[:n_queries])
+    documents = task.database
+    hidden = np.stack([~ranked_documents(task, int(q))[documents] for q in queries])
+    relevant = np.stack([np.isin(documents, _relevant(task.test, q)) for q in queries])
+    return _Ranking(queries, documents, relevant, hidden)
+
+
+def _relevant(pairs: Preferences, query: int) -> NDArray[np.int64]:
+    return pairs.document[pairs.offsets[query] : pairs.offsets[query + 1]]

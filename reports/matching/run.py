@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,7 @@ _CODE = (
     "reports.matching.tasks",
     "reports.matching.training",
     "reports.matching.evaluation",
-    "reports.matching.curves",
 )
-FOLDERS = ("tasks", "models", "curves", "report")
 
 
 def run_matching(
@@ -174,13 +173,21 @@ class _Runner:
             (folder / "curve.json").write_text(json.dumps(points, indent=1), encoding="utf-8")
 
         name = f"curves/{share:g}-{rank}"
-        path = self._stage(name, inputs, make).path
+        path = self._stage(name, inputs, make, code=(*_CODE, "reports.matching.curves")).path
         points: list[dict[str, float]] = json.loads((path / "curve.json").read_text("utf-8"))
         return points
 
-    def _stage(self, name: str, inputs: dict[str, Any], make: Any, title: str = "") -> StageResult:
+    def _stage(
+        self,
+        name: str,
+        inputs: dict[str, Any],
+        make: Callable[[Path], None],
+        *,
+        title: str = "",
+        code: tuple[str, ...] = _CODE,
+    ) -> StageResult:
         with self.reporter.stage(title or name) as outcome:
-            result = self.stages.run(name, inputs, make, code=_CODE)
+            result = self.stages.run(name, inputs, make, code=code)
             outcome.append("reused" if result.reused else result.reason)
         return result
 
