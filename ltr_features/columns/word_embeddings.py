@@ -129,27 +129,22 @@ class WordVectorSource:
 
     def _train(self, context: ColumnContext) -> WordVectors:
         # gensim takes seconds to import; files do not need it.
-        from ltr_features.embeddings.training import (
-            TrainingSettings,
-            train_word_vectors,
-            training_key,
-        )
+        from ltr_features.embeddings import training
 
-        settings = TrainingSettings(
-            dimension=self.dimension,
-            epochs=self.epochs,
-            window=self.window,
-            min_count=self.min_count,
-            negative=self.negative,
-            seed=self.seed,
+        settings = training.TrainingSettings(
+            **{
+                part.name: getattr(self, part.name)
+                for part in fields(training.TrainingSettings)
+                if hasattr(self, part.name)
+            }
         )
         collection, analyzer = context.collection, context.index.analyzer
         if self.folder is None:
-            return train_word_vectors(collection, analyzer, settings)
-        key = training_key("word2vec", collection, analyzer, settings)
+            return training.train_word_vectors(collection, analyzer, settings)
+        key = training.training_key("word2vec", collection, analyzer, settings)
         path = Path(self.folder) / f"{key}{SUFFIX}"
         if not path.is_file():
-            train_word_vectors(collection, analyzer, settings).save(path)
+            training.train_word_vectors(collection, analyzer, settings).save(path)
         return WordVectors.load(path)
 
 

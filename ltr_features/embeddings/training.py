@@ -14,9 +14,11 @@ from typing import Any
 
 import gensim
 import numpy as np
+from gensim.models.doc2vec import TaggedDocument
 
 from letor.errors import InputError
 from ltr_features.collection import STREAMS, Collection
+from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
@@ -92,16 +94,42 @@ def train_word_vectors(
     model = gensim.models.Word2Vec(sg=1, window=settings.window, **options)
     model.build_vocab(sentences)
     if not len(model.wv):
-        raise InputError(
-            f"no word occurs {settings.min_count} times in collection {collection.name!r}; "
-            "lower min_count"
-        )
+        raise _too_rare(collection, settings)
     model.train(sentences, total_examples=model.corpus_count, epochs=model.epochs)
     vectors = np.asarray(model.wv.vectors, dtype=np.float32)
     return WordVectors(
         Vocabulary(model.wv.index_to_key),
         unit_rows(vectors),
         f"word2vec trained on: {TRAINED_ON} ({collection.name})",
+    )
+
+
+def train_doc2vec(
+    collection: Collection, analyzer: Analyzer, settings: TrainingSettings
+) -> Doc2Vec:
+    """A PV-DBOW model (Le and Mikolov 2014) by ``gensim.models.Doc2Vec``; all text streams of a
+    document together are one text.
+
+    Raises:
+        InputError: no word occurs ``min_count`` times.
+    """
+    texts = [
+        TaggedDocument([token for tokens in streams.values() for token in tokens], [row])
+        for row, streams in enumerate(document_tokens(collection, analyzer))
+    ]
+    model = gensim.models.Doc2Vec(dm=0, dbow_words=0, **settings.gensim_options())
+    model.build_vocab(texts)
+    if not len(model.wv):
+        raise _too_rare(collection, settings)
+    model.train(texts, total_examples=model.corpus_count, epochs=model.epochs)
+    source = f"doc2vec trained on: {TRAINED_ON} ({collection.name})"
+    return Doc2Vec.from_gensim(model, source=source)
+
+
+def _too_rare(collection: Collection, settings: TrainingSettings) -> InputError:
+    return InputError(
+        f"no word occurs {settings.min_count} times in collection {collection.name!r}; "
+        "lower min_count"
     )
 
 

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ def _records(
     file: IO[bytes] | gzip.GzipFile, path: Path, layout: str, rows: _Rows
 ) -> Iterator[tuple[str, bytes, bytes]]:
     """(place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
-    stream = io.BufferedReader(cast(io.RawIOBase, file), _CHUNK)
+    stream = io.BufferedReader(cast(Any, file), _CHUNK)
     first = stream.readline(_CHUNK)
     header = _HEADER.fullmatch(first)
     if layout == "auto":

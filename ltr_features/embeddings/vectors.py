@@ -133,6 +133,15 @@ class WordVectors:
         return digest.hexdigest()
 
 
+def token_rows(
+    words: Vocabulary, tokens: Collection[str], analyzer: Analyzer | None = None
+) -> NDArray[np.int64]:
+    """int64 [len(tokens)]: the row of the word that serves each token, by the rules of
+    :meth:`WordVectors.load`; -1 where there is none."""
+    chosen = _rows_of_tokens(words, _token_rule(tokens, analyzer))
+    return np.fromiter((chosen.get(token, -1) for token in tokens), dtype=np.int64)
+
+
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """float32 [n, d]: rows divided by their length, computed in float64; rows of 0 stay 0."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))

@@ -14,6 +14,7 @@ import pytest
 from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
+from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import (
     ColumnContext,
@@ -30,6 +31,8 @@ INSTANCES: dict[str, ColumnFamily] = {
     "letor46": Letor46(),
     "vsm": VectorSpace(),
     "w2v-word": WordEmbeddingWord(dimension=8, epochs=2),
+    "d2v-word": DocumentEmbeddingWord(dimension=8, epochs=2),
+    "d2v-chunk": DocumentEmbeddingChunk(dimension=8, epochs=2),
 }
 
 WORDS = np.array([f"word{i}" for i in range(50)])

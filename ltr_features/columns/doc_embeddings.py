@@ -1,0 +1,285 @@
+"""Cosines of doc2vec vectors: the columns "document embedding, word" and "chunk" of Ensan et al.
+2017, Table 1.
+
+Rules (stream s of document d, query q):
+
+- every text's vector is inferred (see :mod:`ltr_features.embeddings.doc2vec`), the documents' too,
+  so that queries and documents are treated alike and documents added later have the same vectors;
+- a chunk is a window of 10, 30 or 50 tokens of the body, without overlap; the last one is what is
+  left and may be shorter;
+- words that the model does not know are passed over, though they count in a chunk's length; a text
+  or chunk without a known word has no vector: its cosine is 0, and it is left out of average and
+  maximum over chunks;
+- 0 where the collection lacks the stream.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, identity
+
+from letor.errors import InputError
+from ltr_features.collection import Pairs
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.word_embeddings import (
+    EMBEDDING_STREAMS,
+    ENSAN,
+    TRAIN,
+    TextBags,
+    absent_streams,
+    bag_cosines,
+)
+from ltr_features.embeddings.cosines import average_cosines
+from ltr_features.embeddings.doc2vec import Doc2Vec
+from ltr_features.embeddings.vectors import SUFFIX, token_rows, unit_rows
+
+#: Lengths of chunks, in tokens.
+CHUNK_LENGTHS = (10, 30, 50)
+
+
+@dataclass(frozen=True)
+class Doc2VecSource:
+    """Where the doc2vec model comes from.
+
+    Attributes:
+        model: a file that :meth:`Doc2Vec.save` wrote, or ``"train"``: train on the collection.
+        dimension, epochs, min_count, negative, seed: of training, see
+            :class:`ltr_features.embeddings.training.TrainingSettings`; negative = 0 trains by
+            hierarchical softmax.
+        folder: where trained models are kept and looked for; None keeps them in memory only.
+
+    Raises:
+        InputError: no such file.
+    """
+
+    model: str = TRAIN
+    dimension: int = 100
+    epochs: int = 20
+    min_count: int = 2
+    negative: int = 5
+    seed: int = 1
+    folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.model != TRAIN and not Path(self.model).is_file():
+            raise InputError(
+                f"model: no file {self.model}; name a doc2vec model, or {TRAIN!r} to train on the "
+                "collection"
+            )
+
+    @property
+    def trained_on(self) -> str:
+        """For the provenance of columns."""
+        if self.model == TRAIN:
+            return "text of all documents, no labels"
+        return f"doc2vec model {Path(self.model).name}, no labels"
+
+    def load(self, context: ColumnContext) -> Doc2Vec:
+        """The model; trained on the documents' texts once per context, and once per folder."""
+        key = ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
+        return context.once(key, lambda: self._load(context))
+
+    def _load(self, context: ColumnContext) -> Doc2Vec:
+        if self.model != TRAIN:
+            return Doc2Vec.load(self.model)
+        # gensim takes seconds to import; files do not need it.
+        from ltr_features.embeddings import training
+
+        settings = training.TrainingSettings(
+            **{
+                part.name: getattr(self, part.name)
+                for part in fields(training.TrainingSettings)
+                if hasattr(self, part.name)
+            }
+        )
+        collection, analyzer = context.collection, context.index.analyzer
+        if self.folder is None:
+            return training.train_doc2vec(collection, analyzer, settings)
+        key = training.training_key("doc2vec", collection, analyzer, settings)
+        path = Path(self.folder) / f"{key}{SUFFIX}"
+        if not path.is_file():
+            training.train_doc2vec(collection, analyzer, settings).save(path)
+        return Doc2Vec.load(path)
+
+    def text_vectors(
+        self, context: ColumnContext, tokens: Sequence[str], bags: csr_matrix
+    ) -> NDArray[np.float32]:
+        """float32 [n, dimension]: the unit vectors of texts given as bags of tokens; 0 for a text
+        without known words.
+
+        Args:
+            tokens: what the columns of ``bags`` stand for, tokens of the index's recipe. A word
+                of the model serves a token by the rules of :meth:`WordVectors.load`.
+            bags: [n, len(tokens)], occurrences.
+        """
+        model = self.load(context)
+        rows = token_rows(model.words, tokens, context.index.analyzer)
+        known = np.flatnonzero(rows >= 0)
+        renamed = csr_matrix(
+            (np.ones(len(known), dtype=np.int32), (known, rows[known])),
+            shape=(len(tokens), len(model.words)),
+        )
+        return unit_rows(model.infer(csr_matrix(bags) @ renamed, context.threads))
+
+
+@dataclass(frozen=True)
+class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
+    """Cosine of the doc2vec vectors of query and stream."""
+
+    name: ClassVar[str] = "d2v-word"
+    description: ClassVar[str] = "cosine of the doc2vec vectors of query and stream"
+    reference: ClassVar[str] = ENSAN
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return tuple(
+            ColumnSpec(
+                f"d2v_word_{stream}",
+                f"cosine between the doc2vec vectors of the query and the {stream}",
+                "cosine",
+                "-1 to 1",
+                ENSAN,
+                stream,
+            )
+            for stream in EMBEDDING_STREAMS
+        )
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        queries = _query_vectors(self, context)
+        values = np.zeros((len(pairs), len(EMBEDDING_STREAMS)), dtype=np.float32)
+        for position, stream in enumerate(EMBEDDING_STREAMS):
+            if stream in context.index:
+                values[:, position] = average_cosines(
+                    queries,
+                    self._stream_vectors(context, stream),
+                    pairs.query,
+                    pairs.document,
+                    context.threads,
+                )
+        return values
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return absent_streams(self, context)
+
+    def _stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
+        bags = TextBags.of(context)
+        return context.once(
+            (self, stream), lambda: self.text_vectors(context, bags.tokens, bags.stream(stream))
+        )
+
+
+@dataclass(frozen=True)
+class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
+    """Average and maximum cosine of the doc2vec vectors of the query and chunks of the body."""
+
+    name: ClassVar[str] = "d2v-chunk"
+    description: ClassVar[str] = "average and maximum cosine of doc2vec vectors, query and chunks"
+    reference: ClassVar[str] = ENSAN
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return tuple(
+            ColumnSpec(
+                f"d2v_chunk{length}_{short}_body",
+                f"{called} cosine between the doc2vec vectors of the query and the chunks of "
+                f"{length} words of the body",
+                "cosine",
+                "-1 to 1",
+                ENSAN,
+                "body",
+            )
+            for length in CHUNK_LENGTHS
+            for short, called in (("avg", "average"), ("max", "maximum"))
+        )
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
+        if "body" not in context.index:
+            return values
+        queries = _query_vectors(self, context)
+        for position, length in enumerate(CHUNK_LENGTHS):
+            ends, chunks = self._chunk_vectors(context, length)
+            # The members of the bags: all queries, then all chunks.
+            units = np.vstack([queries, chunks])
+            members = len(queries) + np.arange(len(chunks))
+            values[:, 2 * position : 2 * position + 2] = bag_cosines(
+                context,
+                (self, length),
+                csr_matrix(identity(len(queries)), shape=(len(queries), len(units))),
+                csr_matrix(
+                    (np.ones(len(chunks)), members, ends), shape=(len(ends) - 1, len(units))
+                ),
+                units,
+                pairs,
+            )
+        return values
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return absent_streams(self, context)
+
+    def _chunk_vectors(
+        self, context: ColumnContext, length: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """int64 [n_documents + 1], chunks of each document, and their unit vectors."""
+
+        def make() -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+            ends, tokens = self._body_tokens(context)
+            chunk_ends, bags = chunk_bags(ends, tokens, length, len(context.index.vocabulary))
+            words = list(context.index.vocabulary)
+            return chunk_ends, self.text_vectors(context, words, bags)
+
+        return context.once((self, "chunks", length), make)
+
+    def _body_tokens(self, context: ColumnContext) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The bodies as vocabulary rows: int64 [n + 1] ends and int32 tokens."""
+
+        def make() -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+            vocabulary, analyzer = context.index.vocabulary, context.index.analyzer
+            parts = [
+                vocabulary.rows(analyzer.tokens(text)).astype(np.int32)
+                for text in context.collection.streams["body"]
+            ]
+            ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+            return ends, np.concatenate(parts)
+
+        return context.once("body tokens", make)
+
+
+def chunk_bags(
+    ends: NDArray[np.int64], tokens: NDArray[np.int32], length: int, n_words: int
+) -> tuple[NDArray[np.int64], csr_matrix]:
+    """Cut texts into chunks without overlap.
+
+    Args:
+        ends: int64 [n + 1], text i has ``tokens[ends[i]:ends[i + 1]]``.
+        tokens: int32, 0 to n_words - 1.
+        length: tokens per chunk; the last chunk of a text may have fewer.
+
+    Returns:
+        int64 [n + 1], the chunks of each text, and their counts, int32 [n chunks, n_words].
+    """
+    sizes = np.diff(ends)
+    chunk_ends = np.concatenate([[0], np.cumsum(-(-sizes // length))]).astype(np.int64)
+    within = np.arange(len(tokens)) - np.repeat(ends[:-1], sizes)
+    chunk = np.repeat(chunk_ends[:-1], sizes) + within // length
+    bags = csr_matrix(
+        (np.ones(len(tokens), dtype=np.int32), (chunk, tokens)),
+        shape=(int(chunk_ends[-1]), n_words),
+    )
+    return chunk_ends, bags
+
+
+def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
+    bags = TextBags.of(context)
+    return context.once(
+        (source, "queries"), lambda: source.text_vectors(context, bags.tokens, bags.queries)
+    )
