@@ -43,7 +43,8 @@ def unit_rows(X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.f
     """Rows scaled to length 1 (a zero row stays), and 1 / length, float32 [n] (0 of a zero row)."""
     squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     inverse = np.zeros(len(X))
-    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
+    # Shorter rows count as zero rows: the inverse of their length is no float32.
+    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 1e-70)
     factor = inverse.astype(np.float32)
     return X * factor[:, None], factor
 
