@@ -1,0 +1,70 @@
+"""The report of a clickthrough experiment as one self-contained HTML file."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from markupsafe import Markup
+
+from letor.files import atomic_path
+from reports.clickthrough.config import TableConfig
+from reports.clickthrough.tables import Results, cells, check_text, checks, facts_line, header
+from reports.figures import curve_chart
+from reports.report import TrainingCurve
+
+
+def write_page(results: Results, path: Path) -> None:
+    """Write the page. The same results give the same bytes."""
+    content = render(results)
+    with atomic_path(path) as partial:
+        partial.write_text(content, encoding="utf-8", newline="\n")
+
+
+def render(results: Results) -> str:
+    """The page as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    config = results.config
+    tables = [
+        {
+            "config": table,
+            "facts": facts_line(results.facts[table.task]),
+            "rows": [cells(results, table, row) for row in table.rows],
+            "checks": [
+                (check.held, check_text(check, config.measures)) for check in checks(results, table)
+            ],
+            "remarks": [(row.label, row.note) for row in table.rows if row.note],
+            "figure": _evaluations(results, table),
+        }
+        for table in config.tables
+    ]
+    style = (resources.files("reports") / "templates" / "style.css").read_text("utf-8")
+    return environment.get_template("clickthrough.html.jinja").render(
+        config=config,
+        style=Markup(style),
+        header=header(config),
+        first_paper=len(header(config)) - len(config.cutoffs),
+        tables=tables,
+    )
+
+
+def _evaluations(results: Results, table: TableConfig) -> Markup:
+    """Work of the projection by iteration of EM (Figure 2 of the paper)."""
+    series = {}
+    for label in table.evaluations:
+        values = list(results.rows[table.name, label].evaluations)
+        series[label] = (list(range(1, len(values) + 1)), values)
+    if not any(values for _, values in series.values()):
+        return Markup("")
+    curve = TrainingCurve(
+        "Projection", "iteration of EM", "function and gradient evaluations per pair", series
+    )
+    return curve_chart(curve, f"{table.name}-evaluations")
