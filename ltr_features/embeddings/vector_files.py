@@ -120,7 +120,8 @@ class _Rows:
         else:
             fields = b" ".join(numbers for _, numbers in self._waiting).split(b" ")
             try:
-                rows = np.array(fields, dtype=np.bytes_).astype(np.float32)
+                with np.errstate(over="ignore"):
+                    rows = np.array(fields, dtype=np.bytes_).astype(np.float32)
             except ValueError:
                 self._name_the_bad_row()
         rows = rows.reshape(-1, self.dimension)
@@ -177,9 +178,11 @@ def _records(
 
 
 def _looks_binary(begin: bytes) -> bool:
-    """Whether what follows the first word cannot be numbers in text."""
+    """Whether what follows the first word cannot be text: float32 numbers have control bytes or
+    bytes above 126 practically always, and a line of text goes on after its word."""
     _, _, after = begin.partition(b" ")
-    return not re.fullmatch(rb"[-+0-9.eEinfaNIFA \t\r]+", after.split(b"\n")[0][:256])
+    line = after.split(b"\n")[0][:256]
+    return not re.fullmatch(rb"[\t\r -~]+", line)
 
 
 def _text_records(
