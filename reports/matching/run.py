@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from letor.errors import InputError
-from letor.files import atomic_path
 from reports.config import slug
 from reports.matching.config import (
     CurvesConfig,
@@ -192,16 +191,23 @@ class _Runner:
         return result
 
     def _report(self, results: Results) -> Path:
-        folder = self.stages.folder / "report"
-        folder.mkdir(exist_ok=True)
-        text = "\n\n".join(table_text(results, table) for table in self.config.tables)
-        frame = pd.DataFrame(csv_rows(results))
-        with atomic_path(folder / "tables.txt") as partial:
-            partial.write_text(f"{self.config.title}\n\n{text}\n", encoding="utf-8")
-        with atomic_path(folder / "rows.csv") as partial:
-            frame.to_csv(partial, index=False)
-        write_page(results, folder / "report.html")
-        return folder
+        rows = {" ".join(key): row.result for key, row in results.rows.items()}
+        curves = [[*key, points] for key, points in results.curves.items()]
+        shown = json.dumps([rows, curves, results.facts], sort_keys=True)
+        inputs = {
+            "config": self.config.model_dump(mode="json"),
+            "results": hashlib.sha256(shown.encode()).hexdigest(),
+        }
+
+        def make(folder: Path) -> None:
+            folder.mkdir(parents=True, exist_ok=True)
+            text = "\n\n".join(table_text(results, table) for table in self.config.tables)
+            text = f"{self.config.title}\n\n{text}\n"
+            (folder / "tables.txt").write_text(text, encoding="utf-8")
+            pd.DataFrame(csv_rows(results)).to_csv(folder / "rows.csv", index=False)
+            write_page(results, folder / "report.html")
+
+        return self._stage("report", inputs, make, code=("reports",)).path
 
 
 def _identity(path: Path) -> dict[str, Any]:
