@@ -13,18 +13,20 @@ ROWS = np.array([[0.5, -1.25, 3.0], [1e-3, 2.0, -0.0], [7.0, 0.125, 1e10]], dtyp
 WORDS = ["apple", "naïve", "東京"]
 
 
+def numbered(words, rows):
+    return zip(words, rows, strict=True)
+
+
 def as_text(words, rows, header=True, end="\n"):
     lines = [f"{len(words)} {rows.shape[1]}"] if header else []
-    lines += [
-        f"{w} " + " ".join(repr(float(x)) for x in row) for w, row in zip(words, rows, strict=True)
-    ]
+    lines += [f"{w} " + " ".join(repr(float(x)) for x in row) for w, row in numbered(words, rows)]
     return (end.join(lines) + end).encode()
 
 
 def as_binary(words, rows, newline=b"\n"):
     body = [
         w.encode() + b" " + row.astype("<f4").tobytes() + newline
-        for w, row in zip(words, rows, strict=True)
+        for w, row in numbered(words, rows)
     ]
     return f"{len(words)} {rows.shape[1]}\n".encode() + b"".join(body)
 

@@ -1,0 +1,205 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.build import build_columns
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns import doc_embeddings
+from ltr_features.columns.doc_embeddings import (
+    DocumentEmbeddingChunk,
+    DocumentEmbeddingWord,
+    chunk_bags,
+)
+from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.word_embeddings import WordEmbeddingWord
+from ltr_features.embeddings import training
+from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
+from ltr_features.embeddings.vectors import unit_rows
+from ltr_features.index import TermIndex
+from ltr_features.text import Analyzer
+
+NONE = np.zeros(0, dtype=np.int64)
+WORDS = [f"word{i}" for i in range(40)]
+
+
+def context_of(streams, queries, **options):
+    n = len(next(iter(streams.values())))
+    collection = Collection(
+        "toy",
+        [f"d{i}" for i in range(n)],
+        streams,
+        [f"q{i}" for i in range(len(queries))],
+        queries,
+        Judgements(NONE, NONE, NONE),
+    )
+    return ColumnContext.of(collection, TermIndex.build(collection, **options))
+
+
+def all_pairs(context):
+    m, n = context.collection.n_queries, context.collection.n_documents
+    return Pairs(np.repeat(np.arange(m), n), np.tile(np.arange(n), m))
+
+
+@pytest.fixture(scope="module")
+def random_context():
+    rng = np.random.default_rng(0)
+    streams = {
+        "body": [" ".join(rng.choice(WORDS, rng.integers(0, 130))) for _ in range(30)],
+        "title": [" ".join(rng.choice(WORDS, rng.integers(0, 5))) for _ in range(30)],
+    }
+    return context_of(streams, ["word1 word2", "word3 unseen", "", "word4 word4 word5"])
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    path = tmp_path / "tiny.vec"
+    path.write_text("fox 2 0\nred 0 3\nowl 3 4\nMoon -1 0\nblank 0 0\n")
+    return str(path)
+
+
+# fox = (1, 0), red = (0, 1), owl = (.6, .8), moon = (-1, 0); "blank", "odd" have no direction.
+# Queries: "red fox fox", "moon" (in no document), "odd blank", "".
+# Average: the mean unit vector of "red fox fox" is (2/3, 1/3).
+BODY = ["fox owl", "owl owl red odd", "odd blank", ""]
+AVERAGES = [
+    [(2 / 3 * 1.6 + 1 / 3 * 0.8) / 2, (2 / 3 * 1.2 + 1 / 3 * 2.6) / 3, 0, 0],
+    [-1.6 / 2, -1.2 / 3, 0, 0],
+    [0] * 4,
+    [0] * 4,
+]
+MAXIMA = [[1, 1, 0, 0], [-0.6, 0, 0, 0], [0] * 4, [0] * 4]
+
+
+def test_word_cosines_by_hand(vectors):
+    context = context_of(
+        {"body": BODY, "keywords": ["", "moon", "owl", "red"]},
+        ["red fox fox", "Moon!", "odd blank", ""],
+    )
+    family = WordEmbeddingWord(vectors=vectors)
+    values = family.compute(context, all_pairs(context))
+    average, greatest = family.select(values, ["w2v_word_avg_body", "w2v_word_max_body"]).T
+    np.testing.assert_allclose(average.reshape(4, 4), AVERAGES, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(greatest.reshape(4, 4), MAXIMA, rtol=1e-6, atol=1e-7)
+    keywords = family.select(values, ["w2v_word_max_keywords"]).reshape(4, 4)
+    np.testing.assert_allclose(keywords[0], [0, 0, 0.8, 1], rtol=1e-6, atol=1e-7)
+    assert set(family.absent(context)) == {
+        f"w2v_word_{short}_{stream}" for short in ("avg", "max") for stream in ("title",
+        "description")
+    }  # fmt: skip
+
+
+def test_the_papers_numbers_of_columns():
+    counts = {name: len(get_family(name).columns) for name in ("w2v-word", "d2v-word", "d2v-chunk")}
+    assert counts == {"w2v-word": 8, "d2v-word": 4, "d2v-chunk": 6}
+
+
+def test_chunks_do_not_overlap_and_the_last_may_be_short():
+    tokens = np.arange(7, dtype=np.int32)
+    ends, bags = chunk_bags(np.array([0, 5, 5, 7]), tokens, 2, 7)
+    assert ends.tolist() == [0, 3, 3, 4]
+    assert [row.indices.tolist() for row in bags] == [[0, 1], [2, 3], [4], [5, 6]]
+    ends, bags = chunk_bags(np.array([0, 3]), np.array([4, 4, 4], np.int32), 2, 5)
+    assert bags.toarray().tolist() == [[0, 0, 0, 0, 2], [0, 0, 0, 0, 1]]
+
+
+def test_document_cosines_equal_those_of_single_texts(random_context):
+    context, pairs = random_context, all_pairs(random_context)
+    source = DocumentEmbeddingWord(dimension=8, epochs=5)
+    model = source.load(context)
+    analyzer = context.index.analyzer
+
+    def vector(tokens):
+        rows = model.words.rows(tokens)
+        bag = np.bincount(rows[rows >= 0], minlength=len(model.words))
+        return unit_rows(model.infer(csr_matrix(bag)))[0].astype(float)
+
+    queries = [vector(analyzer.tokens(text)) for text in context.collection.query_texts]
+    bodies = [analyzer.tokens(text) for text in context.collection.streams["body"]]
+    values = source.compute(context, pairs)
+    whole = np.array([[q @ vector(body) for body in bodies] for q in queries])
+    np.testing.assert_allclose(values[:, 0], whole.ravel(), rtol=1e-5, atol=1e-6)
+    chunked = DocumentEmbeddingChunk(dimension=8, epochs=5).compute(context, pairs)
+    for position, length in enumerate(doc_embeddings.CHUNK_LENGTHS):
+        chunks = [
+            [vector(b[i : i + length]) for i in range(0, len(b), length)] or [np.zeros(8)]
+            for b in bodies
+        ]
+        cosines = [[np.array([q @ c for c in of]) for of in chunks] for q in queries]
+        averages = [[of.mean() for of in row] for row in cosines]
+        maxima = [[of.max() for of in row] for row in cosines]
+        got = chunked[:, 2 * position : 2 * position + 2].T.reshape(2, 4, 30)
+        np.testing.assert_allclose(got[0], averages, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got[1], maxima, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [WordEmbeddingWord, DocumentEmbeddingWord, DocumentEmbeddingChunk])
+def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_path, monkeypatch):
+    pairs = all_pairs(random_context)
+
+    def values(**options):
+        context = ColumnContext.of(random_context.collection, random_context.index)
+        return kind(dimension=8, epochs=3, **options).compute(context, pairs)
+
+    plain = values()
+    assert plain.any()
+    np.testing.assert_array_equal(values(folder=tmp_path), plain)
+    assert len(list(tmp_path.iterdir())) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train_word_vectors", None)
+        patch.setattr(training, "train_doc2vec", None)
+        np.testing.assert_array_equal(values(folder=str(tmp_path)), plain)
+    values(folder=tmp_path, seed=2)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_training_reads_all_text_streams_but_no_url():
+    context = context_of(
+        {"body": ["red fox"] * 2, "description": ["blue owl"] * 2, "url": ["http://ex.org"] * 2},
+        ["fox"],
+    )
+    settings = TrainingSettings(dimension=4, epochs=1)
+    vectors = train_word_vectors(context.collection, Analyzer(), settings)
+    assert sorted(vectors.words) == ["blue", "fox", "owl", "red"]
+    again = train_word_vectors(context.collection, Analyzer(), settings)
+    assert again.fingerprint == vectors.fingerprint
+    assert "no labels" in vectors.source
+
+
+def test_provenance_says_what_was_learned_from(random_context, vectors):
+    pairs = all_pairs(random_context)
+    families = [WordEmbeddingWord(vectors=vectors), DocumentEmbeddingWord(dimension=4, epochs=1)]
+    data = build_columns(random_context, pairs, families)
+    assert data.provenance["w2v_word_avg_body"]["trained on"] == "vectors of tiny.vec, no labels"
+    said = data.provenance["d2v_word_body"]["trained on"]
+    assert said == "text of all documents, no labels"
+    assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")
+
+
+def test_stemmed_tokens_find_the_words_of_the_file(tmp_path):
+    path = tmp_path / "v.vec"
+    path.write_text("Running 1 0\nfoxes 0 1\n")
+    context = context_of({"body": ["the fox runs"]}, ["run"], analyzer=Analyzer(stemmer="english"))
+    values = WordEmbeddingWord(vectors=str(path)).compute(context, all_pairs(context))
+    np.testing.assert_allclose(values[0, :2], [0.5, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WordEmbeddingWord(vectors="none.vec"), "vectors: no file none.vec"),
+        (lambda: DocumentEmbeddingWord(model="none"), "model: no file none"),
+        (lambda: TrainingSettings(dimension=0), "dimension must be a number of 1 or more"),
+        (lambda: TrainingSettings(epochs="many"), "epochs must be"),
+    ],
+)
+def test_bad_options_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_too_rare_words_are_refused():
+    context = context_of({"body": ["red fox"]}, ["fox"])
+    for family in (WordEmbeddingWord(), DocumentEmbeddingWord()):
+        with pytest.raises(InputError, match="no word occurs 2 times"):
+            family.compute(context, all_pairs(context))
