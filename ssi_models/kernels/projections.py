@@ -52,19 +52,21 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _row_slopes(larger, smaller, chunk, row):
-    """Slopes E / (1 + E) of E = larger[k] smaller, added to row; (their sum, sum of log(1 + E),
+    """Slopes E / (1 + E) of E = larger[k] smaller, taken from row; (their sum, sum of log(1 + E),
     number of E > 1 / e)."""
+    one, inside = np.float32(1.0), np.float32(0.36787944117144233)
     pull, loss = 0.0, 0.0
     n_inside = 0
     for start in range(0, len(larger), chunk):
-        product = 1.0
+        total, product = np.float32(0.0), 1.0
         for k in range(start, min(start + chunk, len(larger))):
             E = larger[k] * smaller
-            slope = E / (1.0 + E)
-            row[k] -= np.float32(slope)
-            pull += slope
-            product *= 1.0 + E
-            n_inside += E > 0.36787944117144233
+            slope = E / (one + E)
+            row[k] -= slope
+            total += slope
+            product *= np.float64(one + E)
+            n_inside += inside < E
+        pull += np.float64(total)
         loss += np.log(product)
     return pull, loss, n_inside
 
@@ -110,20 +112,20 @@ def batch_slopes(
         query: int64 [u]. grade: float32 [B].
         slot: int32 [n_documents], k where the document is negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
-        gamma: at most 350, so that no product overflows.
+        gamma: at most 40, so that no E overflows.
         pull: float32 [B] and C: float32 [u, K], written: minus the derivatives of the summed loss
             by positive and negative, divided by gamma K.
         losses: float64 [u]. counts: int64 [u, 2], tuples with a difference below 1 / gamma, and
             tuples.
     """
     K = negative.shape[1]
-    exponential, larger = np.empty(K), np.empty(K)
-    chunk = max(1, int(350.0 / gamma))
+    exponential, larger = np.empty(K, np.float32), np.empty(K, np.float32)
+    chunk = 8 * max(1, int(40.0 / gamma))  # terms up to exp(2 gamma) whose product is below 1e300
     share = np.float32(1.0 / K)
     for i in range(first, last):
         C[i] = 0.0
         for k in range(K):
-            exponential[k] = np.exp(gamma * negative[i, k])
+            exponential[k] = np.float32(np.exp(gamma * negative[i, k]))
         losses[i] = 0.0
         counts[i] = 0
         present, n_tuples = np.float32(-1.0), 0
@@ -134,7 +136,8 @@ def batch_slopes(
                     exponential, slot, judged_document, judged_grade, judged_offsets[query[i]],
                     judged_offsets[query[i] + 1], present, given_only, larger,
                 )  # fmt: skip
-            total, loss, n_inside = _row_slopes(larger, np.exp(-gamma * positive[b]), chunk, C[i])
+            smaller = np.float32(np.exp(-gamma * positive[b]))
+            total, loss, n_inside = _row_slopes(larger, smaller, chunk, C[i])
             pull[b] = np.float32(total) * share
             losses[i] += loss
             counts[i, 0] += n_inside

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
+from itertools import chain, count
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,12 +33,29 @@ class ProjectionRun(Run):
 
     model: TrainedProjection
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
+    _parts: tuple[int, Iterator[Batch]] | None = None  # the next epoch, and batches from there on
 
     def batches(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch: of a pass over the pairs, or of its next part."""
-        n = len(self.data.training)
-        parts = -(-n // min(n, self.model.pairs_per_epoch or n))
-        return islice(self.stream.epoch(number // parts), number % parts, None, parts)
+        """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""
+        self.scorer.begin_epoch()
+        if self.model.pairs_per_epoch is None:
+            yield from super().batches(number)
+            return
+        if self._parts is None or self._parts[0] != number:
+            passes: Iterator[Batch] = chain.from_iterable(self.stream.epoch(i) for i in count())
+            self._parts = number, passes
+            for _ in range(number):
+                deque(self._part(passes), maxlen=0)
+        following = self._parts[1]
+        self._parts = number + 1, following
+        yield from self._part(following)
+
+    def _part(self, passes: Iterator[Batch]) -> Iterator[Batch]:
+        n, wanted = 0, self.model.pairs_per_epoch or 0
+        while n < wanted:
+            batch = next(passes)
+            n += len(batch.query)
+            yield batch
 
     @cached_property
     def training_tuples(self) -> TupleObjective:

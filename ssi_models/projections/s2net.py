@@ -24,12 +24,13 @@ from ssi_models.projections.cosine import (
 from ssi_models.projections.runs import FullBatchRun, ProjectionRun
 from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.projections.torch_scorer import TorchScorer
 from ssi_models.run import Run, TrainingData
 from ssi_models.tables import Table
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
 
-SMALLEST_MARGIN = 0.003  # exponentials of greater differences overflow
+SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,6 +55,8 @@ class S2Net(CosineOfProjections, RankingModel):
             validation loss (4 in the paper).
         pairs_per_epoch: about how many pairs a mini-batch epoch has, for data of which one pass is
             too long to wait with validation; None = all.
+        device: a PyTorch device ("cuda", "cpu") for the mini-batches' steps, with the same result
+            within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
         validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
             0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
 
@@ -77,6 +80,7 @@ class S2Net(CosineOfProjections, RankingModel):
     vocabularies: str = "shared"
     negatives_per_pair: int = 4
     pairs_per_epoch: int | None = None
+    device: str | None = None
     margin: float = 0.1
     loss: str = "logistic"
     negatives: str = "in-batch"
@@ -107,6 +111,8 @@ class S2Net(CosineOfProjections, RankingModel):
             raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
         if self.margin < SMALLEST_MARGIN:
             raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
+        if self.device is not None and self.optimizer == "l-bfgs":
+            raise ValueError("device: l-bfgs runs on the host; use adagrad or sgd, or leave it out")
         check_choice("loss", self.loss, ("logistic",))
         check_choice("emphasis", self.emphasis, ("uniform",))
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
@@ -124,11 +130,12 @@ class S2Net(CosineOfProjections, RankingModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         start = self._lsa(data, workers)
+        sides = split_words(start, data.Q.shape[1], self.vocabularies)
+        query, document = (Table(A.copy(), rate, self._accumulator_start) for A in sides)
         if self.symmetric and self.same_words:
-            A = Table(start.copy(), rate, self._accumulator_start)
-            return CosineScorer(data.Q, data.D, A, A, workers)
-        A_q, A_d = split_words(start, data.Q.shape[1], self.vocabularies)
-        query, document = (Table(A.copy(), rate, self._accumulator_start) for A in (A_q, A_d))
+            document = query
+        if self.device is not None:
+            return TorchScorer(data.Q, data.D, query, document, workers, self.device)
         return CosineScorer(data.Q, data.D, query, document, workers)
 
     def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:

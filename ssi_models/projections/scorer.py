@@ -75,6 +75,9 @@ class CosineScorer:
         accumulators = {f"{n}_accumulator": t.accumulator for n, t in self.tables.items()}
         return self.parameters() | accumulators
 
+    def begin_epoch(self) -> None:
+        """Called before an epoch's first step; the tables may have been changed since the last."""
+
     def cosines(self, texts: BatchTexts) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Of each pair, float32 [B]; of each query with each negative, float32 [u, K]."""
         self._texts = texts

@@ -41,7 +41,7 @@ MINI_BATCH = {
     "n_negatives": 128,
     "shuffle": "pairs",
     "learning_rate": 0.3,
-    "pairs_per_epoch": 10_000,
+    "pairs_per_epoch": 10_240,
 }
 
 
@@ -149,9 +149,7 @@ def s2net(data: Data, threads: int, runs: int) -> None:
         slow.append(at)
         line = curve(**MINI_BATCH, max_epochs=40, patience=40)
         fast.append(next((at for at, loss in line if loss <= goal), float("nan")))
-        training = len(pairs) * (1 - common["validation_share"])
-        per_epoch = training / np.ceil(training / MINI_BATCH["pairs_per_epoch"])
-        tuples = per_epoch * (len(line) - 1) * MINI_BATCH["n_negatives"]
+        tuples = (len(line) - 1) * MINI_BATCH["pairs_per_epoch"] * MINI_BATCH["n_negatives"]
         rate.append(tuples / line[-1][0])
     print(f"validation loss {median(best):.4f} by L-BFGS after {median(slow):.2f} s,")
     print(f"by mini-batches after {median(fast):.2f} s: 1/{median(slow) / median(fast):.1f}")

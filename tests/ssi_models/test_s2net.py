@@ -1,5 +1,6 @@
 """S2Net: its loss and gradients, its optimisers, and what they promise."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -253,27 +254,30 @@ def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
 
 
 def test_parts_of_a_pass_are_the_pass():
-    """Epochs of about 30 pairs: as many as make a pass visit every training pair once."""
+    """Epochs of about 30 pairs run through the passes, from any epoch on."""
     ours = model(pairs_per_epoch=30, shuffle="pairs")
     ours._start = None
     training = ours._check_data(*data(), None, None, None)
     n = len(training.training)
-    parts = -(-n // 30)
-    assert parts > 1
+
+    def visited(run, numbers):
+        epochs = [list(run.batches(number)) for number in numbers]
+        assert all(sum(len(b.query) for b in epoch) in range(30, 46) for epoch in epochs)
+        return [
+            pair
+            for epoch in epochs
+            for batch in epoch
+            for pair in zip(batch.query, batch.positive, strict=True)
+        ]
+
     with Workers(1) as workers:
-        run = ours.make_run(training, 0.1, workers)
-        for first in (0, parts):
-            epochs = [list(run.batches(first + part)) for part in range(parts)]
-            assert all(epochs)
-            seen = [
-                pair
-                for batches in epochs
-                for batch in batches
-                for pair in zip(batch.query, batch.positive, strict=True)
-            ]
-            assert len(seen) == n
-            expected = zip(training.training.query, training.training.document, strict=True)
-            assert set(seen) == set(expected)
+        run, resumed = (ours.make_run(training, 0.1, workers) for _ in range(2))
+        seen = visited(run, range(2 * n // 30))
+        assert visited(resumed, [2, 3]) == visited(run, [2, 3])
+    expected = zip(training.training.query, training.training.document, strict=True)
+    assert sorted(seen[:n]) == sorted(expected)
+    assert len(seen) > n
+    assert seen[:n] != seen[n : 2 * n]
 
 
 def test_warm_start_goes_on_from_the_fitted_matrix():
@@ -282,6 +286,37 @@ def test_warm_start_goes_on_from_the_fitted_matrix():
     A = first.A_q_.copy()
     again = first.set_params(warm_start=True, max_epochs=0).fit(Q, D, preferences)
     np.testing.assert_array_equal(again.A_q_, A)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "symmetric", "rate"),
+    [("adagrad", True, "auto"), ("adagrad", False, 0.3), ("sgd", True, 0.3)],
+)
+def test_pytorch_learns_the_same(optimizer, symmetric, rate, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch (the extra torch) is not installed")
+    Q, D, preferences = data()
+    params = {"optimizer": optimizer, "symmetric": symmetric, "learning_rate": rate}
+    params |= {"max_epochs": 3, "patience": 9}
+    kernels = model(**params).fit(Q, D, preferences)
+    torch = model(**params, device="cpu").fit(Q, D, preferences, checkpoint=tmp_path / "state")
+    assert kernels.learning_rate_ == torch.learning_rate_
+    assert kernels.history_.best_epoch == torch.history_.best_epoch
+    for name in ("A_q_", "A_d_"):
+        np.testing.assert_allclose(getattr(torch, name), getattr(kernels, name), atol=2e-3)
+    for a, b in zip(kernels.history_.epochs[1:], torch.history_.epochs[1:], strict=True):
+        assert a.loss == pytest.approx(b.loss, rel=1e-4)
+
+
+def test_unknown_devices_are_refused():
+    pytest.importorskip("torch", reason="PyTorch (the extra torch) is not installed")
+    with pytest.raises(ValueError, match="device 'abacus'"):
+        model(device="abacus").fit(*data())
+
+
+def test_missing_pytorch_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="needs PyTorch, which is not installed; install"):
+        model(device="cpu").fit(*data())
 
 
 def test_divergence_is_noticed_and_the_start_is_kept():
@@ -310,7 +345,8 @@ def test_texts_without_words_are_harmless():
         ({"rank": 0}, "rank must be 1 or more"),
         ({"negatives_per_pair": 0}, "negatives_per_pair must be 1 or more"),
         ({"pairs_per_epoch": 0}, "pairs_per_epoch must be 1 or more"),
-        ({"margin": 0.001}, "margin must be 0.003 or more, got 0.001"),
+        ({"margin": 0.01}, "margin must be 0.025 or more, got 0.01"),
+        ({"device": "cpu", "optimizer": "l-bfgs"}, "device: l-bfgs runs on the host"),
         ({"loss": "margin"}, "loss 'margin' is unknown"),
         ({"vocabularies": "none"}, "vocabularies 'none' is unknown"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown"),

@@ -1,0 +1,145 @@
+"""S2Net's steps on a PyTorch device; the only module that imports PyTorch, which is optional."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.matrices import arrays, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.projections.scorer import BatchTexts, CosineScorer
+from ssi_models.tables import Space, Table
+
+
+class TorchScorer(CosineScorer):
+    """A :class:`CosineScorer` whose embeddings, products and steps run in PyTorch.
+
+    The tables on the device are copied from those of the host when an epoch begins, and back when
+    the training loop asks for the state. Equal to the kernels within float32 rounding.
+
+    Args:
+        device: a PyTorch device, such as "cpu" or "cuda".
+
+    Raises:
+        ValueError: PyTorch is not installed, or does not have the device.
+    """
+
+    def __init__(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: Table,
+        document: Table,
+        workers: Workers,
+        device: str,
+    ) -> None:
+        super().__init__(Q, D, query, document, workers)
+        try:
+            import torch
+        except ImportError:
+            raise ValueError(
+                f"device {device!r} needs PyTorch, which is not installed; install "
+                "ltr-features[torch], or leave device out"
+            ) from None
+        self._torch = torch
+        try:
+            self._device = torch.zeros(1, device=device).device
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"device {device!r}: {str(error).splitlines()[0]}") from None
+        with warnings.catch_warnings():
+            # PyTorch says once per process that its sparse matrices are in beta state.
+            warnings.simplefilter("ignore")
+            self._csr(np.zeros(2), np.zeros(0), np.zeros(0, np.float32), (1, 1))
+        self._stepped = False
+        self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        if self._stepped:
+            return  # the device is ahead of the host
+        self._values = {id(t): self._to(t.values.copy()) for t in self.tables.values()}
+        self._sums_of = {id(t): self._to(t.accumulator.copy()) for t in self.tables.values()}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        self._stepped = False
+        for table in self.tables.values():
+            table.values[...] = self._values[id(table)].cpu().numpy()
+            table.accumulator[...] = self._sums_of[id(table)].cpu().numpy()
+        return super().state()
+
+    def cosines(self, texts: BatchTexts) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self._texts = texts
+        self._u = self._project(self.query, self.Q, texts.queries)
+        self._v = self._project(self.document, self.D, texts.documents)
+        places = (texts.query_of, texts.positive_of, texts.negative_of)
+        query_of, positive_of, self._negative_of = (self._to(place) for place in places)
+        Hq, Hd = self._u[0], self._v[0]
+        positive = (Hq[query_of] * Hd[positive_of]).sum(1)
+        negative = Hq @ Hd[self._negative_of].T
+        return positive.cpu().numpy(), negative.cpu().numpy()
+
+    def ascend(self, pull: NDArray[np.float32], C: NDArray[np.float32]) -> None:
+        self._stepped = True
+        texts, (Hq, inverse_q), (Hd, inverse_d) = self._texts, self._u, self._v
+        slopes = self._to(C)
+        G_q = self._pairs(texts.order, texts.starts, texts.positive_of, pull, len(Hd)) @ Hd
+        G_q += slopes @ Hd[self._negative_of]
+        order = np.argsort(texts.positive_of, kind="stable")
+        starts = np.searchsorted(texts.positive_of[order], np.arange(len(Hd) + 1))
+        G_d = self._pairs(order, starts, texts.query_of, pull, len(Hq)) @ Hq
+        G_d[self._negative_of] += slopes.T @ Hq
+        for table, space, rows, G, H, inverse in (
+            (self.query, self.Q, texts.queries, G_q, Hq, inverse_q),
+            (self.document, self.D, texts.documents, G_d, Hd, inverse_d),
+        ):
+            G = (G - (G * H).sum(1, keepdim=True) * H) * inverse
+            self._step(table, space, rows, G)
+
+    def _step(self, table: Table, space: Space, rows: NDArray[np.int64], G: Any) -> None:
+        """What :meth:`ssi_models.tables.Table.ascend` does."""
+        with_words = space.rows(rows)
+        words, starts, owner, value = with_words.by_word
+        shape = len(words), len(rows)
+        g = self._csr(starts, owner, value, shape) @ G
+        at = self._to(words.astype(np.int64))
+        values, step = self._values[id(table)], table.learning_rate
+        if table.adaptive:
+            squares = (G.double() ** 2).mean(1, keepdim=True)
+            sums = self._sums_of[id(table)]
+            weights = self._csr(starts, owner, value.astype(np.float64) ** 2, shape)
+            sums[at] += (weights @ squares)[:, 0]
+            step = (table.learning_rate / sums[at].sqrt()).float()[:, None]
+        values[at] += step * g
+        with_words.close()
+
+    def _project(self, table: Table, space: Space, rows: NDArray[np.int64]) -> tuple[Any, Any]:
+        X = take_rows(space.X, rows)
+        U = self._csr(*arrays(X), X.shape) @ self._values[id(table)]
+        squares = (U.double() ** 2).sum(1, keepdim=True)
+        inverse = self._torch.where(squares > 0, squares.rsqrt(), squares).float()
+        return U * inverse, inverse
+
+    def _pairs(
+        self,
+        order: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        place: NDArray[np.int64],
+        weight: NDArray[np.float32],
+        width: int,
+    ) -> Any:
+        return self._csr(starts, place[order], weight[order], (len(starts) - 1, width))
+
+    def _csr(self, starts: Any, columns: Any, values: Any, shape: tuple[int, int]) -> Any:
+        return self._torch.sparse_csr_tensor(
+            self._to(np.asarray(starts, np.int64)),
+            self._to(np.asarray(columns, np.int64)),
+            self._to(values),
+            size=shape,
+            check_invariants=False,
+        )
+
+    def _to(self, array: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
