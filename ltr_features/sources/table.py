@@ -19,6 +19,7 @@ from ltr_features.sources.records import COMPRESSED, json_lines, text_value
 
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".parquet": "parquet"}
 
+_NUMBER = " number"
 #: Columns of the judgements' table, unless given otherwise.
 _JUDGEMENT_COLUMNS = {"query": "query_id", "document": "document_id", "grade": "grade"}
 
@@ -46,7 +47,7 @@ def read_table(
             the column of the ids, and for each stream its column or columns (joined by a blank).
         judgement_columns: the columns of ``query`` (id), ``document`` (id) and ``grade``; with
             ``text``, the query's text stands in each of its rows and ``queries`` is not needed,
-            and without ``query`` the text is the id too.
+            and without ``query`` texts are numbered from 1.
         queries: a row per query; its columns by ``query_columns``, ``{"id": "query_id",
             "text": "query"}`` by default.
         grades: what values that are no integers mean, for example ``{"Exact": 3, "None": 0}``.
@@ -62,9 +63,10 @@ def read_table(
     ids, streams = _documents(documents, document_columns)
     rows = {document: row for row, document in enumerate(ids)}
     wanted = {**_JUDGEMENT_COLUMNS, **(judgement_columns or {})}
-    if judgement_columns is not None and "query" not in judgement_columns and "text" in wanted:
-        wanted["query"] = wanted["text"]
-    unknown = sorted(set(wanted) - {*_JUDGEMENT_COLUMNS, "text"})
+    numbered = queries is None and "text" in wanted and "query" not in (judgement_columns or {})
+    if numbered:
+        del wanted["query"]
+    unknown = sorted(set(judgement_columns or {}) - {*_JUDGEMENT_COLUMNS, "text"})
     if unknown:
         raise InputError(f"judgement_columns: {', '.join(unknown)} unknown; use query, document, "
                          "grade, text")  # fmt: skip
@@ -75,6 +77,12 @@ def read_table(
             "them (judgement_columns = {text = ...})"
         )
     records = list(read_records(judgements, list(wanted.values())))
+    if numbered:
+        numbers: dict[str, str] = {}
+        for _, record in records:
+            text = record[wanted["text"]]
+            record[_NUMBER] = numbers.setdefault(text, str(len(numbers) + 1))
+        wanted["query"] = _NUMBER
     if queries is None:
         for number, record in records:
             query, text = record[wanted["query"]], record[wanted["text"]]
