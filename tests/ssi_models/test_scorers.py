@@ -157,27 +157,49 @@ def test_adagrad_step_of_a_diagonal(workers):
     np.testing.assert_allclose(moved, gradient / np.sqrt(START + gradient**2), atol=3e-4, rtol=3e-4)
 
 
-def test_adagrad_step_of_embeddings_is_the_twins(workers):
-    """a_j += sum_x x_j^2 |G_x|^2 / N over the distinct texts x of the batch, g_j / sqrt(a_j)."""
-    case = Case("UV+I", workers, START)
+UVS = ("U", "V", "V0", "V1", "V2")
+TOWERS = ["UV+I", "UU+I", "UV+D", "UV", "psi3", "psi4", "psi3 separate"]
+
+
+def gradients_by_text(case):
+    """(G_query [u, N], {table: G_documents [n, N]}): how each text's embeddings should move, by
+    differences; the twin's words are the texts, and their embeddings its tables."""
+    texts, theta = case.batch.texts, case.double()
+    Q, D = case.Q[texts.queries].astype(float), case.D[texts.documents].astype(float)
+    u, n = len(Q), len(D)
+    tables = {
+        name: np.vstack([Q @ values, D @ values]) for name, values in theta.items() if name in UVS
+    }
+    one_hot = np.eye(u + n)
+    kind = "UV" if case.kind == "UV+D" else case.kind
+
+    def climbed():
+        return twins.objective(
+            kind, tables, one_hot[:u], one_hot[u:], texts.query_of, texts.positive_of,
+            np.arange(texts.n_negatives), case.A,
+        )  # fmt: skip
+
+    G = {name: twins.difference_gradient(climbed, values) for name, values in tables.items()}
+    names = [name for name in G if name != "U"] or ["U"]
+    return Q, G["U"][:u], D, {name: G[name][u:] for name in names}
+
+
+@pytest.mark.parametrize("kind", TOWERS)
+def test_adagrad_step_of_embeddings_is_the_twins(kind, workers):
+    """a_j += sum_x x_j^2 |G_x|^2 / N over the distinct texts x of the batch, g_j / sqrt(a_j);
+    queries first."""
+    case = Case(kind, workers, START)
     case.scorer.scores(case.batch)
     case.scorer.ascend(case.A)
-    U, W = (case.theta[n].astype(np.float64) for n in "UV")
-    Q, D, A = case.Q[case.batch.query], case.D, case.A.astype(np.float64)
-    positive, negative = D[case.batch.positive], D[case.batch.negatives]
-    mass = A.sum(axis=1, keepdims=True)
-    G_query = mass * (positive @ W) - A @ (negative @ W)
-    G_documents = np.vstack([-(A.T @ (Q @ U)), mass * (Q @ U)])
-    for name, X, G, before in (
-        ("U", Q, G_query, U),
-        ("V", np.vstack([negative, positive]), G_documents, W),
-    ):
-        text, of = np.unique(X, axis=0, return_inverse=True)
-        G = np.array([G[of == i].sum(axis=0) for i in range(len(text))])
-        X = text
-        squares = (X.astype(np.float64) ** 2).T @ (G**2).mean(axis=1)
-        step = RATE * (X.T @ G) / np.sqrt(START + squares)[:, None]
-        np.testing.assert_allclose(case.after()[name], before + step, atol=1e-5, rtol=1e-5)
+    Q, G_query, D, G_documents = gradients_by_text(case)
+    expected = {n: v.astype(float) for n, v in case.theta.items() if n in UVS}
+    squares = {n: np.full(V, START) for n in expected}
+    for name, X, G in [("U", Q, G_query), *((n, D, G) for n, G in G_documents.items())]:
+        squares[name] += (X**2).T @ (G**2).mean(axis=1)
+        expected[name] += RATE * (X.T @ G) / np.sqrt(squares[name])[:, None]
+    for name, values in expected.items():
+        np.testing.assert_allclose(case.after()[name], values, atol=1e-5, rtol=1e-5)
+        assert np.abs(values - case.theta[name]).max() > 1e-3
 
 
 def test_adagrad_step_of_pair_weights_is_the_twins(workers):
