@@ -22,15 +22,10 @@ def collection(n_documents: int) -> Collection:
     rng = np.random.default_rng(0)
     words = np.minimum(rng.zipf(1.25, size=(n_documents, 150)), 50_000)
     bodies = [" ".join(f"w{w}" for w in row) for row in words]
-    query, document = (
-        np.repeat(np.arange(N_QUERIES), 10),
-        rng.integers(n_documents, size=10 * N_QUERIES),
-    )
-    pairs = np.unique(np.stack([query, document]), axis=1)
-    texts = [
-        " ".join(bodies[d].split()[:6])
-        for d in pairs[1][np.searchsorted(pairs[0], range(N_QUERIES))]
-    ]
+    query = np.repeat(np.arange(N_QUERIES), 10)
+    pairs = np.unique(np.stack([query, rng.integers(n_documents, size=len(query))]), axis=1)
+    first = pairs[1][np.searchsorted(pairs[0], np.arange(N_QUERIES))]
+    texts = [" ".join(bodies[d].split()[:6]) for d in first]
     return Collection(
         name="generated",
         document_ids=[f"d{d}" for d in range(n_documents)],
@@ -62,8 +57,8 @@ def main() -> None:
         times.append(time.perf_counter() - start)
     best, median, slow = np.percentile(np.array(times) * 1e3, [5, 50, 95])
     print(
-        f"{n_documents:,} documents, {len(features.column_names)} columns, {N_CANDIDATES} candidates:"
-        f" median {median:.1f} ms (5 % {best:.1f}, 95 % {slow:.1f})"
+        f"{n_documents:,} documents, {len(features.column_names)} columns, {N_CANDIDATES} "
+        f"candidates: median {median:.1f} ms (5 % {best:.1f}, 95 % {slow:.1f})"
     )
 
 
