@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.measures import Evaluator, parse_measure
 from letor.rankers.base import Ranker
+from letor.rankers.parameters import check_choice, check_ranges
 
 # Rows of one query that LightGBM's ranking objectives accept.
 MAX_ROWS_PER_QUERY = 10_000
@@ -51,6 +51,8 @@ class LambdaMART(Ranker):
     the first gradients and the measure.
 
     Args:
+        objective: ``lambdarank``, or ``rank_xendcg`` (cross entropy over each query's rows with
+            sampled targets), which has no gain and no truncation level.
         n_estimators: trees, at most.
         learning_rate: shrinkage of each tree.
         num_leaves: leaves of a tree, at most.
@@ -72,13 +74,15 @@ class LambdaMART(Ranker):
         validation_curve_: value of ``measure`` on the validation rows after each tree tried; empty
             without validation rows.
 
-    Source: Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82.
+    Source: Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82; for rank_xendcg
+    Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW 2021.
     """
 
     name = "lambdamart"
 
     def __init__(
         self,
+        objective: Literal["lambdarank", "rank_xendcg"] = "lambdarank",
         n_estimators: int = 1000,
         learning_rate: float = 0.05,
         num_leaves: int = 15,
@@ -94,6 +98,7 @@ class LambdaMART(Ranker):
         seed: int = 0,
         num_threads: int = 1,
     ) -> None:
+        self.objective = objective
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -131,7 +136,8 @@ class LambdaMART(Ranker):
         return described
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
-        self._check_ranges()
+        check_ranges(self, _RANGES)
+        check_choice(self, "objective", ("lambdarank", "rank_xendcg"))
         measure = parse_measure(self.measure)
         label_gain = self._label_gain([train] if valid is None else [train, valid])
         parameters = self._lightgbm_parameters(label_gain)
@@ -193,7 +199,7 @@ class LambdaMART(Ranker):
 
     def _lightgbm_parameters(self, label_gain: list[float]) -> dict[str, Any]:
         return {
-            "objective": "lambdarank",
+            "objective": self.objective,
             "metric": "none",
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
@@ -210,17 +216,6 @@ class LambdaMART(Ranker):
             "num_threads": self.num_threads,
             "verbosity": -1,
         }
-
-    def _check_ranges(self) -> None:
-        for parameter, (least, largest) in _RANGES.items():
-            value = getattr(self, parameter)
-            kind = Integral if isinstance(least, int) else Real
-            right_type = isinstance(value, kind)
-            if not right_type or not least <= value <= largest:
-                what = "a whole number" if kind is Integral else "a number"
-                raise InputError(
-                    f"{parameter}={value!r}: must be {what} from {least:g} to {largest:g}"
-                )
 
     def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
         """Gains of the labels 0 .. largest."""

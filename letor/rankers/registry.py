@@ -11,7 +11,15 @@ from letor.rankers.base import Ranker
 GROUP = "letor.rankers"
 
 # Imported on demand: each ranker brings its own library.
-_BUILT_IN = {"lambdamart": ("letor.rankers.lambdamart", "LambdaMART")}
+_BUILT_IN = {
+    "adarank": ("letor.rankers.adarank", "AdaRank"),
+    "coordinate-ascent": ("letor.rankers.coordinate_ascent", "CoordinateAscent"),
+    "lambdamart": ("letor.rankers.lambdamart", "LambdaMART"),
+    "listnet": ("letor.rankers.neural", "ListNet"),
+    "rankboost": ("letor.rankers.rankboost", "RankBoost"),
+    "ranknet": ("letor.rankers.neural", "RankNet"),
+    "xgboost": ("letor.rankers.xgboost_lambdamart", "XGBoostLambdaMART"),
+}
 
 
 def ranker_names() -> list[str]:

@@ -10,11 +10,19 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.measures import Evaluator, parse_measure
 from letor.normalise import NORMALISERS
+from letor.rankers.arrays import ArrayRanker
 from letor.rankers.base import NotFittedError, Ranker
 from letor.rankers.registry import get_ranker, ranker_names
 
 # Settings that keep the tests short; a ranker that is not named here runs with its defaults.
-QUICK = {"lambdamart": {"n_estimators": 40, "learning_rate": 0.2}}
+QUICK = {
+    "lambdamart": {"n_estimators": 40, "learning_rate": 0.2},
+    "xgboost": {"n_estimators": 40, "learning_rate": 0.2},
+    "listnet": {"n_epochs": 60, "label_scale": 5.0},
+    "ranknet": {"n_epochs": 60, "hidden": 4, "learning_rate": 0.03},
+    "rankboost": {"n_rounds": 100},
+    "coordinate-ascent": {"n_restarts": 1, "n_sweeps": 3},
+}
 
 
 @pytest.fixture(params=ranker_names())
@@ -24,13 +32,18 @@ def make(request):
     return lambda **more: kind(**{**QUICK.get(request.param, {}), **more})
 
 
-def toy(seed, n_queries=30, noise=0.0):
-    """Labels 0, 1, 2 by the thirds of column "good"; string ids, rows of a query scattered."""
+def toy(seed, n_queries=30, noise=0.0, gap=0.0):
+    """Labels 0, 1, 2 by the thirds of column "good"; string ids, rows of a query scattered.
+
+    ``gap`` is the share of each third, at its ends, that has no values.
+    """
     rng = np.random.default_rng(seed)
     n = 12 * n_queries
     query = rng.permutation(np.repeat([f"query {i}" for i in range(n_queries)], 12))
     X = rng.random((n, 3), dtype=np.float32)
     y = np.floor(3 * np.clip(X[:, 1] + noise * rng.normal(size=n), 0, 0.999))
+    if gap > 0:
+        X[:, 1] = (y + gap / 2 + (1 - gap) * (3 * X[:, 1] - y)) / 3
     names = ["noise", "good", "more noise"]
     ids = np.array([f"d{i}" for i in range(n)], dtype=object)
     return RankingData.from_rows(X, y, query, column_names=names, document_ids=ids)
@@ -46,8 +59,8 @@ def scores_of(ranker, data):
 
 def test_separable_toy_reaches_ndcg_1(make):
     ranker = make()
-    assert ranker.fit(toy(0, 60), toy(1)) is ranker
-    held_out = toy(2)
+    assert ranker.fit(toy(0, 60, gap=0.2), toy(1, gap=0.2)) is ranker
+    held_out = toy(2, gap=0.2)
     assert Evaluator(parse_measure("ndcg@10"), held_out).mean(scores_of(ranker, held_out)) == 1
 
 
@@ -163,6 +176,28 @@ def test_normaliser_is_applied_at_scoring(make):
     factor = np.float32(2) ** (data.query_index % 5)[:, None]
     stretched = replace(data, X=data.X * factor)
     np.testing.assert_array_equal(scores_of(ranker, stretched), scores_of(ranker, data))
+
+
+def test_own_rankers_do_not_look_at_the_order_of_the_file(make):
+    """LightGBM and XGBoost sum in the order of the rows, after shuffling them by the seed."""
+    if not isinstance(make(), ArrayRanker):
+        pytest.skip("not one of our own rankers")
+    train, valid, data = toy(0, noise=0.2), toy(1, noise=0.2), toy(2)
+    scores = make(normalise="minmax").fit(train, valid).predict(data)
+    by_label = [part.select_rows(np.argsort(-part.y, kind="stable")) for part in (train, valid)]
+    np.testing.assert_array_equal(make(normalise="minmax").fit(*by_label).predict(data), scores)
+
+
+def test_labels_of_any_range(make):
+    """Grades to 4, two grades that are not 0 and 1, and a query without relevant rows."""
+    data = toy(0)
+    five = replace(data, y=np.floor(5 * data.X[:, 1]))
+    odd = replace(data, y=np.where(data.y == 2, np.float32(7), np.float32(3)))
+    empty = replace(data, y=np.where(data.query_index < 5, 0, data.y))
+    for train in (five, odd, empty):
+        ranker = make().fit(train, train)
+        value = Evaluator(parse_measure("skip:ndcg@5"), train).mean(scores_of(ranker, train))
+        assert value > 0.9
 
 
 def test_inputs_are_not_modified(make):

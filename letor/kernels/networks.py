@@ -1,0 +1,191 @@
+"""Feed-forward networks with one output, trained by list- and pairwise losses. Callers check.
+
+``parameters`` float64: for each layer its weights [inputs, units], row by row, then its biases
+[units] (the last layer, one unit, has none: it would move all scores alike). ``sizes`` int64:
+inputs, units of each hidden layer, 1. Hidden units are tanh.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floats) -> float:
+    """The score of one row; ``units`` float64 [sum of sizes] gets the output of every layer."""
+    for j in range(sizes[0]):
+        units[j] = x[j]
+    source, weight = 0, 0
+    for layer in range(1, len(sizes)):
+        n_in, n_out = sizes[layer - 1], sizes[layer]
+        target = source + n_in
+        out = units[target : target + n_out]
+        out[:] = 0.0
+        for j in range(n_in):
+            value = units[source + j]
+            if value != 0.0:
+                row = parameters[weight + j * n_out : weight + (j + 1) * n_out]
+                for k in range(n_out):
+                    out[k] += value * row[k]
+        weight += n_in * n_out
+        if layer < len(sizes) - 1:
+            for k in range(n_out):
+                out[k] = np.tanh(out[k] + parameters[weight + k])
+            weight += n_out
+        source = target
+    return units[source]
+
+
+@njit(cache=True)
+def backward(
+    slope: float, parameters: Floats, sizes: Ints, units: Floats, delta: Floats, gradient: Floats
+) -> None:
+    """Add ``slope`` times the gradient of one row's score to ``gradient``; ``units`` is from
+    ``forward``, ``delta`` float64 [sum of sizes] is working space."""
+    source, weight = np.sum(sizes), len(parameters)
+    source -= 1
+    delta[source] = slope
+    for layer in range(len(sizes) - 1, 0, -1):
+        n_in, n_out = sizes[layer - 1], sizes[layer]
+        target = source
+        source -= n_in
+        if layer < len(sizes) - 1:
+            weight -= n_out
+            for k in range(n_out):
+                out = units[target + k]
+                delta[target + k] *= 1.0 - out * out
+                gradient[weight + k] += delta[target + k]
+        weight -= n_in * n_out
+        for j in range(n_in):
+            value = units[source + j]
+            total = 0.0
+            for k in range(n_out):
+                place = weight + j * n_out + k
+                gradient[place] += value * delta[target + k]
+                total += parameters[place] * delta[target + k]
+            delta[source + j] = total
+
+
+@njit(cache=True)
+def list_slopes(scores: Floats, targets: Floats, slopes: Floats) -> float:
+    """Cross entropy of softmax(scores) to ``targets`` (sum 1); its gradient goes to ``slopes``."""
+    largest = scores.max()
+    total = 0.0
+    for i in range(len(scores)):
+        slopes[i] = np.exp(scores[i] - largest)
+        total += slopes[i]
+    loss = 0.0
+    for i in range(len(scores)):
+        loss -= targets[i] * (scores[i] - largest - np.log(total))
+        slopes[i] = slopes[i] / total - targets[i]
+    return loss
+
+
+@njit(cache=True)
+def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
+    """Mean over the pairs (i, j) with label i > label j of log(1 + exp(s_j - s_i)); its gradient
+    goes to ``slopes``."""
+    slopes[:] = 0.0
+    loss, n_pairs = 0.0, 0
+    for i in range(len(scores)):
+        for j in range(len(scores)):
+            if labels[i] > labels[j]:
+                n_pairs += 1
+                small = np.exp(-abs(scores[i] - scores[j]))
+                loss += max(scores[j] - scores[i], 0.0) + np.log1p(small)
+                above = scores[i] > scores[j]
+                pull = small / (1.0 + small) if above else 1.0 / (1.0 + small)
+                slopes[i] -= pull
+                slopes[j] += pull
+    if n_pairs > 0:
+        slopes /= n_pairs
+        loss /= n_pairs
+    return loss
+
+
+@njit(cache=True)
+def batch_gradient(
+    X: NDArray[np.float32],
+    targets: Floats,
+    offsets: Ints,
+    queries: Ints,
+    pairwise: bool,
+    parameters: Floats,
+    sizes: Ints,
+    gradient: Floats,
+) -> float:
+    """Mean loss of the queries; ``gradient`` gets its gradient.
+
+    ``targets`` float64 [n]: labels if ``pairwise``, else each row's share of its query (sum 1).
+    """
+    gradient[:] = 0.0
+    longest = 0
+    for q in queries:
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    units = np.empty((longest, sizes.sum()))
+    delta = np.empty(sizes.sum())
+    scores, slopes = np.empty(longest), np.empty(longest)
+    loss = 0.0
+    for q in queries:
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        for i in range(n):
+            scores[i] = forward(X[start + i], parameters, sizes, units[i])
+        wanted = targets[start : start + n]
+        if pairwise:
+            loss += pair_slopes(scores[:n], wanted, slopes[:n])
+        else:
+            loss += list_slopes(scores[:n], wanted, slopes[:n])
+        for i in range(n):
+            if slopes[i] != 0.0:
+                backward(slopes[i], parameters, sizes, units[i], delta, gradient)
+    gradient /= len(queries)
+    return loss / len(queries)
+
+
+@njit(cache=True)
+def train_epoch(
+    X: NDArray[np.float32],
+    targets: Floats,
+    offsets: Ints,
+    queries: Ints,
+    batch_size: int,
+    pairwise: bool,
+    rate: float,
+    decay: float,
+    parameters: Floats,
+    sizes: Ints,
+    moments: Floats,
+    step: int,
+) -> int:
+    """One pass over the queries in the order given, by Adam with decoupled weight decay.
+
+    ``moments`` float64 [2, number of parameters] and ``parameters`` are updated in place; ``step``
+    counts the batches so far, and the new count is returned. Kingma, Ba, ICLR 2015; Loshchilov,
+    Hutter, ICLR 2019.
+    """
+    gradient = np.empty(len(parameters))
+    for start in range(0, len(queries), batch_size):
+        batch = queries[start : start + batch_size]
+        batch_gradient(X, targets, offsets, batch, pairwise, parameters, sizes, gradient)
+        step += 1
+        first, second = 1.0 - 0.9**step, 1.0 - 0.999**step
+        for p in range(len(parameters)):
+            g = gradient[p]
+            moments[0, p] += 0.1 * (g - moments[0, p])
+            moments[1, p] += 0.001 * (g * g - moments[1, p])
+            change = moments[0, p] / first / (np.sqrt(moments[1, p] / second) + 1e-8)
+            parameters[p] -= rate * (change + decay * parameters[p])
+    return step
+
+
+@njit(cache=True)
+def network_scores(X: NDArray[np.float32], parameters: Floats, sizes: Ints) -> Floats:
+    """float64 [n]: the score of each row."""
+    units = np.empty(sizes.sum())
+    scores = np.empty(len(X))
+    for i in range(len(X)):
+        scores[i] = forward(X[i], parameters, sizes, units)
+    return scores

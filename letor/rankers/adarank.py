@@ -1,0 +1,124 @@
+"""AdaRank: boosting of single columns for any measure between 0 and 1."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.rankers.arrays import ArrayRanker, BestOf
+from letor.rankers.parameters import check_choice, check_ranges
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "n_rounds": (1, 1_000_000),
+    "max_repeats": (1, 1_000_000),
+    "early_stopping_rounds": (1, 2**31 - 1),
+}
+
+# A column that ranks every query perfectly has an infinite weight in the paper.
+_LARGEST = 1.0 - 1e-9
+
+
+class AdaRank(ArrayRanker):
+    """A sum of columns, chosen one by one for queries that are ranked badly so far.
+
+    In each round the column with the largest sum_i P(i) E(i, column) is taken with the weight
+    alpha = 1/2 ln [sum_i P(i) (1 + E(i, column)) / sum_i P(i) (1 - E(i, column))], and P is made
+    anew from the E of the whole ranker; E is the measure of a query. E of every column is computed
+    once.
+
+    Args:
+        n_rounds: columns added, at most.
+        measure: E, and the measure of early stopping; ``ndcg@10`` and ``map`` are the paper's
+            (``map`` needs rows with label 0).
+        update: ``paper`` P(i) = exp(-E(i, ranker)) / sum; ``multiplied`` P(i) <- P(i) exp(-alpha
+            E(i, ranker)) / sum, which moves further from the uniform weights.
+        max_repeats: times that a column may be taken, so that others get their turn.
+        descending: columns count with both signs; otherwise larger values are better.
+        early_stopping_rounds: rounds without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``. Sums of columns need a common
+            scale within each query.
+
+    Source: Xu, Li, "AdaRank: a boosting algorithm for information retrieval", SIGIR 2007, fig. 1.
+    """
+
+    name = "adarank"
+
+    def __init__(
+        self,
+        n_rounds: int = 300,
+        measure: str = "ndcg@10",
+        update: Literal["paper", "multiplied"] = "paper",
+        max_repeats: int = 5,
+        descending: bool = True,
+        early_stopping_rounds: int = 100,
+        normalise: str = "minmax",
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.measure = measure
+        self.update = update
+        self.max_repeats = max_repeats
+        self.descending = descending
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+
+    def _check(self) -> None:
+        check_ranges(self, _RANGES)
+        check_choice(self, "update", ("paper", "multiplied"))
+
+    def _learn(self, train: RankingData, valid: RankingData | None) -> None:
+        evaluator = self._evaluator(train)
+        columns = _signed(train.X, self.descending)
+        of_columns = np.stack([evaluator.per_query(column) for column in columns])
+        held_out = None if valid is None else _signed(valid.X, self.descending)
+        best = BestOf(None if valid is None else self._evaluator(valid), self.early_stopping_rounds)
+        weights = np.zeros(len(columns))
+        kept, taken = weights.copy(), np.zeros(len(columns), dtype=np.int64)
+        scores = np.zeros(len(train))
+        valid_scores = np.zeros(0 if valid is None else len(valid))
+        P = np.full(train.n_queries, 1.0 / train.n_queries)
+        for _ in range(self.n_rounds):
+            value = np.where(taken < self.max_repeats, of_columns @ P, -1.0)
+            chosen = int(value.argmax())
+            if value[chosen] <= 0:
+                break
+            alpha = np.arctanh(min(value[chosen], _LARGEST))  # = 1/2 ln [(1 + v) / (1 - v)]
+            weights[chosen] += alpha
+            taken[chosen] += 1
+            scores += alpha * columns[chosen]
+            E = evaluator.per_query(scores)
+            P = np.exp(-E) if self.update == "paper" else P * np.exp(-alpha * E)
+            P /= P.sum()
+            if held_out is not None:
+                valid_scores += alpha * held_out[chosen]
+            if best.improves(valid_scores):
+                kept = weights.copy()
+            if best.should_stop:
+                break
+        half = train.X.shape[1]
+        signed = kept[:half] - kept[half:] if self.descending else kept
+        self._model = {"weights": signed}
+        self.validation_curve_ = best.curve
+
+    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        return linear_scores(X, self._model["weights"])
+
+    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        gain = np.abs(self._model["weights"])
+        return gain, (gain > 0).astype(np.int64)
+
+
+def linear_scores(X: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64 [n]: X @ weights, summed in the order of the columns whatever the other rows are."""
+    scores = np.zeros(len(X))
+    for j in np.flatnonzero(weights):
+        scores += weights[j] * X[:, j]
+    return scores
+
+
+def _signed(X: NDArray[np.float32], both: bool) -> NDArray[np.float64]:
+    """float64 [p or 2p, n]: the columns, then the negated ones."""
+    columns = np.ascontiguousarray(X.T, dtype=np.float64)
+    return np.vstack([columns, -columns]) if both else columns

@@ -1,0 +1,161 @@
+"""What our own rankers share: rows in an order of their own, and models that are arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.base import Ranker
+
+MODEL_FILE = "model.safetensors"
+
+# Stand for infinite values: large, but sums of their squares stay finite.
+_LIMIT = 1e12
+
+
+class ArrayRanker(Ranker):
+    """A ranker whose fitted model is a set of arrays, kept in ``model.safetensors``.
+
+    ``_learn`` gets rows whose order depends on their content only, without columns that are equal
+    in all training rows and without queries that have no pair of different labels (they teach
+    nothing): neither the order of a file nor constant columns can change the model. A missing
+    value counts 0, which after ``minmax`` is the least and after ``zscore`` the mean value.
+
+    Attributes:
+        validation_curve_: value of ``measure`` on the validation rows after each step of training;
+            empty without validation rows.
+    """
+
+    measure: str
+
+    def feature_importance(self) -> pd.DataFrame:
+        self._check_fitted()
+        gain = np.zeros(len(self.feature_names_))
+        splits = np.zeros(len(self.feature_names_), dtype=np.int64)
+        gain[self._columns], splits[self._columns] = self._importance()
+        table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
+        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse impossible parameters."""
+
+    @abstractmethod
+    def _learn(self, train: RankingData, valid: RankingData | None) -> None:
+        """Set ``_model`` and ``validation_curve_``."""
+
+    @abstractmethod
+    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """float64 [n]; each row's score must not depend on the other rows."""
+
+    @abstractmethod
+    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Gain and splits of the columns that ``_learn`` saw."""
+
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+        self._check()
+        columns = np.flatnonzero(np.ptp(finite(train.X), axis=0) > 0)
+        if len(columns) == 0:
+            raise InputError("training rows: no column has two different values")
+        names = [train.column_names[j] for j in columns.tolist()]
+        train = with_pairs(in_own_order(train.select_columns(names)))
+        if valid is not None:
+            valid = in_own_order(valid.select_columns(names))
+        self._learn(train, valid)
+        self._columns = columns.astype(np.int64)
+
+    def _predict(self, data: RankingData) -> NDArray[Any]:
+        return self._score(finite(data.X[:, self._columns]))
+
+    def _evaluator(self, data: RankingData) -> Evaluator:
+        return Evaluator(parse_measure(self.measure), data)
+
+    def _save(self, folder: Path) -> dict[str, Any]:
+        arrays = {**self._model, "columns": self._columns}
+        arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+        (folder / MODEL_FILE).write_bytes(save(arrays))
+        return {"validation_curve": self.validation_curve_}
+
+    def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
+        path = folder / MODEL_FILE
+        try:
+            self._model = dict(load(path.read_bytes()))
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{path} is not a model file: {error}") from None
+        self._columns = self._model.pop("columns")
+        self.validation_curve_: list[float] = list(fitted["validation_curve"])
+
+    _model: dict[str, NDArray[Any]]
+    _columns: NDArray[np.int64]
+
+
+class BestOf:
+    """Keeps the step of training that is best by validation; the last one without validation.
+
+    Args:
+        evaluator: of the validation rows, or None.
+        patience: steps without improvement after which training should stop.
+    """
+
+    def __init__(self, evaluator: Evaluator | None, patience: int) -> None:
+        self._evaluator, self._patience = evaluator, patience
+        self.curve: list[float] = []
+        self.best = -1
+
+    def improves(self, scores: ArrayLike | None) -> bool:
+        """Note the step's scores of the validation rows; whether they are the best so far."""
+        if self._evaluator is None or scores is None:
+            return True
+        self.curve.append(self._evaluator.mean(scores))
+        if self.best < 0 or self.curve[-1] > self.curve[self.best]:
+            self.best = len(self.curve) - 1
+        return self.best == len(self.curve) - 1
+
+    @property
+    def should_stop(self) -> bool:
+        return bool(self.curve) and len(self.curve) - 1 - self.best >= self._patience
+
+
+def finite(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32, C order: missing values 0, infinite ones large."""
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    return X if np.isfinite(X).all() else np.nan_to_num(X, posinf=_LIMIT, neginf=-_LIMIT)
+
+
+def in_own_order(data: RankingData) -> RankingData:
+    """The rows by query id, within a query by a digest of their values, all of them finite.
+
+    The digest has nothing to do with labels, so that rows with equal scores come in random order.
+    """
+    X = finite(data.X)
+    factors = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64)
+    digest = ((X + np.float32(0)).view(np.uint32) * factors).sum(axis=1, dtype=np.uint64)
+    place = np.empty(data.n_queries, dtype=np.int64)
+    place[np.argsort(np.asarray(data.query_ids, dtype=str), kind="stable")] = np.arange(
+        data.n_queries
+    )
+    rows = np.lexsort((data.y, digest, place[data.query_index]))
+    ids = [data.query_ids[i] for i in np.argsort(place)]
+    return RankingData(X[rows], data.y[rows], ids, place[data.query_index[rows]],
+                       data.column_names)  # fmt: skip
+
+
+def with_pairs(data: RankingData) -> RankingData:
+    """The queries that have two different labels; rows must be grouped."""
+    starts = data.offsets[:-1][data.group_sizes > 0]
+    kept = np.zeros(data.n_queries, dtype=bool)
+    kept[data.group_sizes > 0] = np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(
+        data.y, starts
+    )
+    return data.select_rows(kept[data.query_index])

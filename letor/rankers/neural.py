@@ -1,0 +1,242 @@
+"""ListNet and RankNet: linear or neural scores learned by Adam over mini-batches of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels.networks import network_scores, train_epoch
+from letor.rankers.arrays import ArrayRanker, BestOf
+from letor.rankers.parameters import check_ranges
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "n_epochs": (1, 1_000_000),
+    "learning_rate": (1e-9, 1e3),
+    "batch_size": (1, 1_000_000),
+    "weight_decay": (0.0, 1e3),
+    "n_networks": (1, 1000),
+    "early_stopping_rounds": (1, 2**31 - 1),
+    "seed": (0, 2**31 - 1),
+}
+
+
+class _NetworkRanker(ArrayRanker):
+    """What ListNet and RankNet share; they differ in the loss of a query."""
+
+    pairwise: ClassVar[bool]
+
+    hidden: int | Sequence[int]
+    n_epochs: int
+    learning_rate: float
+    batch_size: int
+    weight_decay: float
+    n_networks: int
+    early_stopping_rounds: int
+    seed: int
+
+    def _check(self) -> None:
+        check_ranges(self, _RANGES)
+        if any(not isinstance(units, int) or units < 1 for units in self._layers()):
+            raise InputError(
+                f"hidden={self.hidden!r}: give the units of a layer, 0 for none, or a list of them"
+            )
+
+    def _layers(self) -> list[int]:
+        if isinstance(self.hidden, int):
+            return [self.hidden] if self.hidden != 0 else []
+        return list(self.hidden)
+
+    def _targets(self, train: RankingData) -> NDArray[np.float64]:
+        """float64 [n]: what the loss compares scores with."""
+        raise NotImplementedError
+
+    def _learn(self, train: RankingData, valid: RankingData | None) -> None:
+        sizes = np.array([train.X.shape[1], *self._layers(), 1], dtype=np.int64)
+        targets = self._targets(train)
+        evaluator = None if valid is None else self._evaluator(valid)
+        networks, curves = [], []
+        for number in range(self.n_networks):
+            rng = np.random.default_rng([self.seed, number])
+            best = BestOf(evaluator, self.early_stopping_rounds)
+            networks.append(self._train(train, valid, targets, sizes, rng, best))
+            curves += best.curve
+        self._model = {"networks": np.stack(networks), "sizes": sizes}
+        self.validation_curve_ = curves
+
+    def _train(
+        self,
+        train: RankingData,
+        valid: RankingData | None,
+        targets: NDArray[np.float64],
+        sizes: NDArray[np.int64],
+        rng: np.random.Generator,
+        best: BestOf,
+    ) -> NDArray[np.float64]:
+        """The parameters of one network, those of the epoch that is best by validation."""
+        parameters = _initial(sizes, rng)
+        moments, step = np.zeros((2, len(parameters))), 0
+        kept = parameters
+        for _ in range(self.n_epochs):
+            step = train_epoch(
+                train.X, targets, train.offsets, rng.permutation(train.n_queries), self.batch_size,
+                self.pairwise, float(self.learning_rate), float(self.weight_decay), parameters,
+                sizes, moments, step,
+            )  # fmt: skip
+            if not np.isfinite(parameters).all():
+                raise InputError(
+                    f"training diverged: normalise={self.normalise!r} leaves columns too large, or "
+                    f"learning_rate={self.learning_rate!r} is too high"
+                )
+            scores = None if valid is None else network_scores(valid.X, parameters, sizes)
+            if best.improves(scores):
+                kept = parameters.copy()
+            if best.should_stop:
+                break
+        return kept
+
+    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        scores = np.zeros(len(X))
+        for parameters in self._model["networks"]:
+            scores += network_scores(X, parameters, self._model["sizes"])
+        return scores / len(self._model["networks"])
+
+    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Gain of a column: sum of the absolute weights that leave it; splits: their number."""
+        sizes = self._model["sizes"]
+        first = np.abs(self._model["networks"][:, : sizes[0] * sizes[1]])
+        gain = first.reshape(-1, sizes[0], sizes[1]).sum(axis=(0, 2))
+        return gain, np.full(sizes[0], first.size // sizes[0], dtype=np.int64)
+
+
+class ListNet(_NetworkRanker):
+    """Top-one ListNet: cross entropy between softmax(label_scale * label) and softmax(score).
+
+    Args:
+        hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker, the
+            paper's.
+        label_scale: factor of the labels before the softmax; 1 is the paper's, larger ones put
+            more weight on the best rows.
+        n_epochs: passes over the training queries, at most.
+        learning_rate: of Adam.
+        batch_size: queries of a step; all weigh alike.
+        weight_decay: share of the weights, times the learning rate, taken off in each step.
+        n_networks: networks from different random numbers, whose scores are averaged.
+        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        early_stopping_rounds: epochs without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        seed: of the initial weights and the order of the queries.
+
+    Source: Cao, Qin, Liu, Tsai, Li, "Learning to rank: from pairwise approach to listwise
+    approach", ICML 2007, section 5.
+    """
+
+    name = "listnet"
+    pairwise = False
+
+    def __init__(
+        self,
+        hidden: int | Sequence[int] = 0,
+        label_scale: float = 1.0,
+        n_epochs: int = 200,
+        learning_rate: float = 0.01,
+        batch_size: int = 16,
+        weight_decay: float = 0.0,
+        n_networks: int = 1,
+        measure: str = "ndcg@10",
+        early_stopping_rounds: int = 30,
+        normalise: str = "zscore",
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.label_scale = label_scale
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.n_networks = n_networks
+        self.measure = measure
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+        self.seed = seed
+
+    def _check(self) -> None:
+        super()._check()
+        check_ranges(self, {"label_scale": (1e-6, 1e6)})
+
+    def _targets(self, train: RankingData) -> NDArray[np.float64]:
+        starts, sizes = train.offsets[:-1], train.group_sizes
+        value = self.label_scale * train.y.astype(np.float64)
+        share = np.exp(value - np.repeat(np.maximum.reduceat(value, starts), sizes))
+        return share / np.repeat(np.add.reduceat(share, starts), sizes)
+
+
+class RankNet(_NetworkRanker):
+    """RankNet: log(1 + exp(s_j - s_i)) for each pair with label i > label j.
+
+    The loss of a query is the mean over its pairs, so that all queries weigh alike.
+
+    Args:
+        hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker.
+        n_epochs: passes over the training queries, at most.
+        learning_rate: of Adam.
+        batch_size: queries of a step; all weigh alike.
+        weight_decay: share of the weights, times the learning rate, taken off in each step.
+        n_networks: networks from different random numbers, whose scores are averaged.
+        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        early_stopping_rounds: epochs without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        seed: of the initial weights and the order of the queries.
+
+    Source: Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, "Learning to rank using
+    gradient descent", ICML 2005, section 4.
+    """
+
+    name = "ranknet"
+    pairwise = True
+
+    def __init__(
+        self,
+        hidden: int | Sequence[int] = 16,
+        n_epochs: int = 200,
+        learning_rate: float = 0.003,
+        batch_size: int = 16,
+        weight_decay: float = 0.0,
+        n_networks: int = 1,
+        measure: str = "ndcg@10",
+        early_stopping_rounds: int = 20,
+        normalise: str = "zscore",
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.n_networks = n_networks
+        self.measure = measure
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+        self.seed = seed
+
+    def _targets(self, train: RankingData) -> NDArray[np.float64]:
+        return train.y.astype(np.float64)
+
+
+def _initial(sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Weights uniform within sqrt(6 / (inputs + units)) of 0, a linear ranker's and biases 0.
+
+    Source: Glorot, Bengio, AISTATS 2010, equation 16.
+    """
+    parts = []
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
+        bound = np.sqrt(6.0 / (n_in + n_out)) if len(sizes) > 2 else 0.0
+        parts.append(rng.uniform(-bound, bound, size=n_in * n_out))
+        if layer < len(sizes) - 2:
+            parts.append(np.zeros(n_out))
+    return np.concatenate(parts)

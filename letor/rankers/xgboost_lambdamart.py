@@ -1,0 +1,186 @@
+"""LambdaMART by XGBoost, with its ranking objectives."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xgboost
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.arrays import BestOf
+from letor.rankers.base import Ranker
+from letor.rankers.parameters import check_choice, check_ranges
+
+MODEL_FILE = "model.json"
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "n_estimators": (1, 1_000_000),
+    "learning_rate": (1e-9, 1e3),
+    "max_depth": (1, 100),
+    "min_child_weight": (0.0, 1e300),
+    "subsample": (1e-6, 1.0),
+    "colsample_bytree": (1e-6, 1.0),
+    "reg_lambda": (0.0, 1e300),
+    "early_stopping_rounds": (1, 2**31 - 1),
+    "seed": (0, 2**31 - 1),
+}
+
+
+class XGBoostLambdaMART(Ranker):
+    """XGBoost's ranking objectives on one thread, where the same rows give the same model.
+
+    With validation rows, training stops when ``measure`` (our own, not XGBoost's) has not improved
+    for ``early_stopping_rounds`` trees, and the best number of trees is kept. Rows are shuffled
+    within queries, as the order of a file may give the labels away.
+
+    Args:
+        objective: ``rank:ndcg``, ``rank:map`` (labels 0 and 1; larger ones count 1) or
+            ``rank:pairwise``.
+        n_estimators: trees, at most.
+        learning_rate: shrinkage of each tree.
+        max_depth: of a tree.
+        min_child_weight: sum of second derivatives in a leaf, at least.
+        subsample: share of rows drawn for each tree.
+        colsample_bytree: share of columns tried for each tree.
+        reg_lambda: ridge penalty on leaf values.
+        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        early_stopping_rounds: trees without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        seed: of shuffling and of all that XGBoost draws.
+
+    Attributes:
+        best_iteration_: number of trees kept.
+        validation_curve_: value of ``measure`` on the validation rows after each tree tried.
+    """
+
+    name = "xgboost"
+
+    def __init__(
+        self,
+        objective: Literal["rank:ndcg", "rank:map", "rank:pairwise"] = "rank:ndcg",
+        n_estimators: int = 1000,
+        learning_rate: float = 0.05,
+        max_depth: int = 4,
+        min_child_weight: float = 0.1,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        reg_lambda: float = 1.0,
+        measure: str = "ndcg@10",
+        early_stopping_rounds: int = 100,
+        normalise: str = "none",
+        seed: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.reg_lambda = reg_lambda
+        self.measure = measure
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+        self.seed = seed
+
+    def feature_importance(self) -> pd.DataFrame:
+        self._check_fitted()
+        names = [f"f{j}" for j in range(len(self.feature_names_))]
+        gain = self._booster.get_score(importance_type="total_gain")
+        splits = self._booster.get_score(importance_type="weight")
+        table = pd.DataFrame(
+            {
+                "column": self.feature_names_,
+                "gain": [float(gain.get(name, 0.0)) for name in names],
+                "splits": [int(splits.get(name, 0)) for name in names],
+            }
+        )
+        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+        check_ranges(self, _RANGES)
+        check_choice(self, "objective", ("rank:ndcg", "rank:map", "rank:pairwise"))
+        measure = parse_measure(self.measure)
+        rng = np.random.default_rng(self.seed)
+        matrix, _ = self._matrix(train, rng)
+        held_out, best = None, BestOf(None, 1)
+        if valid is not None:
+            held_out, rows = self._matrix(valid, rng)
+            evaluator = Evaluator(measure, valid.select_rows(rows))
+            best = BestOf(evaluator, self.early_stopping_rounds)
+        booster = xgboost.Booster(self._xgboost_parameters(train), cache=[matrix])
+        for tree in range(self.n_estimators):
+            booster.update(matrix, tree)
+            if held_out is not None:
+                best.improves(booster.predict(held_out, output_margin=True))
+            if best.should_stop:
+                break
+        self.best_iteration_ = self.n_estimators if valid is None else best.best + 1
+        self.validation_curve_ = best.curve
+        # Scores come from the model as JSON, before saving too: reloading cannot change a bit.
+        self._set_model(bytes(booster[: self.best_iteration_].save_raw("json")))
+
+    def _predict(self, data: RankingData) -> NDArray[Any]:
+        X = np.where(np.isinf(data.X), np.copysign(np.float32(1e30), data.X), data.X)
+        return np.asarray(self._booster.inplace_predict(X, predict_type="margin"))
+
+    def _save(self, folder: Path) -> dict[str, Any]:
+        (folder / MODEL_FILE).write_bytes(self._model_json)
+        return {
+            "best_iteration": self.best_iteration_,
+            "validation_curve": self.validation_curve_,
+            "xgboost_version": xgboost.__version__,
+            "model_sha256": hashlib.sha256(self._model_json).hexdigest(),
+        }
+
+    def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
+        path = folder / MODEL_FILE
+        try:
+            text = path.read_bytes()
+            if hashlib.sha256(text).hexdigest() != fitted["model_sha256"]:
+                raise InputError(f"{path} is damaged: it is not the text that was saved")
+            self._set_model(text)
+        except (OSError, xgboost.core.XGBoostError) as error:
+            raise InputError(f"{path} is not an XGBoost model: {error}") from None
+        self.best_iteration_ = fitted["best_iteration"]
+        self.validation_curve_ = fitted["validation_curve"]
+
+    def _set_model(self, text: bytes) -> None:
+        self._model_json = text
+        self._booster = xgboost.Booster({"nthread": 1, "verbosity": 0}, model_file=bytearray(text))
+
+    def _xgboost_parameters(self, train: RankingData) -> dict[str, Any]:
+        return {
+            "objective": self.objective,
+            "eta": self.learning_rate,
+            "max_depth": self.max_depth,
+            "min_child_weight": self.min_child_weight,
+            "subsample": self.subsample,
+            "colsample_bytree": self.colsample_bytree,
+            "lambda": self.reg_lambda,
+            "tree_method": "hist",
+            "ndcg_exp_gain": bool(train.y.max() <= 30),
+            "disable_default_eval_metric": True,
+            "seed": self.seed,
+            "nthread": 1,
+            "verbosity": 0,
+        }
+
+    def _matrix(
+        self, data: RankingData, rng: np.random.Generator
+    ) -> tuple[xgboost.DMatrix, NDArray[np.int64]]:
+        """The rows grouped by query and shuffled within it, and which rows these are."""
+        rows = np.lexsort((rng.random(len(data)), data.query_index))
+        X = data.X[rows]
+        X = np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)
+        y = np.minimum(data.y[rows], 1.0) if self.objective == "rank:map" else data.y[rows]
+        matrix = xgboost.DMatrix(X, label=y, qid=data.query_index[rows], nthread=1)
+        return matrix, rows
