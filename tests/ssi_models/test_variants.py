@@ -73,6 +73,43 @@ def test_unconstrained_step_is_the_margin_ranking_perceptron():
     np.testing.assert_allclose(run.scorer.parameters()["w"].reshape(WIDTH, WIDTH), W, atol=1e-5)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
+@pytest.mark.parametrize("loss", ["margin", "logistic"])
+@pytest.mark.parametrize(
+    "kind",
+    [FullSSI, SparseSSI, DiagonalSSI, LowRankSSI, PolynomialSSI, HashKernelSSI, CorrelatedHashSSI,
+     CrossLanguageSSI],
+)  # fmt: skip
+def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
+    """With the scorer's steps tested by themselves: the slopes are those of the slow twin."""
+    known = kind().get_params()
+    options = {"rank": 3, "init": "normal", "batch_size": 20, "n_negatives": 9, "threads": 1}
+    wanted = {name: value for name, value in options.items() if name in known}
+    model = kind(loss=loss, optimizer=optimizer, margin=0.3, **wanted)
+    Q, D, pairs = data()
+    if kind is CrossLanguageSSI:
+        model._monolingual = None
+    if kind is CorrelatedHashSSI:
+        model.frequent_ = np.arange(10)
+        model.matches_ = top_dice(check_csr("D", D), model.frequent_, model.bins)[0]
+    checked = model._check_data(Q, D, pairs, np.arange(N), None, None)
+    with Workers(1) as workers:
+        run, slow = (model.make_run(checked, 0.05, workers) for _ in range(2))
+        batch = next(run.batches(0))
+        summed, _, _ = run.step(batch)
+        positive, negative = slow.scorer.scores(batch)
+        relevant = set(zip(checked.training.query, checked.training.document, strict=True))
+        allowed = np.array(
+            [[(q, d) not in relevant and q != d for d in batch.negatives] for q in batch.query]
+        )
+        A, total = twins.pair_slopes(loss, "uniform", 0.3, positive, negative, allowed, N)
+        slow.scorer.ascend(A.astype(np.float32))
+    np.testing.assert_allclose(summed, total, rtol=1e-5)
+    assert (A > 0).any()
+    for name, values in slow.scorer.state().items():
+        np.testing.assert_allclose(run.scorer.state()[name], values, atol=1e-6, err_msg=name)
+
+
 @pytest.mark.parametrize("separate", [False, True])
 def test_polynomial_of_degree_2_is_low_rank(separate):
     low_rank = LowRankSSI(5, **QUICK).fit(*data())
