@@ -45,6 +45,7 @@ def make_letor(folder):
     pages = (f"<DOC><DOCNO>GX{d}</DOCNO>{text}</DOC>\n" for d, text in enumerate(documents))
     (folder / "gov" / "00").write_text("".join(pages))
     (folder / "queries.txt").write_text("".join(f"{q}:{text}\n" for q, text in enumerate(queries)))
+    (folder / "others.txt").write_text("".join(f"{q}\n" for q in range(36)))
     (folder / "qrels.txt").write_text("".join(f"{q} 0 GX{d} 1\n" for q, d in judged))
     parts = np.array_split(np.arange(N_QUERIES), [36, 48])
     for name, part in zip(("train", "vali", "test"), parts, strict=True):

@@ -87,7 +87,7 @@ def columns_build(
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.workspace import open_workspace
 
-    families = _families(family or [], option or [])
+    families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], seed)
     context = open_workspace(workspace, threads=threads)
     pairs = candidate_pairs(context, depth, on_empty="keep")
@@ -117,6 +117,10 @@ def columns_append(
     out: Annotated[Path, typer.Option(help="The new file; the old lines stay byte for byte.")],
     family: Families = None,
     option: FamilyOptions = None,
+    model_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model of `models fit`, trained on other queries; once for each."),
+    ] = None,
     on_missing: Annotated[
         Literal["raise", "zero"],
         typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
@@ -125,17 +129,20 @@ def columns_append(
 ) -> None:
     """Append columns to a LETOR file, joined with its texts by query id and document id.
 
-    Columns of models that learn from labels need folds: see `columns build`."""
+    A model may not score queries on whose judgements it was trained; for columns of models in all
+    parts of a fold see `columns build`."""
     import numpy as np
 
     from letor.svmlight import read_letor
     from letor.writing import append_columns
+    from ltr_features.columns.fitted_files import load_fitted
     from ltr_features.sources.letor_join import join_letor
     from ltr_features.workspace import open_workspace
 
-    families = _families(family or [], option or [])
+    families = _families(family or [], option or [], needed=not model_file)
     context = open_workspace(workspace, threads=threads)
     rows = read_letor(file, threads=threads)
+    families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
     ids = append_columns(file, out, join.spread(values), threads=threads)
@@ -147,11 +154,13 @@ def columns_append(
     typer.echo(f"{join.n_rows:,} rows: {out}")
 
 
-def _families(names: Sequence[str], options: Sequence[str]) -> list[ColumnFamily]:
+def _families(
+    names: Sequence[str], options: Sequence[str], *, needed: bool = True
+) -> list[ColumnFamily]:
     from letor.errors import InputError
     from ltr_features.columns.registry import get_family
 
-    if not names:
+    if needed and not names:
         raise InputError("name at least one --family; see: ltr-features columns list")
     by_family = settings(options, "option")
     _check_owners("--option", by_family, names)

@@ -1,4 +1,4 @@
-"""Experiments: ``demo``."""
+"""Experiments: ``run`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,43 @@ from typing import Annotated
 import typer
 
 from ltr_features.commands.options import Threads
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="List the stages even where output is no terminal.")
+]
+
+
+def run(
+    experiment: Annotated[
+        str, typer.Argument(help="A TOML file, or the name of an installed experiment.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")
+    ] = Path("ltr-experiment"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder that paths in the file are relative to [default: LTR_DATA]."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
+    ] = False,
+    threads: Threads = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run an experiment file and write its report.
+
+    The whole file is checked before anything runs. A killed run goes on where it stopped."""
+    from reports.progress import Reporter
+    from reports.run import run_file
+
+    options = {"dry_run": True} if dry_run else {}
+    reporter = Reporter(verbose=verbose)
+    report = run_file(experiment, out=out, data=data, threads=threads, reporter=reporter, **options)
+    if not dry_run:
+        for summary in (report / "summary.txt", report / "tables.txt"):
+            if summary.is_file():
+                typer.echo(summary.read_text(encoding="utf-8"))
+        typer.echo(f"Report: {report / 'report.html'}")
 
 
 def demo(
@@ -22,9 +59,7 @@ def demo(
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),
     ] = None,
     threads: Threads = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="List the stages even where output is no terminal.")
-    ] = False,
+    verbose: Verbose = False,
 ) -> None:
     """The whole job on Wikipedia text, from the dump to the report.
 
@@ -33,14 +68,15 @@ def demo(
     difference is real, and writes a report. A second run into the same folder reuses what is
     finished."""
     from reports.assemble import run_experiment
-    from reports.config import demo_config
+    from reports.checks import demo_config
     from reports.experiment import Experiment
     from reports.progress import Reporter
 
     config = demo_config()
-    collection = config.collection.model_copy(update={"dump": None if dump is None else str(dump)})
+    given = {} if dump is None else {"dump": str(dump.absolute())}
+    collection = config.collection.model_copy(update=given)
     config = config.model_copy(update={"seed": seed, "collection": collection})
-    experiment = Experiment(config, out, reporter=Reporter(verbose=verbose), threads=threads)
-    report = run_experiment(experiment)
+    reporter = Reporter(verbose=verbose)
+    report = run_experiment(Experiment(config, out, reporter=reporter, threads=threads))
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")

@@ -1,4 +1,4 @@
-"""Matching models: ``models list``, ``models info``, ``explain``."""
+"""Matching models: ``models list``, ``models info``, ``models fit``, ``explain``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ltr_features.commands.options import Threads, settings
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -167,3 +169,50 @@ def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
             yield f"{name.replace('_', ' ')}: {len(value):,}"
         else:
             yield f"{name.replace('_', ' ')}: {value}"
+
+
+@app.command("fit")
+def models_fit(
+    model: Annotated[str, typer.Argument(help="A name of `models list`.")],
+    workspace: Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")],
+    out: Annotated[Path, typer.Option(help="The model file (.safetensors).")],
+    queries: Annotated[
+        Path | None,
+        typer.Option(help="Ids of the training queries, one per line; all queries by default."),
+    ] = None,
+    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
+    stream: Annotated[str, typer.Option(help="The documents' stream that it reads.")] = "whole",
+    min_document_frequency: Annotated[
+        int, typer.Option(min=1, help="Words of fewer documents are left out (tf-idf models).")
+    ] = 1,
+    name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
+    threads: Threads = None,
+) -> None:
+    """Train a model on the judgements of a workspace's queries, or of some of them.
+
+    Beside the model stands a file that says on whose judgements it was trained: `columns append
+    --model-file` refuses to score those queries with it."""
+    import tempfile
+
+    from letor.errors import InputError
+    from ltr_features.columns.fitted_files import save_fitted
+    from ltr_features.columns.trained import ModelColumn
+    from ltr_features.pipeline import FeatureBuilder
+    from ltr_features.workspace import open_workspace
+
+    if out.suffix != ".safetensors":
+        raise InputError(f"{out}: the name of a model file must end in .safetensors")
+    recipe = ModelColumn(
+        name or model, model, settings(param or [], "param"), stream, min_document_frequency
+    )
+    context = open_workspace(workspace, threads=threads)
+    ids = list(context.collection.query_ids)
+    if queries is not None:
+        from ltr_features.sources.records import text_lines
+
+        ids = [line.strip() for _, line in text_lines(queries) if line.strip()]
+    with tempfile.TemporaryDirectory() as folder:
+        builder = FeatureBuilder([], [recipe], models_folder=folder, threads=threads)
+        (column,) = builder.fit(context, ids).fitted_
+    save_fitted(column, out, ids)
+    typer.echo(f"{model}, {len(ids):,} training queries: {out}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from letor.column_names import read_rows
+from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run
@@ -108,6 +108,29 @@ def test_columns_are_appended_to_the_same_rows(workspace, tmp_path):
     appended, built = read_letor(tmp_path / "b.txt"), read_rows(both)
     np.testing.assert_array_equal(appended.X, built.X)
     assert built.column_names[-1] == "vsm"
+
+
+def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path):
+    queries, model = tmp_path / "train.ids", tmp_path / "ssi.safetensors"
+    queries.write_text("".join(f"q{i}\n" for i in range(30)))
+    text = done("models", "fit", "ssi", "--workspace", workspace, "--queries", queries, "--out",
+                model, "--param", "rank=4", "--param", "max_epochs=2")  # fmt: skip
+    assert "30 training queries" in text
+    assert "rank = 4" in done("models", "info", model)
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
+         tmp_path / "all.txt")  # fmt: skip
+    rows = read_rows(tmp_path / "all.txt")
+    unseen = [q for q in rows.query_ids if int(q[1:]) >= 30]
+    write_rows(rows.select_queries(unseen), tmp_path / "unseen.txt")
+    append = ("--workspace", workspace, "--model-file", model, "--out", tmp_path / "more.txt")
+    assert "2: ssi" in done("columns", "append", tmp_path / "unseen.txt", *append)
+    assert np.ptp(read_letor(tmp_path / "more.txt").column("2")) > 0
+    message = refused("columns", "append", tmp_path / "all.txt", *append)
+    assert "trained on judgements of 30 of the 40 queries to be scored" in message
+    (tmp_path / "ssi.column.json").unlink()
+    assert "it says on whose judgements" in refused(
+        "columns", "append", tmp_path / "unseen.txt", *append
+    )
 
 
 def test_conversions_keep_everything(workspace, tmp_path):
