@@ -170,9 +170,10 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
         return absent_streams(self, context)
 
     def _stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
-        bags = TextBags.of(context)
+        index = context.index
         return context.once(
-            (self, stream), lambda: self.text_vectors(context, bags.tokens, bags.stream(stream))
+            (self, stream),
+            lambda: self.text_vectors(context, index.vocabulary, index.counts(stream)),
         )
 
 
@@ -234,8 +235,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
         def make() -> tuple[NDArray[np.int64], NDArray[np.float32]]:
             ends, tokens = self._body_tokens(context)
             chunk_ends, bags = chunk_bags(ends, tokens, length, len(context.index.vocabulary))
-            words = list(context.index.vocabulary)
-            return chunk_ends, self.text_vectors(context, words, bags)
+            return chunk_ends, self.text_vectors(context, context.index.vocabulary, bags)
 
         return context.once((self, "chunks", length), make)
 
@@ -280,6 +280,6 @@ def chunk_bags(
 
 def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
     bags = TextBags.of(context)
-    return context.once(
+    return context.once_for_queries(
         (source, "queries"), lambda: source.text_vectors(context, bags.tokens, bags.queries)
     )

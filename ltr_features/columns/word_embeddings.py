@@ -53,7 +53,7 @@ class TextBags:
     @classmethod
     def of(cls, context: ColumnContext) -> TextBags:
         """Made once per context."""
-        return context.once("text bags", lambda: cls._make(context))
+        return context.once_for_queries("text bags", lambda: cls._make(context))
 
     @classmethod
     def _make(cls, context: ColumnContext) -> TextBags:
@@ -163,7 +163,7 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         bags = TextBags.of(context)
-        units = context.once((self, "units"), lambda: self.load(context, bags.tokens))
+        units = context.once_for_queries((self, "units"), lambda: self._units(context, bags.tokens))
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         for position, stream in enumerate(EMBEDDING_STREAMS):
             if stream in context.index:
@@ -175,6 +175,12 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
+
+    def _units(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
+        """Vectors of the documents' tokens, found once, then those that only queries have."""
+        n = len(context.index.vocabulary)
+        units = context.once((self, "units"), lambda: self.load(context, tokens[:n]))
+        return units if len(tokens) == n else np.vstack([units, self.load(context, tokens[n:])])
 
 
 def bag_cosines(
@@ -189,11 +195,14 @@ def bag_cosines(
     :mod:`ltr_features.embeddings.cosines`).
 
     Args:
-        key: names the bags and vectors within the context: means are computed once for it.
+        key: names the documents' bags and their vectors: their means are computed once for it, so
+            that they must not depend on the queries.
         queries, documents: bags, [n_queries, V] and [n_documents, V].
         units: float32 [V, d].
     """
-    query_means = context.once((key, "query means"), lambda: mean_vectors(queries, units))
+    query_means = context.once_for_queries(
+        (key, "query means"), lambda: mean_vectors(queries, units)
+    )
     means = context.once((key, "means"), lambda: mean_vectors(documents, units))
     rows = (pairs.query, pairs.document)
     values = np.empty((len(pairs), 2), dtype=np.float32)
