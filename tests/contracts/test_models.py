@@ -325,21 +325,22 @@ def test_a_killed_fit_resumes_to_the_same_bytes(make, tmp_path, n_calls):
     """Killed in any part of a fit (a sparse model has rounds, a mixture two models)."""
     if not issubclass(make.kind, RankingModel):
         pytest.skip("nothing is trained")
-    options = {"max_epochs": 3, "patience": 9}
-    every, calls, again = [], [], []
-    whole = make(**options).fit(*data(), callback=every.append)
+    every, calls, again, path = [], [], [], tmp_path / "state"
 
     def kill(epoch):
         calls.append(epoch)
         if len(calls) == n_calls:
             raise KeyboardInterrupt
 
-    path = tmp_path / "state"
+    def fit(callback, **options):
+        return make(max_epochs=3, patience=9).fit(*data(), callback=callback, **options)
+
+    whole = fit(every.append)
     if n_calls > len(every):
         pytest.skip(f"ends after {len(every)} epochs")
     with pytest.raises(KeyboardInterrupt):
-        make(**options).fit(*data(), checkpoint=path, callback=kill)
-    resumed = make(**options).fit(*data(), checkpoint=path, callback=again.append)
+        fit(kill, checkpoint=path)
+    resumed = fit(again.append, checkpoint=path)
     assert len(again) <= len(every) - n_calls + 1
     for name in make.kind.tensors:
         assert getattr(resumed, f"{name}_").tobytes() == getattr(whole, f"{name}_").tobytes(), name
@@ -356,10 +357,9 @@ def test_divergence_names_a_rate_and_keeps_the_best_parameters(make, monkeypatch
         step = run.step
 
         def sick_step(batch):
-            result = step(batch)
             if batch.number[0] == 2:
                 next(iter(run.scorer.parameters().values())).flat[0] = np.nan
-            return result
+            return step(batch)
 
         run.step = sick_step
         return run
@@ -371,8 +371,7 @@ def test_divergence_names_a_rate_and_keeps_the_best_parameters(make, monkeypatch
     for name in make.kind.tensors:
         assert np.isfinite(getattr(model, f"{name}_")).all(), name
     monkeypatch.undo()
-    good = make(max_epochs=2, learning_rate=0.5).fit(*data())
-    first = f"{make.kind.tensors[0]}_"
+    good, first = make(max_epochs=2, learning_rate=0.5).fit(*data()), f"{make.kind.tensors[0]}_"
     if make.kind.name != "sparse":  # its later rounds go on from the best of the first
         np.testing.assert_array_equal(getattr(model, first), getattr(good, first))
 
@@ -390,12 +389,6 @@ def test_nearest_words_are_the_best_of_all_words(make):
     np.testing.assert_allclose([s for _, s in near], np.sort(scores)[::-1][:4], atol=1e-5)
     with pytest.raises(ValueError, match=r"word\[0\] is row 30"):
         model.nearest_words(WIDTH)
-
-
-def test_registry_names_models_and_refuses_others():
-    assert all(kind.name == name for name, kind in MODELS.items())
-    with pytest.raises(ValueError, match="there is no model 'bert'; use one of popularity"):
-        get_model("bert")
 
 
 def test_file_header_is_json_without_code(tmp_path):

@@ -1,0 +1,107 @@
+"""SSI between two vocabularies, with and without a monolingual task."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ssi_models.matrices import check_csr
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.ssi.cross_language import CrossLanguageSSI
+
+QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1}
+
+
+def epoch(model, Q, D, pairs):
+    """The training run of a model after its first epoch (no early stopping)."""
+    checked = model._check_data(Q, D, pairs, None, None, None)
+    with Workers(1) as workers:
+        run = model.make_run(checked, model.learning_rate, workers)
+        for batch in run.batches(0):
+            run.step(batch)
+    return run
+
+
+def two_languages(n=60):
+    """Queries and documents about the same topics, without a common word."""
+    rng = np.random.default_rng(0)
+    topic = np.arange(n) % 6
+    Q, D = np.zeros((n, 12), np.float32), np.zeros((n, 18), np.float32)
+    for i in range(n):
+        Q[i, topic[i] * 2 + rng.integers(2)] = 1
+        D[i, topic[i] * 3 + rng.integers(3, size=2)] = 1
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    query, document = np.nonzero((topic[:, None] == topic) & (rng.random((n, n)) < 0.3))
+    pairs = Preferences.from_pairs(query, document, n_queries=n, n_documents=n)
+    own = Preferences.from_pairs(
+        *np.nonzero((topic[:, None] == topic) & ~np.eye(n, dtype=bool)),
+        n_queries=n,
+        n_documents=n,
+    )
+    return sp.csr_matrix(Q), sp.csr_matrix(D), pairs, own
+
+
+@pytest.mark.parametrize("task", [None, "both", "documents"])
+def test_languages_are_matched(task):
+    Q, D, pairs, own = two_languages()
+    options = {} if task is None else {"monolingual": (D, own)}
+    model = CrossLanguageSSI(6, sharing=task or "both", **{**QUICK, "max_epochs": 60})
+    model.fit(Q, D, pairs, **options)
+    assert (model.n_query_words_, model.n_words_) == (12, 18)
+    history = model.history_
+    assert history.best_validation > 1.5 * history.epochs[0].validation
+    # Query words 2i, 2i + 1 and document words 3i..3i + 2 are of topic i.
+    assert sum(model.nearest_words(s, 1)[0][0] // 3 == s // 2 for s in range(12)) >= 8
+    assert not hasattr(model, "_monolingual")
+
+
+def test_monolingual_task_is_a_step_after_each_step():
+    """With sharing="both", V climbs both objectives: one epoch of one batch each, by hand."""
+    Q, D, pairs, own = two_languages()
+    settings = {"batch_size": 10**4, "n_negatives": 60, "margin": 50.0, "learning_rate": 0.01}
+    model = CrossLanguageSSI(3, optimizer="sgd", **settings)
+    model._monolingual = None
+    alone = epoch(model, Q, D, pairs).scorer.parameters()
+    model._monolingual = (check_csr("Q", D), own)
+    both = epoch(model, Q, D, pairs).scorer.parameters()
+    V, X = alone["V"].astype(float), D.toarray().astype(float)
+    judged = np.zeros((60, 60), bool)
+    judged[own.query, own.document] = True
+    C = np.zeros((60, 60))
+    for q in range(60):
+        n_rest = (~judged[q]).sum()
+        C[q, judged[q]] = n_rest / 60
+        C[q, ~judged[q]] = -judged[q].sum() / 60
+    # d/dV of sum_qd C_qd (V'x_q) . (V'x_d); U comes from the first step in both runs.
+    step = X.T @ (C @ X @ V) + X.T @ (C.T @ X @ V)
+    np.testing.assert_array_equal(both["U"], alone["U"])
+    np.testing.assert_allclose(both["V"], V + 0.01 * step, atol=2e-4)
+
+
+def test_a_killed_fit_of_two_tasks_resumes_to_the_same_bytes(tmp_path):
+    Q, D, pairs, own = two_languages()
+    path = tmp_path / "state"
+
+    def kill(epoch):
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+
+    def fit(task=own, **options):
+        model = CrossLanguageSSI(3, sharing="documents", **QUICK)
+        return model.fit(Q, D, pairs, monolingual=(D, task), **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=path, callback=kill)
+    saved, numbers = path.read_bytes(), []
+    resumed = fit(checkpoint=path, callback=lambda epoch: numbers.append(epoch.number))
+    assert numbers == [3, 4]
+    assert resumed.V_.tobytes() == fit().V_.tobytes()
+    path.write_bytes(saved)
+    other = own.only(own.queries[::2])
+    assert fit(other, checkpoint=path).V_.tobytes() == fit(other).V_.tobytes()
+
+
+def test_monolingual_queries_need_the_documents_words():
+    Q, D, pairs, own = two_languages()
+    with pytest.raises(ValueError, match="monolingual has 12 columns, D has 18"):
+        CrossLanguageSSI(4, **QUICK).fit(Q, D, pairs, monolingual=(Q, own))
