@@ -337,7 +337,7 @@ def test_a_killed_fit_resumes_to_the_same_bytes(make, tmp_path, n_calls):
 
     whole = fit(every.append)
     if n_calls > len(every):
-        pytest.skip(f"ends after {len(every)} epochs")
+        pytest.skip("has ended before")
     with pytest.raises(KeyboardInterrupt):
         fit(kill, checkpoint=path)
     resumed = fit(again.append, checkpoint=path)
@@ -371,9 +371,9 @@ def test_divergence_names_a_rate_and_keeps_the_best_parameters(make, monkeypatch
     for name in make.kind.tensors:
         assert np.isfinite(getattr(model, f"{name}_")).all(), name
     monkeypatch.undo()
-    good, first = make(max_epochs=2, learning_rate=0.5).fit(*data()), f"{make.kind.tensors[0]}_"
     if make.kind.name != "sparse":  # its later rounds go on from the best of the first
-        np.testing.assert_array_equal(getattr(model, first), getattr(good, first))
+        good, first = make(max_epochs=2, learning_rate=0.5), f"{make.kind.tensors[0]}_"
+        np.testing.assert_array_equal(getattr(model, first), getattr(good.fit(*data()), first))
 
 
 def test_nearest_words_are_the_best_of_all_words(make):
