@@ -54,7 +54,7 @@ class RankBoost(ArrayRanker):
         n_thresholds: int = 255,
         learning_rate: float = 1.0,
         query_weights: Literal["pairs", "queries"] = "queries",
-        descending: bool = True,
+        descending: bool = False,
         measure: str = "ndcg@10",
         early_stopping_rounds: int = 150,
         normalise: str = "none",

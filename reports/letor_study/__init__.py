@@ -1,0 +1,1 @@
+"""Comparison of rankers on the folds of a LETOR data set."""

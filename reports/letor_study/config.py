@@ -1,0 +1,99 @@
+"""What the file of a comparison of rankers may say."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from letor.errors import InputError
+from letor.measures import parse_measure
+from letor.rankers.registry import get_ranker
+from letor.tuning import GRIDS
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SchemeConfig(_Section):
+    """Folds: ``official`` of the data set, or ``k`` seeded parts by query in the same rotation,
+    queries without relevant rows evenly spread."""
+
+    name: str
+    official: bool = False
+    k: int = Field(default=10, ge=3)
+    seed: int = Field(default=0, ge=0)
+
+
+class RankerConfig(_Section):
+    """A ranker, its fixed parameters and the grid that validation rows choose from (by default
+    the ranker's own)."""
+
+    label: str
+    ranker: str
+    params: dict[str, Any] = {}
+    grid: dict[str, list[Any]] | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> RankerConfig:
+        ranker = get_ranker(self.ranker)()
+        ranker.set_params(**{**self.params, **(self.grid or {})})
+        if self.grid is None and self.ranker not in GRIDS:
+            raise ValueError(f"ranker {self.ranker!r} has no default grid; give one")
+        return self
+
+
+class StudyConfig(_Section):
+    """A file of the kind "letor"."""
+
+    kind: Literal["letor"]
+    title: str
+    introduction: str = ""
+    folder: str
+    n_columns: int | None = None
+    schemes: list[SchemeConfig] = Field(min_length=1)
+    rankers: list[RankerConfig] = Field(min_length=1)
+    tune_measure: str = "ndcg@10"
+    measures: dict[str, str] = Field(min_length=1)
+    baseline: str
+    compare_measures: list[str] = Field(min_length=1)
+    n_permutations: int = Field(default=10_000, ge=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StudyConfig:
+        for text in [self.tune_measure, *self.measures.values()]:
+            parse_measure(text)
+        labels = [ranker.label for ranker in self.rankers]
+        if len(set(labels)) < len(labels):
+            raise ValueError("rankers: labels must differ")
+        if self.baseline not in labels:
+            raise ValueError(f"baseline {self.baseline!r} is no ranker; there are {labels}")
+        unknown = [name for name in self.compare_measures if name not in self.measures]
+        if unknown:
+            raise ValueError(f"compare_measures: {unknown[0]!r} is not among the measures")
+        return self
+
+
+def load_study(path: str | os.PathLike[str]) -> StudyConfig:
+    """Read and check an experiment file.
+
+    Raises:
+        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
+    """
+    path = Path(path)
+    try:
+        return StudyConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
+            for e in error.errors()
+        )
+        raise InputError(f"{path}: {problems}") from None

@@ -1,0 +1,161 @@
+"""AdaRank and RankBoost against slow twins, step by step."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels.rank_boosting import potentials, threshold_sums
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.adarank import AdaRank
+from letor.rankers.arrays import in_own_order, with_pairs
+from letor.rankers.rankboost import RankBoost
+
+
+def rows(seed, n_queries=8, size=7, p=4):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, size=(n_queries * size, p)).astype(np.float32)
+    y = rng.integers(0, 3, size=len(X))
+    y[:size] = 0  # a query without relevant rows
+    return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), size))
+
+
+def slow_adarank(data, rounds, update, repeats, measure):
+    """Weights of [columns, negated columns] after each round."""
+    evaluator = Evaluator(parse_measure(measure), data)
+    H = np.hstack([data.X, -data.X]).astype(float)
+    E = [evaluator.per_query(h) for h in H.T]
+    P, weights, history, taken = np.full(len(E[0]), 1 / len(E[0])), np.zeros(H.shape[1]), [], []
+    for _ in range(rounds):
+        allowed = [k for k in range(H.shape[1]) if taken.count(k) < repeats]
+        k = max(allowed, key=lambda k: (P @ E[k], -k))
+        alpha = 0.5 * np.log((P @ (1 + E[k])) / (P @ (1 - E[k])))
+        weights[k] += alpha
+        taken.append(k)
+        E_now = evaluator.per_query(H @ weights)
+        P = np.exp(-E_now) if update == "paper" else P * np.exp(-alpha * E_now)
+        P = P / P.sum()
+        history.append(weights[:4] - weights[4:])
+    return history
+
+
+@pytest.mark.parametrize("update", ["paper", "multiplied"])
+@pytest.mark.parametrize("measure", ["map", "ndcg@5"])
+def test_adarank_takes_the_steps_of_the_paper(update, measure):
+    data = rows(0)
+    twin = slow_adarank(with_pairs(in_own_order(data)), 6, update, 2, measure)
+    for rounds, expected in enumerate(twin, start=1):
+        ranker = AdaRank(
+            n_rounds=rounds, measure=measure, update=update, max_repeats=2, normalise="none"
+        ).fit(data)
+        np.testing.assert_allclose(ranker.predict(data), data.X @ expected, rtol=1e-5, atol=1e-5)
+
+
+def test_adarank_uses_descending_columns_if_allowed():
+    data = rows(1)
+    y = 8 - data.X[:, 2].round()
+    data = RankingData.from_rows(data.X, y, data.query_index)
+    evaluator = Evaluator(parse_measure("ndcg@5"), data)
+    values = [
+        evaluator.mean(AdaRank(n_rounds=1, descending=both, normalise="none").fit(data)
+                       .predict(data))
+        for both in (True, False)
+    ]  # fmt: skip
+    assert values[0] == 1 > values[1]
+
+
+def pairs_of(data):
+    for q in range(data.n_queries):
+        mine = np.flatnonzero(data.query_index == q)
+        for i, j in itertools.permutations(mine, 2):
+            if data.y[i] > data.y[j]:
+                yield q, i, j
+
+
+def slow_rankboost(data, rounds, per_query):
+    """Scores after each round, with weights of all pairs kept one by one."""
+    pairs = list(pairs_of(data))
+    n_pairs = np.bincount([q for q, _, _ in pairs], minlength=data.n_queries)
+    D = np.array([1 / n_pairs[q] if per_query else 1.0 for q, _, _ in pairs])
+    scores, history = np.zeros(len(data)), []
+    for _ in range(rounds):
+        D /= D.sum()
+        candidates = []
+        for k in range(data.X.shape[1]):
+            for value in np.unique(data.X[:, k])[:-1]:
+                h = (data.X[:, k] > value).astype(float)
+                candidates.append(
+                    (sum(d * (h[i] - h[j]) for d, (_, i, j) in zip(D, pairs, strict=True)), h)
+                )
+        r, h = max(candidates, key=lambda c: abs(c[0]))
+        alpha = 0.5 * np.log((1 + r) / (1 - r))
+        scores = scores + alpha * h
+        D *= np.exp([alpha * (h[j] - h[i]) for _, i, j in pairs])
+        history.append(scores)
+    return history
+
+
+@pytest.mark.parametrize("query_weights", ["pairs", "queries"])
+def test_rankboost_takes_the_steps_of_the_paper(query_weights):
+    data = rows(2)
+    twin = slow_rankboost(with_pairs(data), 6, query_weights == "queries")
+    for rounds, expected in enumerate(twin, start=1):
+        ranker = RankBoost(n_rounds=rounds, query_weights=query_weights, descending=True).fit(data)
+        found = ranker.predict(with_pairs(data))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_potentials_are_sums_over_pairs():
+    data = with_pairs(rows(3))
+    rng = np.random.default_rng(0)
+    scores, weight = 3 * rng.normal(size=len(data)), rng.random(data.n_queries)
+    expected, total = np.zeros(len(data)), 0.0
+    for q, i, j in pairs_of(data):
+        d = weight[q] * np.exp(scores[j] - scores[i])
+        expected[i] += d
+        expected[j] -= d
+        total += d
+    found, found_total = potentials(scores, data.y.astype(np.int64), 3, data.offsets, weight)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found_total, total)
+
+
+def test_threshold_sums_are_sums_of_rows_above():
+    rng = np.random.default_rng(4)
+    potential = rng.normal(size=50)
+    n_bins = np.array([4, 1, 9])
+    bins = np.stack([rng.integers(0, n, size=50) for n in n_bins]).astype(np.uint8)
+    sums = np.empty((3, 9))
+    high_j, high_b, low_j, low_b = threshold_sums(potential, bins, n_bins, sums)
+    slow = {
+        (j, b): potential[bins[j] > b].sum() for j in range(3) for b in range(n_bins[j] - 1)
+    }  # fmt: skip
+    for (j, b), value in slow.items():
+        np.testing.assert_allclose(sums[j, b], value, atol=1e-12)
+    assert (high_j, high_b) == max(slow, key=slow.get)
+    assert (low_j, low_b) == min(slow, key=slow.get)
+
+
+def test_best_round_by_validation_is_kept():
+    train, valid = rows(5, 40), rows(6, 40)
+    for ranker in (AdaRank(n_rounds=30, max_repeats=2), RankBoost(n_rounds=30)):
+        ranker.fit(train, valid)
+        curve = np.array(ranker.validation_curve_)
+        again = type(ranker)(**{**ranker.get_params(), "n_rounds": int(curve.argmax()) + 1})
+        np.testing.assert_array_equal(again.fit(train).predict(valid), ranker.predict(valid))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (AdaRank(update="none"), "update='none'"),
+        (AdaRank(n_rounds=0), "n_rounds=0"),
+        (RankBoost(n_thresholds=256), "n_thresholds=256"),
+        (RankBoost(query_weights="rows"), "query_weights='rows'"),
+    ],
+)
+def test_impossible_parameters_are_named(ranker, message):
+    with pytest.raises(InputError, match=message):
+        ranker.fit(rows(0))

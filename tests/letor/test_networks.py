@@ -1,0 +1,126 @@
+"""Losses and gradients of ListNet and RankNet."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels.networks import batch_gradient, network_scores
+from letor.rankers.neural import ListNet, RankNet
+
+SIZES = {"linear": [5, 1], "one layer": [5, 4, 1], "two layers": [5, 4, 3, 1]}
+
+
+def rows(seed=0, n_queries=6, size=8):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * size, 5))
+    y = np.floor(3 * rng.random(len(X)))
+    return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), size))
+
+
+def n_parameters(sizes):
+    hidden = pairwise(sizes[:-1])
+    return sum(a * b + b for a, b in hidden) + sizes[-2]
+
+
+def slow_scores(X, parameters, sizes):
+    place, out = 0, X.astype(float)
+    for layer, (a, b) in enumerate(pairwise(sizes)):
+        out = out @ parameters[place : place + a * b].reshape(a, b)
+        place += a * b
+        if layer < len(sizes) - 2:
+            out = np.tanh(out + parameters[place : place + b])
+            place += b
+    return out[:, 0]
+
+
+def slow_loss(data, targets, parameters, sizes, by_pairs):
+    losses = []
+    for q in range(data.n_queries):
+        mine = data.query_index == q
+        s, t = slow_scores(data.X[mine], parameters, sizes), targets[mine]
+        if by_pairs:
+            pairs = [np.logaddexp(0, s[j] - s[i]) for i in range(len(s)) for j in range(len(s))
+                     if t[i] > t[j]]  # fmt: skip
+            losses.append(np.mean(pairs))
+        else:
+            losses.append(-(t * np.log(np.exp(s) / np.exp(s).sum())).sum())
+    return np.mean(losses)
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("by_pairs", [False, True])
+def test_gradient_is_that_of_finite_differences(sizes, by_pairs):
+    data = rows()
+    targets = data.y.astype(float) if by_pairs else ListNet()._targets(data)
+    rng = np.random.default_rng(1)
+    parameters, shape = 0.7 * rng.normal(size=n_parameters(sizes)), np.array(sizes)
+    gradient = np.empty(len(parameters))
+    queries = np.arange(data.n_queries)
+    found = batch_gradient(
+        data.X, targets, data.offsets, queries, by_pairs, parameters, shape, gradient
+    )
+    np.testing.assert_allclose(found, slow_loss(data, targets, parameters, sizes, by_pairs))
+    for p in range(len(parameters)):
+        step = np.zeros(len(parameters))
+        step[p] = 1e-5
+        above = slow_loss(data, targets, parameters + step, sizes, by_pairs)
+        below = slow_loss(data, targets, parameters - step, sizes, by_pairs)
+        np.testing.assert_allclose(gradient[p], (above - below) / 2e-5, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_scores_are_those_of_matrix_products(sizes):
+    data = rows()
+    parameters = np.random.default_rng(2).normal(size=n_parameters(sizes))
+    np.testing.assert_allclose(
+        network_scores(data.X, parameters, np.array(sizes)),
+        slow_scores(data.X, parameters, sizes),
+    )
+
+
+def test_targets_of_listnet_are_shares_of_each_query():
+    data = rows()
+    targets = ListNet(label_scale=2.0)._targets(data)
+    for q in range(data.n_queries):
+        mine = data.query_index == q
+        share = np.exp(2.0 * data.y[mine])
+        np.testing.assert_allclose(targets[mine], share / share.sum())
+
+
+@pytest.mark.parametrize("kind", [ListNet, RankNet])
+def test_training_lowers_the_loss(kind):
+    data = rows(3, 40)
+    data = replace(data, y=np.floor(2 * (data.X[:, 0] > 0) * (data.X[:, 1] > 0)))
+    few, many = (
+        kind(hidden=[8, 4], n_epochs=n, learning_rate=0.01).fit(data).predict(data)
+        for n in (1, 100)
+    )
+    wrong = [np.mean([np.corrcoef(s, data.y)[0, 1]]) for s in (few, many)]
+    assert wrong[1] > max(wrong[0], 0.8)
+
+
+def test_networks_are_averaged():
+    data = rows(4, 20)
+    several = RankNet(n_networks=3, n_epochs=5, hidden=3).fit(data)
+    first = RankNet(n_networks=1, n_epochs=5, hidden=3).fit(data)
+    assert several._model["networks"].shape[0] == 3
+    np.testing.assert_array_equal(several._model["networks"][0], first._model["networks"][0])
+    assert not np.array_equal(several.predict(data), first.predict(data))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (RankNet(hidden=[0]), r"hidden=\[0\]"),
+        (RankNet(hidden=-1), "hidden=-1"),
+        (ListNet(label_scale=0.0), "label_scale=0.0"),
+        (ListNet(n_networks=0), "n_networks=0"),
+    ],
+)
+def test_impossible_parameters_are_named(ranker, message):
+    with pytest.raises(InputError, match=message):
+        ranker.fit(rows())

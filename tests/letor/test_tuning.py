@@ -1,0 +1,80 @@
+"""Choice of parameters by validation rows."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.registry import get_ranker
+from letor.tuning import GRIDS, tune, tune_by_optuna
+
+
+def rows(seed, n_queries=20):
+    rng = np.random.default_rng(seed)
+    X = rng.random((10 * n_queries, 3))
+    y = np.floor(3 * np.clip(X[:, 0] + 0.3 * rng.normal(size=len(X)), 0, 0.999))
+    return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), 10))
+
+
+def test_best_trial_by_validation_is_kept():
+    train, valid = rows(0), rows(1)
+    tuned = tune(
+        "rankboost", train, valid, grid={"n_rounds": [1, 20], "n_thresholds": [2, 50]},
+        measure="map", normalise="minmax",
+    )  # fmt: skip
+    evaluator = Evaluator(parse_measure("map"), valid)
+    expected = [
+        evaluator.mean(
+            get_ranker("rankboost")(n_rounds=n, n_thresholds=t, normalise="minmax")
+            .fit(train, valid)
+            .predict(valid)
+        )
+        for n in (1, 20)
+        for t in (2, 50)
+    ]
+    np.testing.assert_array_equal(tuned.trials["value"], expected)
+    best = tuned.trials.iloc[int(np.argmax(expected))]
+    assert tuned.parameters == {p: best[p] for p in ("n_rounds", "n_thresholds")}
+    assert evaluator.mean(tuned.ranker.predict(valid)) == max(expected)
+    assert tuned.ranker.get_params()["normalise"] == "minmax"
+
+
+@pytest.mark.parametrize("name", sorted(GRIDS))
+def test_default_grids_name_parameters_of_their_ranker(name):
+    assert set(GRIDS[name]) <= set(get_ranker(name)().get_params())
+
+
+def test_fixed_parameters_leave_the_default_grid():
+    tuned = tune("lambdamart", rows(0), rows(1), n_estimators=5, num_leaves=4)
+    assert list(tuned.trials.columns) == ["min_data_in_leaf", "value"]
+
+
+def test_bad_searches_are_refused():
+    with pytest.raises(InputError, match="n_rounds has no values"):
+        tune("adarank", rows(0), rows(1), grid={"n_rounds": []})
+    with pytest.raises(InputError, match="no parameter 'trees'"):
+        tune("adarank", rows(0), rows(1), grid={"trees": [1]})
+    with pytest.raises(InputError, match="'svm' has no default grid"):
+        tune("svm", rows(0), rows(1))
+
+
+def test_optuna_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"ltr-features\[tune\]"):
+        tune_by_optuna("adarank", rows(0), rows(1), lambda trial: {}, n_trials=2)
+
+
+def test_optuna_proposes_parameters():
+    pytest.importorskip("optuna")
+    values = [
+        tune_by_optuna(
+            "rankboost", rows(0), rows(1),
+            lambda trial: {"n_rounds": trial.suggest_int("n_rounds", 1, 30)}, n_trials=4, seed=3,
+        ).trials.to_numpy()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert values[0].shape == (4, 2)
+    np.testing.assert_array_equal(values[0], values[1])

@@ -1,0 +1,130 @@
+"""A small comparison of rankers from file to tables."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from letor.errors import InputError
+from letor.fold_files import read_folds
+from letor.measures import parse_measure, per_query
+from letor.tuning import tune
+from reports.letor_study.config import load_study
+from reports.letor_study.run import run_letor_study
+from reports.run import find_experiment
+
+STUDY = """
+kind = "letor"
+title = "Toy"
+folder = "toy"
+baseline = "Boosted steps"
+compare_measures = ["MAP"]
+n_permutations = 100
+
+[measures]
+"NDCG@5" = "ndcg@5"
+MAP = "letor4:map"
+
+[[schemes]]
+name = "official"
+official = true
+
+[[schemes]]
+name = "three"
+k = 3
+seed = 1
+
+[[rankers]]
+label = "Boosted steps"
+ranker = "rankboost"
+params = { n_rounds = 10 }
+grid = { n_thresholds = [2, 20] }
+
+[[rankers]]
+label = "AdaRank"
+ranker = "adarank"
+grid = {}
+"""
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """Four parts of LETOR files, and the file of the study."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data" / "toy"
+    folder.mkdir(parents=True)
+    for part in range(1, 5):
+        lines = []
+        for query in range(6):
+            for _ in range(8):
+                x = rng.random(3)
+                label = int(3 * np.clip(x[1] + 0.2 * rng.normal(), 0, 0.99))
+                values = " ".join(f"{j + 1}:{value:.4f}" for j, value in enumerate(x))
+                lines.append(f"{label} qid:{10 * part + query} {values}\n")
+        (folder / f"S{part}.txt").write_text("".join(lines))
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_study_scores_each_test_query_once(toy, tmp_path):
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
+    assert not values.duplicated(["scheme", "ranker", "qid"]).any()
+    assert len(values) == 2 * 2 * 24
+    rows, folds = read_folds(tmp_path / "data" / "toy")
+    train, valid, test = folds[1].split(rows)
+    ranker = tune("rankboost", train, valid, grid={"n_thresholds": [2, 20]}, n_rounds=10).ranker
+    measures = [parse_measure("ndcg@5"), parse_measure("letor4:map")]
+    expected = per_query(test, ranker.predict(test), measures)
+    found = values.query("scheme == 'official' and fold == 2 and ranker == 'Boosted steps'")
+    assert found["qid"].tolist() == list(expected.index)
+    np.testing.assert_allclose(found[["NDCG@5", "MAP"]], expected, atol=1e-6)
+    means = pd.read_csv(folder / "means.csv").set_index(["scheme", "ranker"])
+    by_fold = values.groupby(["scheme", "ranker", "fold"])["MAP"].mean()
+    np.testing.assert_allclose(
+        means.loc[("official", "AdaRank"), "MAP"], by_fold["official", "AdaRank"].mean(), atol=1e-6
+    )
+    summary = json.loads((folder / "results.json").read_text())
+    assert len(summary["comparisons"]) == 2
+    text = (folder / "tables.txt").read_text()
+    assert "against Boosted steps" in text
+    assert "n_thresholds=" in text
+
+
+def test_finished_stages_are_reused(toy, tmp_path):
+    first = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.csv")}
+    text = (first / "tables.txt").read_text()
+    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.csv")} == kept
+    toy.write_text(toy.read_text().replace("n_thresholds = [2, 20]", "n_thresholds = [3, 20]"))
+    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    changed = {p for p in kept if p.stat().st_mtime_ns != kept[p]}
+    assert {p.parent.name for p in changed} == {"Boosted_steps", "report"}
+    assert "n_thresholds=" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('ranker = "adarank"', 'ranker = "ada"', "'ada' is unknown"),
+        ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
+        ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
+        ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),
+        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is no ranker"),
+        ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
+        ("k = 3", "k = 2", "schemes.1.k"),
+    ],
+)
+def test_bad_files_are_refused(toy, tmp_path, old, new, message):
+    toy.write_text(toy.read_text().replace(old, new))
+    with pytest.raises(InputError, match=message):
+        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_installed_experiment_is_sound():
+    config = load_study(find_experiment("mq2008"))
+    assert {r.ranker for r in config.rankers} >= {"adarank", "listnet", "ranknet", "rankboost"}
