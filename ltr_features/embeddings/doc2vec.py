@@ -39,9 +39,10 @@ _KIND = "doc2vec-pv-dbow"
 _NOISE_ROWS = 64
 _NOISE_STEPS = 64
 
-_FEWEST_STEPS = 8
+# Fewer steps lengthen the vectors by some percent and hardly turn them; columns are cosines.
+_FEWEST_STEPS = 5
 
-_BLOCK = 256
+_BLOCK = 1024
 _GOLDEN = 0.6180339887498949
 
 
@@ -55,8 +56,9 @@ class Doc2Vec:
             inner nodes of the Huffman tree (hierarchical softmax, R = V - 1).
         kept: float32 [V], probability that an occurrence survives subsampling.
         noise: float64 [V], cumulative noise distribution; empty with hierarchical softmax.
-        paths, codes: int64 [V + 1] ends within, and int64 node and uint8 bit of, the path of each
-            word; empty with negative sampling. ``paths`` is the pair (ends, nodes).
+        path_ends, path_nodes, path_codes: int64 [V + 1], int64 and uint8: word w predicts the
+            inner nodes ``path_nodes[path_ends[w]:path_ends[w + 1]]`` with the bits of its code;
+            empty with negative sampling.
         negative: negative samples per prediction, 0 with hierarchical softmax.
         duration: sum of the learning rates over the epochs of inference.
         source: where the model comes from, for provenance.
