@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(collections.index)
 app.command()(experiments.demo)
+app.command()(experiments.run)
 app.command()(letor_files.measure)
 app.command()(models.explain)
 app.command()(letor_files.validate)

@@ -2,48 +2,80 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from letor.files import atomic_path
 from reports import html
+from reports.checks import load_config
+from reports.config import SystemConfig
+from reports.expected import check_expected
 from reports.experiment import Experiment, SplitOutputs
 from reports.hard_queries import hard_query_table
-from reports.report import (
-    ColumnInfo,
-    NearestWords,
-    Report,
-    Study,
-    SystemResult,
-    TrainingCurve,
-)
+from reports.model_views import model_facts, nearest_words, test_models, training_curve
+from reports.plan import plan_text
+from reports.progress import Reporter
+from reports.report import ColumnInfo, NearestWords, Report, Study, SystemResult, TrainingCurve
 from reports.significance import TestSettings
 from reports.stages import LIBRARIES
 from reports.tables import report_text
-from ssi_models.ssi.low_rank import LowRankSSI
+
+
+def run_ranking(
+    path: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    threads: int | None = None,
+    reporter: Reporter | None = None,
+    dry_run: bool = False,
+) -> Path:
+    """Run the experiment of a TOML file of the kind "ranking".
+
+    Args:
+        path: the file. data: folder that its paths are relative to.
+        out: folder for all outputs; finished stages there are reused.
+        threads: worker threads; None for one per core. Results do not depend on it.
+        reporter: where progress goes. dry_run: print the plan, run nothing.
+
+    Returns:
+        The folder of the report (see :func:`write_report`).
+
+    Raises:
+        InputError: the file, the data or the output folder cannot be used.
+    """
+    experiment = Experiment(
+        load_config(path, data), out, data, reporter or Reporter(), threads=threads
+    )
+    if dry_run:
+        print(plan_text(experiment))
+        return Path(out) / "report"
+    return run_experiment(experiment)
 
 
 def run_experiment(experiment: Experiment) -> Path:
-    """Run all stages and return the folder of the report (``report.html``, ``summary.txt``,
-    ``comparisons.csv``).
+    """Run all stages and return the folder of the report (see :func:`write_report`).
 
     Raises:
         InputError: an input cannot be used, or the folder cannot be written.
     """
-    with experiment.reporter.running(experiment.n_steps):
+    steps = sum(stage.steps for stage in experiment.plan()) + 1
+    with experiment.reporter.running(steps):
         outputs = experiment.run_splits()
         keys = [system.key for output in outputs for system in output.systems.values()]
-        config = experiment.config.model_dump(mode="json", exclude={"collection": {"dump"}})
+        config = experiment.config.model_dump(mode="json", exclude={"collection"})
         inputs = {"config": config, "systems": keys}
-        report = experiment.stage(
-            "report", inputs, lambda path: write_report(experiment, outputs, path)
-        )
+        with experiment.reporter.stage("report") as outcome:
+            report = experiment.stages.run(
+                "report", inputs, lambda path: write_report(experiment, outputs, path)
+            )
+            outcome.append("reused" if report.reused else report.reason)
         experiment.reporter.advance()
     return report.path
 
@@ -61,39 +93,77 @@ def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: 
 
 def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Report:
     """The report's data."""
-    config = experiment.config
-    collection = experiment.collection
+    config, collection = experiment.config, experiment.collection
     facts = {str(k): _fact(v) for k, v in collection.description.items()}
     facts["candidates per query"] = f"BM25's best {config.candidate_depth}"
     facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
-    models = [_headline_model(experiment, output) for output in outputs]
+    facts |= _left_out(experiment)
+    curves: list[TrainingCurve] = []
+    words: list[NearestWords] = []
+    studies = []
+    for number, output in enumerate(outputs):
+        model_notes: dict[str, str] = {}
+        for model in config.models:
+            fitted = test_models(experiment, output, model)
+            model_notes |= model_facts(model, fitted)
+            if curve := training_curve(output.split.title, model, fitted[0]):
+                curves.append(curve)
+            if number == 0 and config.nearest_words:
+                near = nearest_words(output.split.title, model, fitted[0], config.nearest_words)
+                words += [near] if near is not None else []
+        studies.append(_study(experiment, output, model_notes))
     return Report(
         title=config.title,
         introduction=config.introduction,
-        studies=[_study(experiment, output) for output in outputs],
+        studies=studies,
         facts=facts,
         columns=_column_table(experiment, outputs[0]),
-        curves=[_curve(o.split.title, m) for o, m in zip(outputs, models, strict=True)],
-        nearest_words=[_nearest(outputs[0].split.title, models[0], config.nearest_words)],
-        settings={
-            "collection": {
-                **config.collection.model_dump(exclude={"dump"}),
-                "dump": experiment.dump.name,
-            },
-            "text": config.text.model_dump(),
-            "SSI": {k: v for k, v in models[0].get_params().items() if k != "threads"},
-            "ranker (LambdaMART, LightGBM)": config.ranker,
-            "evaluation": config.evaluation.model_dump(),
-            "run": {"seed": config.seed, "candidates": config.candidate_depth},
-        },
+        curves=curves,
+        nearest_words=words,
+        settings=_settings(experiment),
         versions={
             "Python": platform.python_version(),
             **{name: version(name) for name in ("ltr-features", *LIBRARIES)},
         },
+        warnings=check_expected(config, studies),
     )
 
 
-def _study(experiment: Experiment, output: SplitOutputs) -> Study:
+def _left_out(experiment: Experiment) -> dict[str, str]:
+    """Queries that are not tested, or tested without candidates, if any."""
+    collection, judged = experiment.collection, experiment.judged
+    empty = len(set(judged) - set(experiment.base.query_ids))
+    facts = {}
+    if len(judged) < collection.n_queries:
+        facts["queries without any judgement"] = (
+            f"{collection.n_queries - len(judged):,}, left out of training, testing and every mean"
+        )
+    if empty:
+        facts["queries without candidates"] = f"{empty:,}, which count 0 in every mean"
+    return facts
+
+
+def _settings(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    config = experiment.config
+    given = config.collection
+    return {
+        "collection": {"source": given.source, **given.options},
+        "text": config.text.model_dump(),
+        **{f"columns {c.family}": c.options for c in config.columns if c.options},
+        **{
+            f"column {m.name}": {
+                **{k: v for k, v in m.model_dump().items() if k not in ("name", "params")},
+                **m.params,
+            }
+            for m in config.models
+        },
+        **{f"ranker {r.name}": {"ranker": r.ranker, **r.params} for r in config.rankers},
+        "evaluation": config.evaluation.model_dump(),
+        "run": {"seed": config.seed, "candidates": config.candidate_depth},
+    }
+
+
+def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
     per_query = {
@@ -104,9 +174,13 @@ def _study(experiment: Experiment, output: SplitOutputs) -> Study:
     }
     sizes = [(len(f.train), len(f.validation), len(f.test)) for f in output.folds]
     test = TestSettings(
-        alpha=evaluation.alpha, n_permutations=evaluation.n_permutations, seed=config.seed
+        alpha=evaluation.alpha,
+        n_permutations=evaluation.n_permutations,
+        n_resamples=evaluation.n_resamples,
+        confidence=evaluation.confidence,
+        correction=evaluation.correction,
+        seed=config.seed,
     )
-    hard = {name: values[evaluation.hard_measure] for name, values in per_query.items()}
     what = "queries" if output.split.by == "query" else "query groups (articles)"
     return Study(
         name=output.split.title,
@@ -116,29 +190,45 @@ def _study(experiment: Experiment, output: SplitOutputs) -> Study:
             f"{sizes[0][0]} training, {sizes[0][1]} validation and {sizes[0][2]} test queries; "
             "every query is a test query once."
         ),
-        systems=[_system(experiment, output, system, per_query) for system in config.systems],
-        pairs=list(evaluation.comparisons),
+        systems=[_system(experiment, output, system, per_query) for system in config.all_systems],
+        pairs=config.pairs,
         measures=list(evaluation.measures),
         query_texts=dict(
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
-        facts=_model_facts(experiment, output),
-        hard_queries=hard_query_table(
-            hard[evaluation.hard_baseline],
-            {name: hard[name] for name in evaluation.hard_systems},
-            selectors={name: hard[name] for name in evaluation.hard_selectors},
-            control=hard[evaluation.hard_control],
-            settings=test,
-        ),
+        facts=notes,
+        hard_queries=_hard(experiment, per_query, test),
         hard_measure=evaluation.hard_measure,
-        hard_baseline=evaluation.hard_baseline,
-        hard_control=evaluation.hard_control,
+        hard_baseline=evaluation.hard_baseline or "",
+        hard_control=evaluation.hard_control or "no control",
         test=test,
     )
 
 
+def _hard(
+    experiment: Experiment, per_query: dict[str, pd.DataFrame], test: TestSettings
+) -> pd.DataFrame | None:
+    evaluation = experiment.config.evaluation
+    if evaluation.hard_baseline is None:
+        return None
+    values = {name: frame[evaluation.hard_measure] for name, frame in per_query.items()}
+    control = evaluation.hard_control
+    return hard_query_table(
+        values[evaluation.hard_baseline],
+        {name: values[name] for name in evaluation.hard_systems},
+        selectors={name: values[name] for name in evaluation.hard_selectors},
+        control=None if control is None else values[control],
+        thresholds=evaluation.hard_thresholds,
+        quantiles=evaluation.hard_quantiles,
+        settings=test,
+    )
+
+
 def _system(
-    experiment: Experiment, output: SplitOutputs, system: Any, per_query: dict[str, pd.DataFrame]
+    experiment: Experiment,
+    output: SplitOutputs,
+    system: SystemConfig,
+    per_query: dict[str, pd.DataFrame],
 ) -> SystemResult:
     importance = output.systems[system.name].path / "importance.csv"
     table = pd.read_csv(importance) if importance.exists() else None
@@ -149,39 +239,6 @@ def _system(
         columns=[] if table is None else table["column"].tolist(),
         importance=table,
     )
-
-
-def _test_models(experiment: Experiment, output: SplitOutputs) -> list[Any]:
-    """For each fold the model that scored its validation and test queries."""
-    scores = experiment.trained_scores(output.split, output.models.path)
-    return [
-        scores.model(np.sort(np.concatenate(experiment.train_parts(output.folds, fold))))
-        for fold in output.folds
-    ]
-
-
-def _headline_model(experiment: Experiment, output: SplitOutputs) -> LowRankSSI:
-    return _test_models(experiment, output)[0]
-
-
-def _model_facts(experiment: Experiment, output: SplitOutputs) -> dict[str, str]:
-    """How far training came on the held-out training queries, so that a model that fell back on
-    its identity is seen to have done so."""
-    histories = [model.history_ for model in _test_models(experiment, output)]
-    before = [h.epochs[0].validation for h in histories]
-    after = [h.best_validation for h in histories]
-    untrained = sum(h.best_epoch == 0 for h in histories)
-    return {
-        "SSI, MAP on held-out training queries": f"{np.mean(before):.4f} before training (tf-idf "
-        f"cosine), {np.mean(after):.4f} at the epoch kept (mean of {len(histories)} folds)",
-        "SSI, epochs kept": ", ".join(str(h.best_epoch) for h in histories)
-        + (
-            f" ({untrained} of {len(histories)} folds kept epoch 0: there training taught nothing "
-            "that carries over, and SSI is the tf-idf cosine)"
-            if untrained
-            else ""
-        ),
-    }
 
 
 def _column_table(experiment: Experiment, output: SplitOutputs) -> list[ColumnInfo]:
@@ -199,42 +256,6 @@ def _column_table(experiment: Experiment, output: SplitOutputs) -> list[ColumnIn
         )
         for name in rows.column_names
     ]
-
-
-def _curve(title: str, model: LowRankSSI) -> TrainingCurve:
-    epochs = model.history_.epochs
-    return TrainingCurve(
-        name=f"SSI, {title.lower()}, first fold",
-        x_label="epoch",
-        y_label="MAP of held-out training queries over all documents",
-        series={
-            "held-out training queries": (
-                [float(e.number) for e in epochs],
-                [e.validation for e in epochs],
-            )
-        },
-        best_x=float(model.history_.best_epoch),
-        description="Epoch 0 is the model before training, f(q, d) = q . d. Training stops after "
-        f"{model.patience} epochs without improvement; the best epoch is kept.",
-    )
-
-
-def _nearest(title: str, model: LowRankSSI, words: Sequence[str]) -> NearestWords:
-    vocabulary = model.vocabulary_
-    if vocabulary is None:
-        return NearestWords("SSI", "the model has no vocabulary", [])
-    known = [w for w in words if w in vocabulary]
-    rows = []
-    for word in known:
-        row = int(vocabulary.rows([word])[0])
-        near = model.nearest_words(row, 6)
-        rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
-    return NearestWords(
-        name=f"SSI, {title.lower()}, first fold",
-        description="document words t with the largest weight W_st = U_s . V_t for query word s "
-        "(s itself, whose weight has 1 added, left out)",
-        rows=rows,
-    )
 
 
 def _fact(value: Any) -> str:

@@ -1,36 +1,37 @@
-"""The description of an experiment: one TOML file, checked as a whole before anything runs."""
+"""The description of a ranking experiment: one TOML file, typed."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from letor.errors import InputError
-from letor.rankers.lambdamart import LambdaMART
-from ltr_features.columns.registry import get_family
-from reports.measures import get_measure
-from ssi_models.ssi.low_rank import LowRankSSI
+from ltr_features.index import WHOLE
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class CollectionConfig(_Section):
-    """Where documents, queries and judgements come from."""
+class CollectionConfig(BaseModel):
+    """Where documents, queries and judgements come from: a name of
+    :mod:`ltr_features.sources.registry` and the options of that source."""
 
-    source: Literal["wikipedia-sections"]
-    dump: str | None = None  # None: the excerpt that gensim ships
-    words_per_query: int = Field(10, ge=1)
-    min_words: int = Field(40, ge=1)
-    min_document_frequency: int = Field(5, ge=1)
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    source: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the source is asked for; paths as they stand in the file."""
+        return dict(self.model_extra or {})
 
 
 class TextConfig(_Section):
@@ -40,18 +41,52 @@ class TextConfig(_Section):
     stemmer: str | None = None
 
 
+class FamilyConfig(_Section):
+    """Columns of a family of :mod:`ltr_features.columns.registry`, with its options."""
+
+    family: str
+    options: dict[str, Any] = {}
+
+
+class ModelConfig(_Section):
+    """The column of a trained model, see :class:`ltr_features.columns.trained.ModelColumn`."""
+
+    name: str
+    model: str
+    params: dict[str, Any] = {}
+    stream: str = WHOLE
+    min_document_frequency: int = Field(1, ge=1)
+    word_weight: float = Field(0.0, ge=0, le=1)
+
+
+class RankerConfig(_Section):
+    """A ranker of :mod:`letor.rankers.registry` with its parameters."""
+
+    name: str
+    ranker: str
+    params: dict[str, Any] = {}
+
+
 class SplitConfig(_Section):
-    """One way to separate training from test queries; each becomes a study of the report."""
+    """One way to separate training from test queries; each becomes a study of the report.
+
+    ``inner_parts``: into how many parts the training queries are grouped for scores out of fold;
+    None for the training parts of the folds. Fewer parts need fewer models.
+    """
 
     name: str = Field(pattern=r"^[\w-]+$")  # part of paths
     title: str
-    description: str
-    by: Literal["query", "group"]
+    description: str = ""
+    by: Literal["query", "group"] = "query"
     folds: int = Field(5, ge=4)  # at least two parts train, so that scores can be out of fold
+    inner_parts: int | None = Field(None, ge=2)
 
 
 class SystemConfig(_Section):
-    """A system: a single column as score, or a ranker on column families.
+    """A system: a single column as score, or a ranker on columns.
+
+    ``columns`` names families, models or single columns; ``rankers`` makes one system of each
+    ranker, called "name, ranker". ``ranker`` is the only ranker of the file by default.
 
     ``turn`` deals the parts that a fold trains and validates on anew: they are rotated by so many
     places. The test part stays, so that systems of different turns are rankers trained on
@@ -59,123 +94,126 @@ class SystemConfig(_Section):
     """
 
     name: str
-    description: str
+    description: str = ""
     score: str | None = None
     columns: tuple[str, ...] = ()
-    seed: int = 0
+    ranker: str | None = None
+    rankers: tuple[str, ...] = ()
+    seed: int = Field(0, ge=0)
     turn: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _one_kind(self) -> SystemConfig:
         if (self.score is None) == (not self.columns):
             raise ValueError(f"system {self.name!r}: give either score or columns")
+        if self.score is not None and (self.ranker or self.rankers):
+            raise ValueError(f"system {self.name!r}: a score needs no ranker")
+        if self.ranker and self.rankers:
+            raise ValueError(f"system {self.name!r}: give either ranker or rankers")
         return self
+
+    def each(self) -> list[SystemConfig]:
+        """One system per ranker."""
+        return [
+            self.model_copy(
+                update={"name": f"{self.name}, {ranker}", "ranker": ranker, "rankers": ()}
+            )
+            for ranker in self.rankers
+        ] or [self]
 
 
 class EvaluationConfig(_Section):
-    """Measures (the first is the primary one), comparisons and hard queries."""
+    """Measures (the first is the primary one), comparisons and hard queries (if a baseline of
+    them is named). A comparison of two systems with ``rankers`` is one for each ranker."""
 
     measures: tuple[str, ...] = Field(min_length=1)
     comparisons: tuple[tuple[str, str], ...] = Field(min_length=1)
-    hard_baseline: str
-    hard_systems: tuple[str, ...]
-    hard_selectors: tuple[str, ...]
-    hard_control: str
+    hard_baseline: str | None = None
+    hard_systems: tuple[str, ...] = ()
+    hard_selectors: tuple[str, ...] = ()
+    hard_control: str | None = None
     hard_measure: str = "NDCG@20"
+    hard_thresholds: tuple[float, ...] = (0.5,)
+    hard_quantiles: tuple[float, ...] = (0.25,)
     n_permutations: int = Field(10_000, ge=1)
+    n_resamples: int = Field(10_000, ge=1)
     alpha: float = Field(0.05, gt=0, lt=1)
+    confidence: float = Field(0.95, gt=0, lt=1)
+    correction: str = "holm"
+
+    @property
+    def all_measures(self) -> list[str]:
+        """Every measure that is computed."""
+        return list(dict.fromkeys([*self.measures, self.hard_measure]))
+
+
+class ExpectedConfig(_Section):
+    """A number that the experiment should give: the mean of a measure, or its difference from a
+    baseline."""
+
+    split: str
+    system: str
+    measure: str
+    value: float
+    tolerance: float = Field(ge=0)
+    baseline: str | None = None
 
 
 class ExperimentConfig(_Section):
     """A whole experiment."""
 
+    kind: Literal["ranking"] = "ranking"
     title: str
-    introduction: str
-    seed: int = 0
+    introduction: str = ""
+    seed: int = Field(0, ge=0)
     collection: CollectionConfig
     text: TextConfig = TextConfig()
     candidate_depth: int = Field(100, ge=1)
-    families: tuple[str, ...]
-    tfidf_min_document_frequency: int = Field(1, ge=1)
-    ssi: dict[str, Any]
-    ranker: dict[str, Any]
+    columns: tuple[FamilyConfig, ...] = ()
+    models: tuple[ModelConfig, ...] = ()
+    rankers: tuple[RankerConfig, ...] = ()
     splits: tuple[SplitConfig, ...] = Field(min_length=1)
     systems: tuple[SystemConfig, ...] = Field(min_length=1)
     evaluation: EvaluationConfig
+    expected: tuple[ExpectedConfig, ...] = ()
     nearest_words: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _parts_fit(self) -> ExperimentConfig:
-        problems = [*self._name_problems(), *self._parameter_problems(), *self._hard_problems()]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
+    @property
+    def all_systems(self) -> list[SystemConfig]:
+        """The systems, one for each ranker of those with several."""
+        return [one for system in self.systems for one in system.each()]
 
-    def _name_problems(self) -> Iterator[str]:
-        for what, names in (
-            ("systems", [slug(system.name) for system in self.systems]),
-            ("splits", [split.name for split in self.splits]),
-        ):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                yield f"two {what} share the name (as a folder) {', '.join(twice)}"
-        known = {system.name for system in self.systems}
-        evaluation = self.evaluation
-        named = {name for pair in evaluation.comparisons for name in pair}
-        named |= {evaluation.hard_baseline, evaluation.hard_control}
-        named |= {*evaluation.hard_systems, *evaluation.hard_selectors}
-        if named - known:
-            yield (
-                f"evaluation names unknown systems: {', '.join(sorted(named - known))}; there are "
-                f"{', '.join(sorted(known))}"
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The comparisons of ``all_systems``, by name."""
+        return list(
+            dict.fromkeys(chain.from_iterable(map(self._each, self.evaluation.comparisons)))
+        )
+
+    def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
+        """A comparison, for every ranker of its two systems."""
+        rankers = {s.name: s.rankers for s in self.systems}
+        of = [rankers.get(name, ()) for name in pair]
+        if not any(of):
+            yield pair
+            return
+        if all(of):
+            common = [ranker for ranker in of[0] if ranker in of[1]]
+        else:
+            common = list(of[0] or of[1])
+        for ranker in common:
+            left, right = (
+                f"{name}, {ranker}" if own else name for name, own in zip(pair, of, strict=True)
             )
-        families_known = {*self.families, "ssi"}
-        for system in self.systems:
-            unknown = sorted(set(system.columns) - families_known)
-            if unknown:
-                yield (
-                    f"system {system.name!r}: unknown column families {', '.join(unknown)}; there "
-                    f"are {', '.join(sorted(families_known))}"
-                )
+            yield left, right
 
-    def _parameter_problems(self) -> Iterator[str]:
-        for section, given, made in (
-            ("ssi", self.ssi, LowRankSSI),
-            ("ranker", self.ranker, LambdaMART),
-        ):
-            known = set(inspect.signature(made).parameters)
-            unknown = sorted(set(given) - known)
-            if unknown:
-                yield f"{section}: unknown parameters {', '.join(unknown)}; there are " + ", ".join(
-                    sorted(known)
-                )
-        try:
-            columns = {c for name in self.families for c in get_family(name).column_names} | {"ssi"}
-        except InputError as error:
-            yield str(error)
-            columns = set()
-        for system in self.systems if columns else ():
-            if system.score is not None and system.score not in columns:
-                yield f"system {system.name!r}: there is no column {system.score!r} to rank by"
-        for measure in (*self.evaluation.measures, self.evaluation.hard_measure):
-            try:
-                get_measure(measure)
-            except InputError as error:
-                yield str(error)
-
-    def _hard_problems(self) -> Iterator[str]:
-        evaluation = self.evaluation
-        if evaluation.hard_control in {evaluation.hard_baseline, *evaluation.hard_selectors}:
-            yield "hard_control must be neither the baseline nor one of the selectors"
-        if evaluation.hard_baseline in evaluation.hard_selectors:
-            yield "hard_selectors must not have the baseline, which chooses anyway"
-        n_parts = min(split.folds for split in self.splits) - 1
-        for system in self.systems:
-            if system.turn >= n_parts:
-                yield (
-                    f"system {system.name!r}: turn is {system.turn}, but folds train and validate "
-                    f"on {n_parts} parts; use 0 to {n_parts - 1}"
-                )
+    def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
+        """The ranker of a system; None for a score, and for a ranker that is not described."""
+        if system.score is not None:
+            return None
+        if system.ranker is None:
+            return self.rankers[0] if self.rankers else None
+        return next((r for r in self.rankers if r.name == system.ranker), None)
 
 
 def slug(name: str) -> str:
@@ -183,29 +221,21 @@ def slug(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
 
 
-def load_config(path: str | os.PathLike[str]) -> ExperimentConfig:
-    """Read and check an experiment file.
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file.
 
     Raises:
-        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
+        InputError: it cannot be read, or is not TOML.
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    try:
-        return ExperimentConfig.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not TOML: {error}") from None
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
-            for e in error.errors()
-        )
-        raise InputError(f"{path}: {problems}") from None
 
 
-def demo_config() -> ExperimentConfig:
+def demo_path() -> Path:
     """The experiment that ``ltr-features demo`` runs."""
-    return load_config(Path(str(resources.files("reports") / "experiments" / "demo.toml")))
+    return Path(str(resources.files("reports") / "experiments" / "demo.toml"))

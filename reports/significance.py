@@ -23,7 +23,19 @@ RESAMPLES_AT_ONCE = 256
 TIE = 1e-9
 """Differences up to this size count as ties (rounding errors are about 1e-16)."""
 
-_CORRECTION_NAMES = {"holm": "Holm", "bonferroni": "Bonferroni", "fdr_bh": "Benjamini-Hochberg"}
+#: Methods of ``statsmodels.stats.multitest.multipletests``, and what they are called in prose.
+CORRECTIONS = {
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+    "sidak": "Šidák",
+    "holm-sidak": "Holm-Šidák",
+    "simes-hochberg": "Simes-Hochberg",
+    "hommel": "Hommel",
+    "fdr_bh": "Benjamini-Hochberg",
+    "fdr_by": "Benjamini-Yekutieli",
+    "fdr_tsbh": "two-stage Benjamini-Hochberg",
+    "fdr_tsbky": "two-stage Benjamini-Krieger-Yekutieli",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class TestSettings:
     @property
     def correction_name(self) -> str:
         """The correction as it is written in prose."""
-        return _CORRECTION_NAMES.get(self.correction, self.correction)
+        return CORRECTIONS.get(self.correction, self.correction)
 
     @property
     def description(self) -> str:

@@ -85,6 +85,18 @@ class Stages:
                     "or name another output folder"
                 )
 
+    def look(
+        self, name: str, inputs: Mapping[str, Any], *, code: tuple[str, ...] = PACKAGES
+    ) -> StageResult:
+        """What ``run`` would find: whether the output is there, else why it would be made."""
+        target = self.folder / name
+        inputs = {**inputs, "code": code_digest(code)}
+        key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+        note = _read_note(target)
+        if note is not None and note["key"] == key and note["files"] == _files(target):
+            return StageResult(key, target, reused=True)
+        return StageResult(key, target, reused=False, reason=_reason(note, inputs))
+
     def run(
         self,
         name: str,
@@ -108,13 +120,11 @@ class Stages:
             InputError: the output exists, but no stage of ours made it.
         """
         self.check([name])
-        target = self.folder / name
-        inputs = {**inputs, "code": code_digest(code)}
-        key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
-        note = _read_note(target)
-        if note is not None and note["key"] == key and note["files"] == _files(target):
-            return StageResult(key, target, reused=True)
-        reason = _reason(note, inputs)
+        found = self.look(name, inputs, code=code)
+        if found.reused:
+            return found
+        key, target, reason = found.key, found.path, found.reason
+        inputs, note = {**inputs, "code": code_digest(code)}, _read_note(target)
         if resumable:
             if note is None or note["key"] != key:
                 # First the old outputs go: the new key never stands beside files of the old one.

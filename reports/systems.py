@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.fold_files import concatenate
 from letor.folds import Fold
-from letor.rankers.lambdamart import LambdaMART
+from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
-from reports.config import SystemConfig
+from reports.config import RankerConfig, SystemConfig
 from reports.measures import evaluate
 
 #: Reads a part ("train", "vali", "test") of a fold, by their names.
@@ -29,7 +29,7 @@ def write_system(
     system: SystemConfig,
     folds: Sequence[Fold],
     read: ReadPart,
-    ranker: Mapping[str, Any],
+    ranker: RankerConfig | None,
     qrels: pd.DataFrame,
     measures: Sequence[str],
     tag: str,
@@ -47,8 +47,8 @@ def write_system(
 
     def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         test = read(fold.name, "test")
-        if system.score is not None:
-            return run_of(test, test.column(system.score)), None
+        if ranker is None:
+            return run_of(test, test.column(str(system.score))), None
         part = turned(folds, fold, system.turn)
         scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
         return run_of(test, scores), importance
@@ -88,15 +88,21 @@ def _rank(
     fold: Fold,
     read: ReadPart,
     test: RankingData,
-    parameters: Mapping[str, Any],
+    described: RankerConfig,
 ) -> tuple[NDArray[np.float32], pd.DataFrame]:
     """Scores of the fold's test rows and the importance of the ranker's columns."""
-    names = [c for c in test.column_names if test.provenance[c]["family"] in system.columns]
+    names = [
+        c
+        for c in test.column_names
+        if c in system.columns or test.provenance[c]["family"] in system.columns
+    ]
     train, validation = (read(fold.name, part).select_columns(names) for part in ("train", "vali"))
     if set(fold.train) != set(train.query_ids):  # the parts were turned
         bare = [replace(part, document_ids=None, comments=None) for part in (train, validation)]
         known = concatenate(bare)
         train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))
-    ranker = LambdaMART(**{**parameters, "seed": system.seed}).fit(train, validation)
+    kind = get_ranker(described.ranker)
+    seed = {"seed": system.seed} if "seed" in inspect.signature(kind).parameters else {}
+    ranker = kind(**{**described.params, **seed}).fit(train, validation)
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker.feature_importance()

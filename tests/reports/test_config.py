@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from letor.errors import InputError
-from reports.config import demo_config, load_config
+from reports.checks import demo_config, load_config
 
 DEMO = (resources.files("reports") / "experiments" / "demo.toml").read_text(encoding="utf-8")
 
@@ -35,34 +35,104 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         load(tmp_path, text)
     message = str(error.value)
     assert "experiment.toml" in message
-    assert "collection.words_per_qery" in message
+    assert "words_per_qery; did you mean 'words_per_query'" in message
     assert "candidate_depth" in message
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "unknown systems: nobody"),
-        ('columns = ["letor46"]', 'columns = ["letor47"]', "unknown column families letor47"),
+        ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "no system 'nobody'"),
+        (
+            'columns = ["letor46", "vsm"]',
+            'columns = ["letor47", "vsm"]',
+            "no columns 'letor47'; did you mean 'letor46'",
+        ),
         ('score = "bm25_whole"', "", "give either score or columns"),
         ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "unknown measure 'MAPP'"),
         ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "not TOML"),
         ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
-        ('name = "words+TF-IDF"', 'name = "words TF-IDF"\n', "unknown systems: words.TF-IDF"),
+        (
+            'name = "words+TF-IDF"',
+            'name = "words TF-IDF"\n',
+            r"no system 'words\+TF-IDF'; did you mean 'words TF-IDF'",
+        ),
         ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
         ('name = "by-article"', 'name = "../x"', "splits.1.name"),
-        ("rank = 50", "rnak = 50", "ssi: unknown parameters rnak"),
-        ("num_leaves = 15", "leaves = 15", "ranker: unknown parameters leaves"),
-        ('score = "vsm"', 'score = "vsn"', "there is no column 'vsn'"),
+        ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
+        ("num_leaves = 15", "leaves = 15", "params.leaves; did you mean 'num_leaves'"),
+        ('score = "vsm"', 'score = "vsn"', "no column 'vsn'; did you mean 'vsm'"),
         ("turn = 2", "turn = 4", "turn is 4.*use 0 to 3"),
         ('hard_control = "words, refit 1"', 'hard_control = "words"', "hard_control must be"),
         ('["BM25", "words, refit 2"]', '["words"]', "hard_selectors must not have the baseline"),
+        ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
+        ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
+        ('family = "vsm"', 'family = "vms"', "no such family; did you mean 'vsm'"),
+        ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
+        ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
+        ('by = "group"', "inner_parts = 4", "inner_parts is 4, but a fold trains on 3 parts"),
+        ("[evaluation]", '[evaluation]\ncorrection = "hulm"', "did you mean 'holm'"),
     ],
 )
 def test_mistakes_are_named(tmp_path, before, after, message):
     assert before in DEMO
     with pytest.raises(InputError, match=message):
         load(tmp_path, DEMO.replace(before, after, 1))
+
+
+def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
+    text = DEMO.replace("candidate_depth = 100", "candidate_dept = 100")
+    text = text.replace("rank = 50", "rnak = 50").replace("turn = 2", "turn = -2")
+    with pytest.raises(InputError) as error:
+        load(tmp_path, text)
+    for said in ("candidate_depth", "'rank'", "systems.7.turn", "3 to mend"):
+        assert said in str(error.value)
+
+
+GRID = """
+title = "t"
+collection = { source = "wikipedia-sections" }
+columns = [{ family = "letor46" }, { family = "vsm" }]
+rankers = [{ name = "a", ranker = "lambdamart" }, { name = "b", ranker = "adarank" }]
+splits = [{ name = "s", title = "S" }]
+
+[[systems]]
+name = "words"
+columns = ["letor46"]
+rankers = ["a", "b"]
+
+[[systems]]
+name = "more"
+columns = ["letor46", "vsm"]
+rankers = ["b", "a"]
+
+[[systems]]
+name = "bm25"
+score = "bm25_whole"
+
+[evaluation]
+measures = ["NDCG@10"]
+comparisons = [["more", "words"], ["words", "bm25"]]
+"""
+
+
+def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
+    config = load(tmp_path, GRID)
+    assert [s.name for s in config.all_systems] == [
+        "words, a",
+        "words, b",
+        "more, b",
+        "more, a",
+        "bm25",
+    ]
+    assert config.pairs == [
+        ("more, b", "words, b"),
+        ("more, a", "words, a"),
+        ("words, a", "bm25"),
+        ("words, b", "bm25"),
+    ]
+    assert config.ranker_of(config.all_systems[1]).ranker == "adarank"
+    assert config.ranker_of(config.all_systems[-1]) is None
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,14 @@ from letor.rankers.base import Ranker
 from letor.trec import read_run
 from ltr_features.columns.term_space import TermSpace
 from reports.assemble import run_experiment
-from reports.config import ExperimentConfig, demo_config
+from reports.checks import demo_config
+from reports.config import ExperimentConfig
 from reports.experiment import Experiment
 from reports.measures import evaluate
 from reports.systems import turned
 from ssi_models.ssi.low_rank import LowRankSSI
 
-OUTPUTS = ("collection", "index", "letor", "models", "systems", "report")
+OUTPUTS = ("collection", "index", "letor", "models", "scores", "systems", "report")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,13 @@ def config(tmp_path_factory) -> ExperimentConfig:
     values["collection"] |= {"dump": str(dump), "words_per_query": 4, "min_words": 20}
     values["collection"]["min_document_frequency"] = 2
     values["candidate_depth"] = 30
-    values["ssi"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
-    values["ranker"] |= {"n_estimators": 10, "min_data_in_leaf": 5, "num_threads": 1}
+    values["models"][0]["params"] |= {
+        "rank": 8,
+        "max_epochs": 3,
+        "batch_size": 64,
+        "n_negatives": 64,
+    }
+    values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
     values["nearest_words"] = ["topicaaworda", "absent"]
     return ExperimentConfig.model_validate(values)
 
@@ -98,7 +105,8 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     train = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "train.txt.zst")
     row = {q: i for i, q in enumerate(run.collection.query_ids)}
     document = {d: i for i, d in enumerate(run.collection.document_ids)}
-    scores = run.trained_scores(split, run.stages.folder / "models" / "by-query")
+    folder = run.stages.folder / "models" / "by-query" / "ssi"
+    scores = run.trained_column(split, run.config.models[0], folder)
     path = scores.path(np.array([row[q] for q in train.query_ids]))
     model = LowRankSSI.load(path)
     space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
@@ -177,6 +185,8 @@ def test_turned_folds_train_on_other_queries_and_test_on_the_same():
 def test_stage_notes_hold_the_inputs(run):
     note = json.loads((run.stages.folder / "collection" / ".stage.json").read_text())
     assert note["files"]["corpus.jsonl"] > 0
-    assert note["inputs"]["dump"]["name"] == "topics.xml"
-    assert "sha256" in note["inputs"]["dump"]
-    assert str(run.dump.parent) not in json.dumps(note)  # the same dump elsewhere is the same
+    assert note["inputs"]["files"][0]["name"] == "topics.xml"
+    assert "sha256" in note["inputs"]["files"][0]
+    assert str(Path(run.source_options["dump"]).parent) not in json.dumps(
+        note
+    )  # the same dump elsewhere is the same

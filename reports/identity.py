@@ -1,0 +1,34 @@
+"""What a file is, wherever it lies: part of the keys of stages and of manifests."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+_LARGE = 1 << 26
+
+
+def identity(path: Path) -> dict[str, Any]:
+    """Name, size and digest of a file or of all files of a folder; of files above 64 MB the time
+    of change, not the digest. The folder above does not matter."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        return {
+            "name": path.name,
+            "files": [{**identity(p), "name": p.relative_to(path).as_posix()} for p in files],
+        }
+    if not path.is_file():
+        return {"name": path.name}
+    status = path.stat()
+    found: dict[str, Any] = {"name": path.name, "size": status.st_size}
+    if status.st_size > _LARGE:
+        return {**found, "changed": status.st_mtime_ns}
+    return {**found, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file or of all files of a folder."""
+    if path.is_dir():
+        return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+    return path.stat().st_size

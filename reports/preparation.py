@@ -1,0 +1,277 @@
+"""The stages that no split needs: collection, index, columns; and what is read back from them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.folds import Fold, k_fold
+from letor.svmlight import read_letor
+from letor.writing import write_letor
+from ltr_features.build import build_columns, candidate_pairs
+from ltr_features.collection import Collection, Pairs
+from ltr_features.collection_files import load_collection, save_collection
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
+from ltr_features.index import TermIndex
+from ltr_features.pools import pool_recall
+from ltr_features.sources.registry import get_source, read_collection
+from ltr_features.sources.wikipedia import excerpt_path
+from ltr_features.text import Analyzer
+from reports.checks import files_of, with_paths
+from reports.config import ExperimentConfig, SplitConfig
+from reports.identity import identity, size_of
+from reports.progress import Reporter
+from reports.stages import PACKAGES, StageResult, Stages
+
+_CODE = ("letor", "ltr_features")
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A stage that may be run.
+
+    Attributes:
+        name: its folder within the output folder.
+        inputs: all that its output depends on, code apart.
+        make: makes the folder. size: what it has to do, in words.
+        steps: of the progress bar. resumable, code: see :meth:`reports.stages.Stages.run`.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    make: Callable[[Path], None]
+    size: str
+    steps: int = 1
+    resumable: bool = False
+    code: tuple[str, ...] = PACKAGES
+
+
+@dataclass(eq=False)
+class Preparation:
+    """A configuration, its output folder, and the stages before any split.
+
+    Args:
+        config: what to run. out: the output folder.
+        data: the folder that paths of the configuration are relative to.
+        reporter: where progress goes; silent by default.
+        threads: worker threads; None for one per core. Results do not depend on it.
+    """
+
+    config: ExperimentConfig
+    out: str | os.PathLike[str]
+    data: str | os.PathLike[str] = "."
+    reporter: Reporter = field(default_factory=Reporter)
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        self.stages = Stages(self.out)
+        self._done: dict[str, StageResult] = {}
+
+    def key(self, stage: Planned) -> str:
+        """The stage's key: of its inputs and the code."""
+        return self.stages.look(stage.name, stage.inputs, code=stage.code).key
+
+    def done(self, stage: Planned) -> StageResult:
+        """The stage's result; it is run once, unless an earlier run left it."""
+        if stage.name not in self._done:
+            with self.reporter.stage(stage.name) as outcome:
+                result = self.stages.run(
+                    stage.name, stage.inputs, stage.make, resumable=stage.resumable, code=stage.code
+                )
+                outcome.append("reused" if result.reused else result.reason)
+            self.reporter.advance(stage.steps)
+            self._done[stage.name] = result
+        return self._done[stage.name]
+
+    @cached_property
+    def source_options(self) -> dict[str, Any]:
+        """The options of the collection's source, paths resolved."""
+        given = self.config.collection
+        source = get_source(given.source)
+        known = inspect.signature(source).parameters
+        options = with_paths(source, given.options, Path(self.data))
+        if given.source == "wikipedia-sections":
+            options.setdefault("dump", str(excerpt_path()))
+        if "seed" in known:
+            options.setdefault("seed", self.config.seed)
+        return options
+
+    @cached_property
+    def collection_stage(self) -> Planned:
+        name, options = self.config.collection.source, self.source_options
+        known = inspect.signature(get_source(name)).parameters
+
+        def make(path: Path) -> None:
+            progress: dict[str, Any] = {}
+            if "on_progress" in known:
+                progress["on_progress"] = lambda done, total: self.reporter.step(
+                    f"collection: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read"
+                )
+            collection = read_collection(name, **options, **progress)
+            path.mkdir()
+            save_collection(collection, path)
+
+        files = files_of(options)
+        named = {str(path) for path in files}
+        inputs = {
+            "source": name,
+            "options": {k: v for k, v in options.items() if str(v) not in named},
+            "files": [identity(path) for path in files],
+        }
+        megabytes = sum(size_of(path) for path in files) / 1e6
+        return Planned("collection", inputs, make, f"{megabytes:,.1f} MB to read", code=_CODE)
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The collection, read back from its stage."""
+        return load_collection(self.done(self.collection_stage).path)
+
+    @cached_property
+    def index_stage(self) -> Planned:
+        text = self.config.text.model_dump(mode="json")
+
+        def make(path: Path) -> None:
+            TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
+
+        inputs = {"collection": self.key(self.collection_stage), "text": text}
+        return Planned("index", inputs, make, "all documents", code=_CODE)
+
+    @cached_property
+    def context(self) -> ColumnContext:
+        """Collection, index and analysed queries."""
+        index = TermIndex.open(self.done(self.index_stage).path)
+        return ColumnContext.of(self.collection, index, threads=self.threads)
+
+    def _families(self) -> list[ColumnFamily]:
+        """The column families; what they train is kept in the folder ``vectors``."""
+        made = []
+        for part in self.config.columns:
+            kind = families()[part.family]
+            options = with_paths(kind, part.options, Path(self.data))
+            if "folder" in inspect.signature(kind).parameters:
+                options.setdefault("folder", self.stages.folder / "vectors")
+            made.append(get_family(part.family, **options))
+        return made
+
+    @cached_property
+    def columns_stage(self) -> Planned:
+        config = self.config
+
+        def make(path: Path) -> None:
+            pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
+            data = build_columns(self.context, pairs, self._families())
+            path.mkdir()
+            write_letor(data, path / "base.txt.zst", threads=self.threads)
+            write_columns(data, path)
+
+        resolved = [
+            with_paths(families()[c.family], c.options, Path(self.data)) for c in config.columns
+        ]
+        inputs = {
+            "index": self.key(self.index_stage),
+            "columns": [part.model_dump(mode="json") for part in config.columns],
+            "files": [identity(path) for options in resolved for path in files_of(options)],
+            "candidate_depth": config.candidate_depth,
+        }
+        size = f"{len(config.columns)} families, at most {config.candidate_depth} rows per query"
+        return Planned("letor/base", inputs, make, size, code=_CODE)
+
+    @cached_property
+    def base(self) -> RankingData:
+        """The candidates' rows with the columns that need no training, read back."""
+        return self.read_rows(self.done(self.columns_stage).path, "base.txt.zst")
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The (query, document) rows of ``base``."""
+        collection, data = self.collection, self.base
+        query_row = {q: row for row, q in enumerate(collection.query_ids)}
+        document_row = {d: row for row, d in enumerate(collection.document_ids)}
+        queries = np.array([query_row[q] for q in data.query_ids], dtype=np.int64)
+        ids = () if data.document_ids is None else data.document_ids
+        documents = np.fromiter((document_row[d] for d in ids), dtype=np.int64, count=len(data))
+        return Pairs(queries[data.query_index], documents)
+
+    def read_rows(self, folder: Path, name: str) -> RankingData:
+        """Rows of a LETOR file of ours with the column names of the ``columns.json`` beside."""
+        columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
+        data = read_letor(folder / name, n_columns=len(columns), threads=self.threads)
+        provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
+        return replace(data, column_names=list(provenance), provenance=provenance)
+
+    @cached_property
+    def judged(self) -> list[str]:
+        """Ids of the queries with at least one judgement; the others are in no fold."""
+        rows = set(self.collection.judgements.query.tolist())
+        return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
+
+    def folds(self, split: SplitConfig) -> list[Fold]:
+        """The folds of a split, of judged queries with candidates.
+
+        Raises:
+            InputError: a split by group of a collection without groups, or too few queries.
+        """
+        groups = self.collection.query_groups
+        if split.by == "group":
+            if groups is None:
+                raise InputError(
+                    f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
+                    "queries; split by query"
+                )
+            group = dict(zip(self.collection.query_ids, groups, strict=True))
+            groups = [group[q] for q in self.judged]
+        found = k_fold(
+            self.judged,
+            split.folds,
+            seed=self.config.seed,
+            groups=groups if split.by == "group" else None,
+        )
+        return [fold.only(self.base.query_ids) for fold in found]
+
+    def train_parts(self, split: SplitConfig, folds: list[Fold], fold: Fold) -> list[NDArray[Any]]:
+        """Query rows of each part whose scores are out of fold."""
+        row = {q: i for i, q in enumerate(self.collection.query_ids)}
+        train = set(fold.train)
+        parts = [part.test for part in folds if part.test and part.test[0] in train]
+        n = split.inner_parts or len(parts)
+        grouped = [[q for part in parts[i::n] for q in part] for i in range(n)]
+        return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in grouped]
+
+    @cached_property
+    def qrels(self) -> pd.DataFrame:
+        """All judgements: qid, docno, label."""
+        judged = self.collection.judgements
+        query_ids = np.array(self.collection.query_ids, dtype=object)
+        document_ids = np.array(self.collection.document_ids, dtype=object)
+        return pd.DataFrame(
+            {
+                "qid": query_ids[judged.query],
+                "docno": document_ids[judged.document],
+                "label": judged.grade,
+            }
+        )
+
+    @cached_property
+    def recall(self) -> float:
+        """Mean recall of the candidate pool."""
+        return pool_recall(self.pairs, self.collection.judgements, self.collection.n_queries).mean
+
+
+def write_columns(data: RankingData, folder: Path) -> None:
+    """Names and provenance of the columns, in the order of the LETOR file's feature ids."""
+    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
+    with atomic_path(folder / "columns.json") as partial:
+        partial.write_text(json.dumps(columns, indent=1, ensure_ascii=False), encoding="utf-8")
