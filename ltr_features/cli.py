@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands import collections, columns, experiments, letor_files, models, rank
+from ltr_features.commands import collections, columns, experiments, letor_files, models, rank, wikipedia
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(letor_files.measure)
 app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
+app.command()(wikipedia.wikipedia)
 app.add_typer(columns.app, name="columns")
 app.add_typer(models.app, name="models")
 app.add_typer(rank.app, name="rank")

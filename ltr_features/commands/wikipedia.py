@@ -1,0 +1,28 @@
+"""Knowledge base: ``wikipedia``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def wikipedia(
+    dump: Annotated[Path, typer.Argument(help="pages-articles dump: .xml, .xml.bz2 or .xml.gz.")],
+    out: Annotated[Path, typer.Option(help="Folder of the knowledge base.")] = Path("kb"),
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes that parse; results do not depend on it.")
+    ] = 1,
+) -> None:
+    """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
+
+    The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew."""
+    from ltr_features.entities.build import build_knowledge_base
+    from ltr_features.sources.wikipedia import progress_bar
+
+    with progress_bar(f"Reading {dump.name}") as show:
+        facts = build_knowledge_base(dump, out, processes=processes, on_progress=show)
+    for name, value in facts.items():
+        typer.echo(f"  {name}: {value:,}")
+    typer.echo(f"Knowledge base: {out}")

@@ -1,0 +1,143 @@
+"""The knowledge base made from a Wikipedia dump: memory-mapped arrays in one folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from letor.packed import PackedStrings
+from ltr_features.entities.words import title_hashes
+
+MARK = "knowledge.json"
+VERSION = 1
+
+#: Every array of the folder and its type.
+ARRAYS = {
+    "page_id": np.int64,
+    "title_bytes": np.uint8,
+    "title_ends": np.int64,
+    "abstract_bytes": np.uint8,
+    "abstract_ends": np.int64,
+    "name_hash": np.uint64,
+    "name_entity": np.int32,
+    "link_ends": np.int64,
+    "link_sources": np.int32,
+    "phrase_hash": np.uint64,
+    "phrase_links": np.int64,
+    "phrase_count": np.int64,
+    "sense_ends": np.int64,
+    "sense_entity": np.int32,
+    "sense_links": np.int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class KnowledgeBase:
+    """Articles, abstracts, names, anchors and in-links of a Wikipedia.
+
+    Attributes:
+        path: its folder.
+        titles, abstracts: n strings; the abstract is the article's lead.
+        page_id: int64 [n].
+        name_hash, name_entity: uint64 and int32 [m]: titles and redirects, by hash.
+        link_ends, link_sources: int64 [n + 1], int32: the distinct articles that link to each, in
+            rising order.
+        phrase_hash: uint64 [p], rising: anchor texts, titles and redirects as phrases.
+        phrase_links, phrase_count: int64 [p]: links with that anchor, occurrences in all texts.
+        sense_ends, sense_entity, sense_links: int64 [p + 1], int32, int64: where the links of a
+            phrase lead and how many, most first.
+        source: file name of the dump.
+    """
+
+    path: Path
+    titles: PackedStrings
+    abstracts: PackedStrings
+    page_id: NDArray[np.int64]
+    name_hash: NDArray[np.uint64]
+    name_entity: NDArray[np.int32]
+    link_ends: NDArray[np.int64]
+    link_sources: NDArray[np.int32]
+    phrase_hash: NDArray[np.uint64]
+    phrase_links: NDArray[np.int64]
+    phrase_count: NDArray[np.int64]
+    sense_ends: NDArray[np.int64]
+    sense_entity: NDArray[np.int32]
+    sense_links: NDArray[np.int64]
+    source: str
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> KnowledgeBase:
+        """Memory-map a folder that ``ltr-features wikipedia`` wrote.
+
+        Raises:
+            InputError: the folder is no knowledge base, of another version, or damaged.
+        """
+        folder = Path(folder)
+        try:
+            facts = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            version, source, sizes = facts["version"], facts["source"], facts["sizes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{folder} is no knowledge base; make one with: "
+                f"ltr-features wikipedia DUMP.xml.bz2 --out {folder}"
+            ) from None
+        if version != VERSION:
+            raise InputError(
+                f"{folder} is a knowledge base of version {version}, this program reads "
+                f"{VERSION}: make it again with ltr-features wikipedia"
+            )
+        arrays = {name: _mapped(folder / f"{name}.npy", sizes.get(name)) for name in ARRAYS}
+        titles = _strings(arrays.pop("title_bytes"), arrays.pop("title_ends"))
+        abstracts = _strings(arrays.pop("abstract_bytes"), arrays.pop("abstract_ends"))
+        return cls(path=folder, titles=titles, abstracts=abstracts, source=source, **arrays)
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+    def rows(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """int64 [len(names)]: the entities of titles or redirects; -1 where there is none."""
+        wanted = title_hashes([name.replace("_", " ") for name in names])
+        at, known = look_up(wanted, self.name_hash)
+        return np.where(known, self.name_entity[at] if len(self.name_hash) else -1, -1)
+
+
+def look_up(
+    wanted: NDArray[np.uint64], stored: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Places of hashes in a rising array, and which of them are there."""
+    if not len(stored):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(stored, wanted), len(stored) - 1)
+    return at, (stored[at] == wanted) & (wanted != 0)
+
+
+def bucket_index(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], np.uint64]:
+    """Where each value of the leading bits begins in a rising array, and how far to shift."""
+    bits = max(1, int(len(hashes)).bit_length())
+    shift = np.uint64(64 - bits)
+    bounds = np.arange(1 << bits, dtype=np.uint64) << shift
+    return np.append(np.searchsorted(hashes, bounds), len(hashes)).astype(np.int64), shift
+
+
+def _mapped(path: Path, size: int | None) -> NDArray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: damaged knowledge base ({error}); make it again") from None
+    if array.dtype != ARRAYS[path.stem] or array.shape != (size,):
+        raise InputError(
+            f"{path}: damaged knowledge base (array of {array.dtype} {array.shape}, expected "
+            f"{size} of {np.dtype(ARRAYS[path.stem])}); make it again"
+        )
+    return np.asarray(array)
+
+
+def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> PackedStrings:
+    return PackedStrings(data, ends[:-1], ends[1:], is_text=True)

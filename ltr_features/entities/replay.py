@@ -1,0 +1,94 @@
+"""Stored annotations: JSON lines of a text and its mentions, written once, linked by look-up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.entities.linker import Mention
+
+_NAMES = [part.name for part in fields(Mention)]
+
+
+def save_annotations(
+    path: str | os.PathLike[str], texts: Sequence[str], mentions: Sequence[Sequence[Mention]]
+) -> None:
+    """Write ``{"text": ..., "mentions": [{...}]}``, one line per text."""
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as out:
+        for text, found in zip(texts, mentions, strict=True):
+            line = {"text": text, "mentions": [asdict(mention) for mention in found]}
+            out.write(json.dumps(line) + "\n")
+
+
+@dataclass(frozen=True)
+class StoredAnnotations:
+    """Links by annotations that :func:`save_annotations` wrote.
+
+    Attributes:
+        path: the file.
+
+    Raises:
+        InputError: no such file, or a line that is no annotation.
+    """
+
+    path: str | os.PathLike[str]
+
+    def __post_init__(self) -> None:
+        self._known  # noqa: B018  a bad file is reported here, not in the middle of work
+
+    @property
+    def description(self) -> str:
+        return f"annotations of {Path(self.path).name}"
+
+    def link(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """The stored mentions; a text that is empty or blank has none.
+
+        Raises:
+            InputError: texts without stored annotations.
+        """
+        missing = [text for text in texts if text.strip() and text not in self._known]
+        if missing:
+            raise InputError(
+                f"{self.path}: no annotations of {len(missing)} of {len(texts)} texts, the first "
+                f"is {missing[0][:60]!r}; link them and store the annotations"
+            )
+        return [list(self._known.get(text, ())) for text in texts]
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Mention, ...]]:
+        known = {}
+        try:
+            with Path(self.path).open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, start=1):
+                    text, mentions = self._read(line, number)
+                    known[text] = mentions
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path}: cannot be read as annotations ({error})") from None
+        return known
+
+    def _read(self, line: str, number: int) -> tuple[str, tuple[Mention, ...]]:
+        try:
+            record = json.loads(line)
+            text = record["text"]
+            mentions = tuple(Mention(**found) for found in record["mentions"])
+            valid = isinstance(text, str) and all(
+                0 <= m.start <= m.end <= len(text)
+                and isinstance(m.entity, str)
+                and 0 <= m.rho <= 1
+                and 0 <= m.link_probability <= 1
+                for m in mentions
+            )
+        except (ValueError, KeyError, TypeError):
+            valid = False
+        if not valid:
+            raise InputError(
+                f"{self.path}, line {number}: no annotation; expected "
+                '{"text": ..., "mentions": [{' + ", ".join(_NAMES) + "}]}"
+            )
+        return text, mentions

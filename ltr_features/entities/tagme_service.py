@@ -1,0 +1,197 @@
+"""The TAGME service, through the ``tagme`` client's addresses and classes.
+
+What the client (0.1.3) lacks is done here: its request has no timeout, gives None for every failure
+and drops the link probability; so the request is sent by a session of our own and each annotation
+is read by the client's class, with the link probability beside it. Its relatedness calls do not
+work on Python 3.9 and later; none is made. Offsets of the service are UTF-16 units and are turned
+into code points.
+
+Answers are kept in an SQLite file as soon as they arrive: a text is sent once, and an interrupted
+or failed run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.errors import InputError
+from ltr_features.entities.linker import Mention
+
+#: The environment variable that holds the access token.
+TOKEN_VARIABLE = "GCUBE_TOKEN"
+
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class TagmeService:
+    """Links by the TAGME service; the token is read from the variable GCUBE_TOKEN when a text has
+    to be sent.
+
+    Attributes:
+        cache: SQLite file of the answers; made if it is not there.
+        language: en, de or it.
+        long_text: neighbouring mentions that vote; 0 (all of them) suits short texts.
+        address: of the service; None for the client's.
+        timeout: seconds for an answer.
+        attempts: how often a text is sent before the service counts as down.
+        pause: seconds between requests, at least; doubled after each failure of the same text.
+
+    Raises:
+        InputError: a parameter outside its range.
+    """
+
+    cache: str | os.PathLike[str] = "tagme.sqlite"
+    language: str = "en"
+    long_text: int = 0
+    address: str | None = None
+    timeout: float = 30.0
+    attempts: int = 4
+    pause: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.timeout <= 0 or self.attempts < 1 or self.pause < 0 or self.long_text < 0:
+            raise InputError(
+                "TAGME service: timeout > 0, attempts >= 1, pause >= 0 and long_text >= 0 "
+                f"expected, got {self.timeout}, {self.attempts}, {self.pause}, {self.long_text}"
+            )
+
+    @property
+    def description(self) -> str:
+        return f"TAGME service (language {self.language}, long_text {self.long_text})"
+
+    def link(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """The mentions of each text; those of cached texts without any request.
+
+        Raises:
+            InputError: the service is down or refuses; the message counts the texts missing.
+        """
+        distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+        with closing(self._open()) as store:
+            answers = {text: self._stored(store, text) for text in distinct}
+            missing = [text for text, answer in answers.items() if answer is None]
+            if missing:
+                self._fetch(store, missing, answers)
+        return [_mentions(text, answers.get(text)) for text in texts]
+
+    def _fetch(
+        self, store: sqlite3.Connection, missing: list[str], answers: dict[str, str | None]
+    ) -> None:
+        import requests
+
+        token = os.environ.get(TOKEN_VARIABLE)
+        with requests.Session() as session:
+            for done, text in enumerate(missing):
+                try:
+                    if not token:
+                        raise _FailureError(f"the environment variable {TOKEN_VARIABLE} is not set")
+                    answer = self._ask(session, text, token)
+                except _FailureError as failure:
+                    raise InputError(
+                        f"TAGME service: {failure}. {len(missing) - done} of {len(answers)} texts "
+                        f"are not linked yet, {len(answers) - len(missing) + done} are in "
+                        f"{self.cache}; run the same command again to go on"
+                    ) from None
+                with store:
+                    store.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)",
+                                  (self._key(text), answer))  # fmt: skip
+                answers[text] = answer
+
+    def _ask(self, session: Any, text: str, token: str) -> str:
+        """The annotations of a text as JSON, from an answer that was checked."""
+        import requests
+        import tagme
+
+        payload = {
+            "text": text.encode("utf-8", "replace"),
+            "long_text": self.long_text,
+            "lang": self.language,
+            "gcube-token": token,
+        }
+        wait = self.pause
+        reason = ""
+        for attempt in range(self.attempts):
+            time.sleep(wait if attempt else self.pause)
+            wait *= 2
+            try:
+                answer = session.post(
+                    self.address or tagme.DEFAULT_TAG_API, data=payload, timeout=self.timeout
+                )
+            except requests.RequestException as error:
+                reason = f"no answer ({type(error).__name__})"
+                continue
+            if answer.status_code in _PASSING:
+                reason = f"status {answer.status_code}"
+                continue
+            if answer.status_code != 200:
+                raise _FailureError(f"status {answer.status_code}; is the token valid?")
+            try:
+                return _checked(answer.content)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                reason = "an answer that is not TAGME's JSON"
+        raise _FailureError(f"{reason}, {self.attempts} attempts")
+
+    def _key(self, text: str) -> str:
+        parts = json.dumps([self.address, self.language, self.long_text, text])
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    def _open(self) -> sqlite3.Connection:
+        Path(self.cache).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            store = sqlite3.connect(self.cache)
+            store.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT)")
+        except sqlite3.Error as error:
+            raise InputError(f"{self.cache}: no cache of TAGME answers ({error})") from None
+        return store
+
+    def _stored(self, store: sqlite3.Connection, text: str) -> str | None:
+        row = store.execute(
+            "SELECT answer FROM answers WHERE key = ?", (self._key(text),)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+
+class _FailureError(Exception):
+    """Why a text has no answer."""
+
+
+def _checked(content: bytes) -> str:
+    """Start, end, title, rho and link probability of each annotation that names an entity."""
+    import tagme
+
+    found = []
+    for raw in json.loads(content.decode("utf-8"))["annotations"]:
+        if raw.get("title"):
+            note = tagme.Annotation(raw)
+            found.append(
+                [note.begin, note.end, note.entity_title, note.score,
+                 float(raw["link_probability"])]
+            )  # fmt: skip
+    return json.dumps(found)
+
+
+def _mentions(text: str, answer: str | None) -> list[Mention]:
+    if answer is None:
+        return []
+    units = np.cumsum([0, *(2 if character > "\uffff" else 1 for character in text)])
+    mentions = [
+        Mention(
+            *np.searchsorted(units, [begin, end]).clip(0, len(text)).tolist(),
+            title.replace("_", " "),
+            min(1.0, max(0.0, rho)),
+            min(1.0, max(0.0, probability)),
+        )
+        for begin, end, title, rho, probability in json.loads(answer)
+    ]
+    return sorted(mentions, key=lambda mention: (mention.start, -mention.end))

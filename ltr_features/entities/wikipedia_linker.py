@@ -1,0 +1,133 @@
+"""TAGME's algorithm, offline, over the statistics of a knowledge base.
+
+Ferragina and Scaiella, "TAGME: on-the-fly annotation of short text fragments", CIKM 2010:
+
+1. spotting: phrases of up to 6 words in the anchor dictionary, link probability
+   lp(a) = link(a) / freq(a) at least ``min_link_probability``; one inside a longer phrase of higher
+   lp is dropped;
+2. voting: vote(p_a) = sum over the other mentions b of the mean over b's senses p_b of
+   relatedness(p_a, p_b) commonness(p_b), relatedness by Milne and Witten 2008, senses with
+   commonness of at least ``min_commonness``;
+3. choice: of the senses whose vote is within ``epsilon`` of the best, the most common;
+4. confidence: rho = (lp + coherence) / 2, coherence the mean relatedness to the other mentions'
+   entities. No threshold is applied to rho.
+
+The ``window`` mentions before and after a mention vote, so that the cost is linear in a text's
+length (the service does likewise, by its parameter long_text).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
+from ltr_features.entities.linker import Mention
+from ltr_features.entities.words import WORD, word_hashes
+from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
+from ltr_features.parallel import map_blocks
+
+#: Texts linked at a time, and pairs whose relatedness is remembered meanwhile.
+_BLOCK, _MEMORY = 256, 1 << 17
+
+
+@dataclass(frozen=True)
+class WikipediaLinker:
+    """Links by a knowledge base.
+
+    Attributes:
+        knowledge: folder of the knowledge base.
+        min_link_probability: of a phrase, 0 to 1.
+        min_commonness: of a sense, 0 to 1.
+        epsilon: share of the best vote, 0 to 1.
+        window: mentions on either side.
+        threads: worker threads; None for one per core. Mentions do not depend on it.
+
+    Raises:
+        InputError: no knowledge base there, or a parameter outside its range.
+    """
+
+    knowledge: str | os.PathLike[str]
+    min_link_probability: float = 0.02
+    min_commonness: float = 0.02
+    epsilon: float = 0.3
+    window: int = 10
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_link_probability", "min_commonness", "epsilon"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
+        if self.window < 1:
+            raise InputError(f"window is {self.window}; it must be 1 or more")
+        self.base  # noqa: B018  a missing folder is reported here, not in the middle of work
+
+    @cached_property
+    def base(self) -> KnowledgeBase:
+        return KnowledgeBase.open(self.knowledge)
+
+    @property
+    def description(self) -> str:
+        return (
+            f"TAGME's algorithm on {self.base.source} (link probability >= "
+            f"{self.min_link_probability:g}, commonness >= {self.min_commonness:g}, epsilon "
+            f"{self.epsilon:g}, window {self.window})"
+        )
+
+    def link(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """The mentions of each text, in order of start."""
+        _ = self._statistics  # computed before threads ask for it
+        blocks = [texts[i : i + _BLOCK] for i in range(0, len(texts), _BLOCK)]
+        return [m for part in map_blocks(self._link, blocks, self.threads) for m in part]
+
+    @cached_property
+    def _statistics(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray, np.uint64]:
+        """Link probability of phrases, commonness of senses, and the phrases' bucket index."""
+        base = self.base
+        probability = base.phrase_links / base.phrase_count
+        of_phrase = np.repeat(base.phrase_links, np.diff(base.sense_ends))
+        return (probability, base.sense_links / of_phrase, *bucket_index(base.phrase_hash))
+
+    def _link(self, texts: Sequence[str]) -> list[list[Mention]]:
+        base = self.base
+        probability, commonness, first, shift = self._statistics
+        words = word_hashes(texts)
+        starts, lengths, found = np.empty((3, LONGEST_PHRASE * len(words)), dtype=np.int64)
+        n = spot(
+            words, base.phrase_hash, first, shift, probability, self.min_link_probability,
+            starts, lengths, found,
+        )  # fmt: skip
+        starts, lengths, found = starts[:n], lengths[:n], found[:n]
+        stops = np.flatnonzero(words == 0)
+        bounds = np.append(0, np.searchsorted(starts, stops)).astype(np.int64)
+        senses, rho = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float64)
+        disambiguate(
+            bounds, found, probability, base.sense_ends, base.sense_entity, commonness,
+            base.link_ends, base.link_sources, len(base), self.min_commonness, self.epsilon,
+            self.window, np.zeros(_MEMORY, dtype=np.uint64), np.zeros(_MEMORY), senses, rho,
+        )  # fmt: skip
+        linked = []
+        for t, text in enumerate(texts):
+            spans = [m.span() for m in WORD.finditer(text)]
+            begin = 0 if t == 0 else int(stops[t - 1]) + 1
+            linked.append(
+                [
+                    Mention(
+                        spans[starts[m] - begin][0],
+                        spans[starts[m] - begin + lengths[m] - 1][1],
+                        base.titles[int(base.sense_entity[senses[m]])],
+                        float(rho[m]),
+                        float(probability[found[m]]),
+                        float(commonness[senses[m]]),
+                    )
+                    for m in range(bounds[t], bounds[t + 1])
+                    if senses[m] >= 0
+                ]
+            )
+        return linked

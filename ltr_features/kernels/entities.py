@@ -1,0 +1,266 @@
+"""Kernels of entity linking: hashes of words and phrases, phrase counts, and TAGME's steps.
+
+Words and titles are 64-bit hashes; two of 30 million phrases share one with probability 3e-5.
+0 is no hash: it ends a line.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+#: Longest phrase in words.
+LONGEST_PHRASE = 6
+
+_START = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def _mix(h):
+    """splitmix64's finaliser: every bit depends on every bit."""
+    h = (h ^ (h >> _S30)) * _MIX_1
+    h = (h ^ (h >> _S27)) * _MIX_2
+    h = h ^ (h >> _S31)
+    return _ONE if h == _ZERO else h
+
+
+@njit(cache=True, nogil=True)
+def _extend(phrase, word):
+    return _mix((phrase ^ word) * _PRIME + word)
+
+
+@njit(cache=True, nogil=True)
+def hash_runs(data, by_word, out):
+    """Hash the words (by_word) or whole lines of UTF-8 text, uint8 [n], every line ended by LF.
+
+    With ``by_word``, blanks separate words and each line is ended by a 0. Returns how many entries
+    of ``out``, uint64, were written.
+    """
+    n = 0
+    h = _START
+    empty = True
+    for i in range(len(data)):
+        byte = data[i]
+        if byte == 10 or (by_word and byte == 32):
+            if not empty or not by_word:
+                out[n] = _mix(h)
+                n += 1
+            h = _START
+            empty = True
+            if by_word and byte == 10:
+                out[n] = _ZERO
+                n += 1
+        else:
+            h = (h ^ np.uint64(byte)) * _PRIME
+            empty = False
+    return n
+
+
+@njit(cache=True, nogil=True)
+def phrases_of_lines(words, out):
+    """uint64 [lines]: the phrase hash of each line of words; 0 if empty or too long."""
+    n = 0
+    length = 0
+    h = _ZERO
+    for i in range(len(words)):
+        if words[i] == _ZERO:
+            out[n] = h if length <= LONGEST_PHRASE else _ZERO
+            n += 1
+            length = 0
+            h = _ZERO
+        else:
+            h = _extend(h, words[i])
+            length += 1
+
+
+@njit(cache=True, nogil=True)
+def _find(h, phrases, first, shift):
+    bucket = np.int64(h >> shift)
+    for at in range(first[bucket], first[bucket + 1]):
+        if phrases[at] == h:
+            return at
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def count_phrases(words, end, phrases, first, shift, counts):
+    """counts[p] += occurrences of phrase p that start in ``words[:end]``."""
+    for i in range(end):
+        h = _ZERO
+        for j in range(i, min(i + LONGEST_PHRASE, len(words))):
+            if words[j] == _ZERO:
+                break
+            h = _extend(h, words[j])
+            at = _find(h, phrases, first, shift)
+            if at >= 0:
+                counts[at] += 1
+
+
+@njit(cache=True, nogil=True)
+def spot(words, phrases, first, shift, probability, least, starts, lengths, found):
+    """TAGME's spotting: phrases of link probability >= least, without those inside a longer one of
+    higher link probability. In order of start, longest first. Returns their number.
+
+    Args:
+        words: uint64 [n], lines of words.
+        starts, lengths, found: int64 [LONGEST_PHRASE * n], written: first word, words, phrase.
+    """
+    n = 0
+    here = np.empty(LONGEST_PHRASE, dtype=np.int64)
+    for i in range(len(words)):
+        h = _ZERO
+        size = 0
+        for j in range(i, min(i + LONGEST_PHRASE, len(words))):
+            if words[j] == _ZERO:
+                break
+            h = _extend(h, words[j])
+            here[size] = _find(h, phrases, first, shift)
+            size += 1
+        for k in range(size - 1, -1, -1):
+            if here[k] >= 0 and probability[here[k]] >= least:
+                starts[n] = i
+                lengths[n] = k + 1
+                found[n] = here[k]
+                n += 1
+    keep = np.ones(n, dtype=np.bool_)
+    for a in range(n):
+        b = a - 1
+        while b >= 0 and starts[b] > starts[a] - LONGEST_PHRASE:
+            inside = starts[b] + lengths[b] >= starts[a] + lengths[a]
+            if inside and probability[found[b]] > probability[found[a]]:
+                keep[a] = False
+                break
+            b -= 1
+    kept = 0
+    for a in range(n):
+        if keep[a]:
+            starts[kept] = starts[a]
+            lengths[kept] = lengths[a]
+            found[kept] = found[a]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def _common(ends, sources, a, b):
+    """Members of both sorted lists; the shorter one's are looked up in the longer by halving."""
+    if ends[a + 1] - ends[a] > ends[b + 1] - ends[b]:
+        a, b = b, a
+    low, high = ends[b], ends[b + 1]
+    n = 0
+    for i in range(ends[a], ends[a + 1]):
+        wanted = sources[i]
+        step = 1
+        while low + step < high and sources[low + step] < wanted:
+            step *= 2
+        stop = min(low + step, high - 1)
+        while low < stop:
+            middle = (low + stop) // 2
+            if sources[middle] < wanted:
+                low = middle + 1
+            else:
+                stop = middle
+        if low < high and sources[low] == wanted:
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def relatedness(ends, sources, n_pages, a, b):
+    """Milne and Witten's relatedness of two pages by their in-links; 0 to 1, 1 for equal pages."""
+    if a == b:
+        return 1.0
+    size_a, size_b = ends[a + 1] - ends[a], ends[b + 1] - ends[b]
+    if size_a == 0 or size_b == 0:
+        return 0.0
+    both = _common(ends, sources, a, b)
+    if both == 0:
+        return 0.0
+    shorter, longer = min(size_a, size_b), max(size_a, size_b)
+    if shorter >= n_pages:
+        return 1.0
+    distance = (math.log(longer) - math.log(both)) / (math.log(n_pages) - math.log(shorter))
+    return min(1.0, max(0.0, 1.0 - distance))
+
+
+@njit(cache=True, nogil=True)
+def _remembered(ends, sources, n_pages, a, b, keys, values):
+    if a == b:
+        return 1.0
+    low, high = min(a, b), max(a, b)
+    key = (np.uint64(low) << np.uint64(32)) | np.uint64(high)
+    slot = np.int64(_mix(key) % np.uint64(len(keys)))
+    if keys[slot] != key:
+        keys[slot] = key
+        values[slot] = relatedness(ends, sources, n_pages, low, high)
+    return values[slot]
+
+
+@njit(cache=True, nogil=True)
+def disambiguate(
+    texts, found, probability, sense_ends, senses, commonness, ends, sources, n_pages,
+    least_commonness, epsilon, window, keys, values, out_sense, out_rho
+):  # fmt: skip
+    """TAGME's voting, choice and confidence for the mentions of texts.
+
+    Args:
+        texts: int64 [n + 1], text t has the mentions ``texts[t]:texts[t + 1]``.
+        found: int64 [m], phrase of each mention.
+        sense_ends, senses, commonness: the phrases' entities, most common first.
+        ends, sources: in-links in compressed rows, sorted.
+        window: mentions on either side that vote.
+        keys, values: uint64 and float64 [s], a memory of relatedness; keys start as 0.
+        out_sense, out_rho: int64 and float64 [m], written; sense -1 for no entity.
+    """
+    for t in range(len(texts) - 1):
+        begin, end = texts[t], texts[t + 1]
+        for a in range(begin, end):
+            first = sense_ends[found[a]]
+            last = _last_sense(sense_ends, commonness, found[a], least_commonness)
+            votes = np.zeros(last - first)
+            for b in range(max(begin, a - window), min(end, a + window + 1)):
+                stop = _last_sense(sense_ends, commonness, found[b], least_commonness)
+                start = sense_ends[found[b]]
+                if b == a or stop == start:
+                    continue
+                for p in range(first, last):
+                    total = 0.0
+                    for q in range(start, stop):
+                        total += commonness[q] * _remembered(
+                            ends, sources, n_pages, senses[p], senses[q], keys, values
+                        )
+                    votes[p - first] += total / (stop - start)
+            out_sense[a] = -1
+            if last > first:
+                # Senses come most common first, so the first one within reach of the best wins.
+                bar = votes.max() * (1.0 - epsilon)
+                for p in range(first, last):
+                    if votes[p - first] >= bar:
+                        out_sense[a] = p
+                        break
+        for a in range(begin, end):
+            total = 0.0
+            others = 0
+            for b in range(max(begin, a - window), min(end, a + window + 1)):
+                if b != a and out_sense[a] >= 0 and out_sense[b] >= 0:
+                    others += 1
+                    total += _remembered(
+                        ends, sources, n_pages, senses[out_sense[a]], senses[out_sense[b]],
+                        keys, values,
+                    )  # fmt: skip
+            out_rho[a] = (probability[found[a]] + (total / others if others else 0.0)) / 2.0
+
+
+@njit(cache=True, nogil=True)
+def _last_sense(sense_ends, commonness, phrase, least):
+    last = sense_ends[phrase]
+    while last < sense_ends[phrase + 1] and commonness[last] >= least:
+        last += 1
+    return last
