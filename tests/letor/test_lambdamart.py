@@ -78,6 +78,7 @@ def test_large_labels_need_a_linear_gain():
     ("parameters", "message"),
     [
         ({"gain": "log"}, "gain='log'"),
+        ({"objective": "rank"}, "objective='rank': choose from lambdarank, rank_xendcg"),
         ({"gain": [0, 1]}, "gain has 2 entries, but labels go up to 2"),
         ({"measure": "ndgc@10"}, "measure 'ndgc@10' is unknown"),
         ({"n_estimators": 0}, "n_estimators=0"),
@@ -147,3 +148,14 @@ def test_saving_leaves_other_people_s_folders_alone(tmp_path):
     for _ in range(2):  # an empty folder, then a ranker's
         ranker.save(tmp_path / "empty")
     assert LambdaMART.load(tmp_path / "empty").feature_names_ == ranker.feature_names_
+
+
+def test_rank_xendcg_is_another_objective_that_repeats():
+    train, valid, data = rows(0), rows(1), rows(2)
+    one, two = (
+        quick(objective="rank_xendcg", num_threads=t).fit(train, valid).predict(data)
+        for t in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, quick().fit(train, valid).predict(data))
+    assert Evaluator(parse_measure("ndcg@10"), data).mean(one) > 0.8

@@ -1,0 +1,53 @@
+"""What XGBoost's LambdaMART adds to the contract of rankers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.measures import Evaluator, parse_measure
+from letor.rankers.base import Ranker
+from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
+
+
+def rows(seed, n_queries=40, size=15):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_queries * size, 4), dtype=np.float32)
+    y = np.floor(3 * np.clip(X[:, 0] + 0.3 * rng.normal(size=len(X)), 0, 0.999))
+    return RankingData.from_rows(X, y, rng.permutation(np.repeat(np.arange(n_queries), size)))
+
+
+@pytest.mark.parametrize("objective", ["rank:ndcg", "rank:map", "rank:pairwise"])
+def test_every_objective_learns(objective):
+    ranker = XGBoostLambdaMART(objective=objective, n_estimators=40).fit(rows(0), rows(1))
+    held_out = rows(2)
+    assert Evaluator(parse_measure("ndcg@10"), held_out).mean(ranker.predict(held_out)) > 0.8
+    curve = ranker.validation_curve_
+    assert ranker.best_iteration_ == np.argmax(curve) + 1
+
+
+def test_missing_and_infinite_values_are_accepted():
+    data = rows(0)
+    X = data.X.copy()
+    X[::7, 1], X[::5, 2], X[::11, 3] = np.nan, np.inf, -np.inf
+    ranker = XGBoostLambdaMART(n_estimators=10).fit(replace(data, X=X))
+    assert np.isfinite(ranker.predict(replace(data, X=X))).all()
+
+
+def test_damaged_models_are_refused(tmp_path):
+    XGBoostLambdaMART(n_estimators=3).fit(rows(0)).save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    path.write_text(path.read_text().replace("1", "2"))
+    with pytest.raises(InputError, match="damaged"):
+        Ranker.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"objective": "reg"}, "objective='reg'"), ({"max_depth": 0}, "max_depth=0")],
+)
+def test_impossible_parameters_are_named(parameters, message):
+    with pytest.raises(InputError, match=message):
+        XGBoostLambdaMART(**parameters).fit(rows(0))
