@@ -11,20 +11,19 @@ from typing import Any
 
 import pandas as pd
 
-from letor.files import atomic_path
-from reports import html
 from reports.checks import load_config
 from reports.config import SystemConfig
 from reports.expected import check_expected
 from reports.experiment import Experiment, SplitOutputs
 from reports.hard_queries import hard_query_table
+from reports.identity import identity
 from reports.model_views import model_facts, nearest_words, test_models, training_curve
+from reports.outputs import write_outputs
 from reports.plan import plan_text
 from reports.progress import Reporter
 from reports.report import ColumnInfo, NearestWords, Report, Study, SystemResult, TrainingCurve
 from reports.significance import TestSettings
 from reports.stages import LIBRARIES
-from reports.tables import report_text
 
 
 def run_ranking(
@@ -81,14 +80,23 @@ def run_experiment(experiment: Experiment) -> Path:
 
 
 def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: Path) -> None:
-    """Write ``report.html``, ``summary.txt`` and ``comparisons.csv`` into the new folder."""
+    """Write the report's files into the new folder, see :func:`reports.outputs.write_outputs`."""
     report = make_report(experiment, outputs)
-    path.mkdir()
-    html.write(report, path / "report.html")
-    with atomic_path(path / "summary.txt") as partial:
-        partial.write_text(report_text(report), encoding="utf-8")
-    tables = [study.comparisons.assign(study=study.name) for study in report.studies]
-    pd.concat(tables).to_csv(path / "comparisons.csv", index=False)
+    config = experiment.config
+    inputs = {
+        "experiment": config.model_dump(mode="json"),
+        "collection": experiment.collection_stage.inputs["files"],
+        "runs": {
+            output.split.name: {
+                name: identity(result.path / "run.txt.gz")
+                for name, result in output.systems.items()
+            }
+            for output in outputs
+        },
+    }
+    # Where a file lay does not matter; what it was is among the collection's files.
+    inputs["experiment"]["collection"].pop("dump", None)
+    write_outputs(report, path, inputs=inputs)
 
 
 def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Report:

@@ -18,6 +18,7 @@ from letor.rankers.registry import get_ranker, ranker_names
 from ltr_features.columns.registry import families, get_family
 from ltr_features.columns.trained import ModelColumn
 from ltr_features.sources.registry import check_options, get_source, sources
+from ltr_features.text import Analyzer
 from reports.config import (
     ExperimentConfig,
     FamilyConfig,
@@ -128,6 +129,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
     """What is wrong with names, options, files and how the parts fit together."""
     return [
         *_collection_problems(config, data),
+        *_text_problems(config),
         *(said for part in config.columns for said in _family_problems(part, data)),
         *(said for part in config.models for said in _model_problems(part)),
         *(said for part in config.rankers for said in _ranker_problems(part)),
@@ -154,6 +156,13 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         yield f"collection: {error}"
         return
     yield from _missing_files("collection", source, options)
+
+
+def _text_problems(config: ExperimentConfig) -> Iterator[str]:
+    try:
+        Analyzer(**config.text.model_dump())
+    except InputError as error:
+        yield f"text: {error}"
 
 
 def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:

@@ -37,8 +37,12 @@ class CollectionConfig(BaseModel):
 class TextConfig(_Section):
     """Parameters of :class:`ltr_features.text.Analyzer`."""
 
-    stopwords: str = ""
+    lowercase: bool = True
+    stopwords: str | tuple[str, ...] = ()
     stemmer: str | None = None
+    min_length: int = 2
+    max_length: int = 64
+    drop_numbers: bool = False
 
 
 class FamilyConfig(_Section):

@@ -155,7 +155,9 @@ def study_text(study: Study) -> str:
 def report_text(report: Report) -> str:
     """The report's numbers as plain text; the HTML file has the same and more."""
     definitions = "\n".join(wrapped(f"{name}: {text}") for name, text in report.definitions)
-    parts = [report.title, *map(study_text, report.studies), definitions]
+    warnings = "\n".join(wrapped(f"! {w}") for w in report.warnings)
+    parts = [report.title, *map(study_text, report.studies), warnings, definitions]
+    parts = [part for part in parts if part]
     return "\n\n\n".join(parts) + "\n"
 
 

@@ -71,6 +71,7 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
         ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
         ('by = "group"', "inner_parts = 4", "inner_parts is 4, but a fold trains on 3 parts"),
+        ('stopwords = "english"', 'stopwords = "klingon"', "text: stopwords: no list"),
         ("[evaluation]", '[evaluation]\ncorrection = "hulm"', "did you mean 'holm'"),
     ],
 )

@@ -1,0 +1,116 @@
+"""Everything that a report shows, as files: tables, LaTeX, figures, and what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from letor.files import atomic_path
+from reports import html
+from reports.latex import latex_tables
+from reports.report import Report
+from reports.stages import code_digest
+from reports.standalone import write_figures
+from reports.tables import report_text
+
+
+def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> None:
+    """Write a report into a new folder:
+
+    - ``report.html``; ``summary.txt``: the same numbers for the terminal
+    - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
+      hard_queries, importance, columns (those that the report has)
+    - ``tables.tex``: a table per study in the papers' style, with significance marks
+    - ``figures/*.{svg,pdf}``
+    - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
+      machine, and the digest of every other file. The same inputs give the same files.
+    """
+    path.mkdir()
+    html.write(report, path / "report.html")
+    _write_text(path / "summary.txt", report_text(report))
+    frames = tables_of(report)
+    frames["comparisons"].to_csv(path / "comparisons.csv", index=False)
+    (path / "tables").mkdir()
+    for name, frame in frames.items():
+        frame.to_csv(path / "tables" / f"{name}.csv", index=False)
+        frame.to_json(
+            path / "tables" / f"{name}.json", orient="records", indent=1, double_precision=15
+        )
+        frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
+    _write_text(path / "tables.tex", latex_tables(report))
+    write_figures(report, path / "figures")
+    text = json.dumps(manifest(report, path, inputs), indent=1, ensure_ascii=False, default=str)
+    _write_text(path / "manifest.json", text + "\n")
+
+
+def tables_of(report: Report) -> dict[str, pd.DataFrame]:
+    """The report's numbers by table; a column ``study`` says whose they are."""
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for study in report.studies:
+        per_query = [
+            s.per_query[list(study.measures)]
+            .rename_axis("query")
+            .reset_index()
+            .assign(system=s.name)
+            for s in study.systems
+        ]
+        means = [
+            {
+                "system": s.name,
+                "columns": len(s.columns),
+                **s.per_query[list(study.measures)].mean(),
+            }
+            for s in study.systems
+        ]
+        importance = [
+            s.importance.assign(system=s.name) for s in study.systems if s.importance is not None
+        ]
+        found = {
+            "comparisons": study.comparisons,
+            "means": pd.DataFrame(means),
+            "per_query": pd.concat(per_query),
+            "hard_queries": study.hard_queries,
+            "importance": pd.concat(importance) if importance else None,
+        }
+        for name, frame in found.items():
+            if frame is not None:
+                parts.setdefault(name, []).append(frame.assign(study=study.name))
+    frames = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
+    if report.columns:
+        frames["columns"] = pd.DataFrame([vars(column) for column in report.columns])
+    return frames
+
+
+def manifest(report: Report, path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report was made from and what it is made of."""
+    return {
+        "title": report.title,
+        "versions": dict(report.versions),
+        "code": code_digest(),
+        "machine": {
+            "system": platform.system(),
+            "release": platform.release(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "seeds": {study.name: study.test.seed for study in report.studies},
+        "settings": report.settings,
+        "inputs": inputs,
+        "files": {
+            file.relative_to(path).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+        },
+    }
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
