@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands import collections, columns, experiments, letor_files, models, rank, wikipedia
+from ltr_features.commands import (
+    collections,
+    columns,
+    experiments,
+    letor_files,
+    models,
+    rank,
+    wikipedia,
+)
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
 app = typer.Typer(

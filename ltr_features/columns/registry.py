@@ -31,6 +31,9 @@ _BUILT_IN = {
     "w2v-word": "ltr_features.columns.word_embeddings:WordEmbeddingWord",
     "d2v-word": "ltr_features.columns.doc_embeddings:DocumentEmbeddingWord",
     "d2v-chunk": "ltr_features.columns.doc_embeddings:DocumentEmbeddingChunk",
+    "w2v-entity": "ltr_features.columns.entities:WordEmbeddingEntity",
+    "d2v-entity": "ltr_features.columns.entities:DocumentEmbeddingEntity",
+    "entity-overlap": "ltr_features.columns.entities:EntityOverlap",
 }
 
 

@@ -10,11 +10,17 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from knowledge import word_knowledge
 
 from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
+from ltr_features.columns.entities import (
+    DocumentEmbeddingEntity,
+    EntityOverlap,
+    WordEmbeddingEntity,
+)
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import (
     ColumnContext,
@@ -33,6 +39,9 @@ INSTANCES: dict[str, ColumnFamily] = {
     "w2v-word": WordEmbeddingWord(dimension=8, epochs=2),
     "d2v-word": DocumentEmbeddingWord(dimension=8, epochs=2),
     "d2v-chunk": DocumentEmbeddingChunk(dimension=8, epochs=2),
+    "w2v-entity": WordEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
+    "d2v-entity": DocumentEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
+    "entity-overlap": EntityOverlap(knowledge=word_knowledge()),
 }
 
 WORDS = np.array([f"word{i}" for i in range(50)])

@@ -1,0 +1,348 @@
+"""Columns from the entities that queries and documents mention.
+
+Cosines of entity abstracts are the columns "word embedding, entity" and "document embedding,
+entity" of Ensan et al. 2017, Table 1; overlaps are ours, beside them.
+
+Rules (stream s of document d, query q):
+
+- the entities of a text are a set: those of its mentions with rho and link probability of at least
+  the thresholds; one that the knowledge base lacks is left out. The thresholds of queries and
+  documents differ by default: a query with one mention has rho <= 1/2 of its link probability;
+- ``w2v-entity``: average and maximum cosine over pairs of an occurrence of a word in the abstracts
+  of q's entities and one in the abstracts of s's;
+- ``d2v-entity``: average and maximum cosine over pairs of an entity of q and one of s, by the
+  doc2vec vectors of their abstracts;
+- 0 where q or s has no entity (or none whose abstract has a known word), and where the collection
+  lacks s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.collection import Pairs
+from ltr_features.columns.doc_embeddings import Doc2VecSource
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.word_embeddings import (
+    EMBEDDING_STREAMS,
+    ENSAN,
+    WordVectorSource,
+    absent_streams,
+    cosine_columns,
+)
+from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
+from ltr_features.entities.knowledge import KnowledgeBase
+from ltr_features.entities.linker import EntityLinker
+from ltr_features.entities.replay import StoredAnnotations
+from ltr_features.entities.tagme_service import TagmeService
+from ltr_features.entities.wikipedia_linker import WikipediaLinker
+from ltr_features.term_counts import count_terms
+
+LINKERS = ("wikipedia", "tagme", "stored")
+
+
+@dataclass(frozen=True)
+class EntitySource:
+    """Where entities and their abstracts come from.
+
+    Attributes:
+        knowledge: folder of the knowledge base (``ltr-features wikipedia``).
+        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the service) or
+            ``"stored"``.
+        annotations: of ``"tagme"`` the cache, of ``"stored"`` the file of annotations.
+        min_rho, min_rho_query: least rho of mentions in documents and in queries, 0 to 1.
+        min_link_probability: least link probability of mentions, 0 to 1.
+
+    Raises:
+        InputError: an unknown linker, a threshold outside its range, or files that are not there.
+    """
+
+    knowledge: str | os.PathLike[str] | None = None
+    linker: str = "wikipedia"
+    annotations: str | os.PathLike[str] | None = None
+    min_rho: float = 0.1
+    min_rho_query: float = 0.0
+    min_link_probability: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.linker not in LINKERS:
+            raise InputError(f"linker: no {self.linker!r}; there are {', '.join(LINKERS)}")
+        for name in ("min_rho", "min_rho_query", "min_link_probability"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
+        if self.linker != "wikipedia" and self.annotations is None:
+            raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
+        if self.knowledge is not None:
+            KnowledgeBase.open(self.knowledge)
+
+    @property
+    def entity_key(self) -> tuple[str | None, ...]:
+        """Equal for sources that link alike."""
+        return ("entities", str(self.knowledge), self.linker, str(self.annotations))
+
+    def base(self, context: ColumnContext) -> KnowledgeBase:
+        """The knowledge base, opened once per context."""
+        folder = self.knowledge
+        if folder is None:
+            raise InputError(
+                "entity columns need a knowledge base: make one with ltr-features wikipedia "
+                "DUMP.xml.bz2 --out kb/ and name it by the option knowledge"
+            )
+        return context.once((self.entity_key, "base"), lambda: KnowledgeBase.open(folder))
+
+    def make_linker(self, context: ColumnContext) -> EntityLinker:
+        """The linker of these options."""
+        if self.linker == "stored":
+            return StoredAnnotations(self.annotations or "")
+        if self.linker == "tagme":
+            return TagmeService(self.annotations or "")
+        return WikipediaLinker(self.base(context).path, threads=context.threads)
+
+    def query_entities(self, context: ColumnContext) -> EntitySets:
+        """The entities of the queries."""
+        key = (self.entity_key, "queries")
+        raw = context.once_for_queries(key, lambda: self._link(context, ["queries"]))
+        return raw.sets("queries", self.min_rho_query, self.min_link_probability)
+
+    def stream_entities(self, context: ColumnContext, stream: str) -> EntitySets:
+        """The entities of the documents' streams; all streams are linked together."""
+        present = [s for s in EMBEDDING_STREAMS if s in context.index]
+        key = (self.entity_key, "documents")
+        raw = context.once(key, lambda: self._link(context, present))
+        return raw.sets(stream, self.min_rho, self.min_link_probability)
+
+    def _link(self, context: ColumnContext, parts: Sequence[str]) -> _LinkedTexts:
+        base, linker = self.base(context), self.make_linker(context)
+        columns: dict[str, NDArray[np.float64]] = {}
+        sizes = {}
+        for part in parts:
+            of_queries = part == "queries"
+            collection = context.collection
+            texts = collection.query_texts if of_queries else collection.streams[part]
+            linked = linker.link(texts)
+            rows = base.rows([m.entity for mentions in linked for m in mentions])
+            scores = [(m.rho, m.link_probability) for mentions in linked for m in mentions]
+            counts = [len(mentions) for mentions in linked]
+            text = np.repeat(np.arange(len(counts)), counts)
+            columns[part] = np.column_stack([text, rows, np.reshape(scores, (-1, 2))])
+            sizes[part] = len(counts)
+        known = [column[column[:, 1] >= 0, 1] for column in columns.values()]
+        entities = np.unique(np.concatenate([np.zeros(0), *known])).astype(np.int64)
+        return _LinkedTexts(entities, columns, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class EntitySets:
+    """The entities of texts.
+
+    Attributes:
+        entities: int64 [m], rows of the knowledge base, rising.
+        bags: float64 [n texts, m], 1 where a text has the entity.
+    """
+
+    entities: NDArray[np.int64]
+    bags: csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class _LinkedTexts:
+    """Raw mentions by part: columns text, row of the knowledge base, rho, link probability."""
+
+    entities: NDArray[np.int64]
+    mentions: dict[str, NDArray[np.float64]]
+    sizes: dict[str, int]
+
+    def sets(self, part: str, min_rho: float, min_probability: float) -> EntitySets:
+        text, row, rho, probability = self.mentions[part].T
+        kept = (row >= 0) & (rho >= min_rho) & (probability >= min_probability)
+        column = np.searchsorted(self.entities, row[kept].astype(np.int64))
+        bags = csr_matrix(
+            (np.ones(int(kept.sum())), (text[kept].astype(np.int64), column)),
+            shape=(self.sizes[part], len(self.entities)),
+        )
+        bags.sum_duplicates()
+        bags.data[:] = 1.0
+        return EntitySets(self.entities, bags)
+
+
+@dataclass(frozen=True)
+class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
+    """Average and maximum cosine of the words of the abstracts of query's and stream's entities."""
+
+    name: ClassVar[str] = "w2v-entity"
+    description: ClassVar[str] = "cosines of word vectors, abstracts of the entities mentioned"
+    reference: ClassVar[str] = ENSAN
+
+    def __post_init__(self) -> None:
+        EntitySource.__post_init__(self)
+        WordVectorSource.__post_init__(self)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return cosine_columns(
+            "w2v_entity",
+            "words in the abstracts of the query's entities and of entities in the {stream}",
+        )
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        queries = self.query_entities(context)
+        asked = self._abstract_words(context, queries.entities)
+        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
+        for position, stream in enumerate(EMBEDDING_STREAMS):
+            if stream in context.index:
+                documents = self.stream_entities(context, stream)
+                counts, units = context.once(
+                    (self, "abstracts"),
+                    lambda e=documents.entities: self._abstract_words(context, e),
+                )
+                values[:, 2 * position : 2 * position + 2] = _cosines(
+                    queries.bags @ asked[0], asked[1], documents.bags @ counts, units, pairs,
+                    context.threads,
+                )  # fmt: skip
+        return values
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return absent_streams(self, context)
+
+    def _abstract_words(
+        self, context: ColumnContext, entities: NDArray[np.int64]
+    ) -> tuple[csr_matrix, NDArray[np.float32]]:
+        """Counts [len(entities), words] and the words' unit vectors."""
+        texts = list(self.base(context).abstracts[entities])
+        words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
+        return csr_matrix(counts), self.load(context, list(words))
+
+
+@dataclass(frozen=True)
+class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
+    """Average and maximum cosine of the doc2vec vectors of the abstracts of query's and stream's
+    entities."""
+
+    name: ClassVar[str] = "d2v-entity"
+    description: ClassVar[str] = "cosines of doc2vec vectors, abstracts of the entities mentioned"
+    reference: ClassVar[str] = ENSAN
+
+    def __post_init__(self) -> None:
+        EntitySource.__post_init__(self)
+        Doc2VecSource.__post_init__(self)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return cosine_columns(
+            "d2v_entity", "the abstracts of the query's entities and of entities in the {stream}"
+        )
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        queries = self.query_entities(context)
+        asked = self._abstract_vectors(context, queries.entities)
+        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
+        for position, stream in enumerate(EMBEDDING_STREAMS):
+            if stream in context.index:
+                documents = self.stream_entities(context, stream)
+                units = context.once(
+                    (self, "abstracts"),
+                    lambda e=documents.entities: self._abstract_vectors(context, e),
+                )
+                values[:, 2 * position : 2 * position + 2] = _cosines(
+                    queries.bags, asked, documents.bags, units, pairs, context.threads
+                )
+        return values
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return absent_streams(self, context)
+
+    def _abstract_vectors(
+        self, context: ColumnContext, entities: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        texts = list(self.base(context).abstracts[entities])
+        words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
+        return self.text_vectors(context, list(words), csr_matrix(counts))
+
+
+@dataclass(frozen=True)
+class EntityOverlap(EntitySource, ColumnFamily):
+    """How many of the query's entities a stream mentions."""
+
+    name: ClassVar[str] = "entity-overlap"
+    description: ClassVar[str] = "entities of the query that a stream mentions: number and share"
+    reference: ClassVar[str] = "none: entities shared, beside the paper's columns"
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return tuple(
+            ColumnSpec(
+                f"entity_{short}_{stream}",
+                f"{called} of the query's entities that the {stream} mentions",
+                unit,
+                value_range,
+                self.reference,
+                stream,
+            )
+            for stream in EMBEDDING_STREAMS
+            for short, called, unit, value_range in (
+                ("shared", "number", "entities", ">= 0"),
+                ("covered", "share", "share", "0 to 1"),
+            )
+        )
+
+    @property
+    def trained_on(self) -> str:
+        return "nothing: entities of queries and documents"
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        queries = self.query_entities(context)
+        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
+        sizes = np.asarray(queries.bags.sum(axis=1)).ravel()[pairs.query]
+        for position, stream in enumerate(EMBEDDING_STREAMS):
+            if stream in context.index:
+                documents = self.stream_entities(context, stream)
+                common, mine, theirs = np.intersect1d(
+                    queries.entities, documents.entities, return_indices=True
+                )
+                asked, held = queries.bags[:, mine], documents.bags[:, theirs]
+                both = asked[pairs.query].multiply(held[pairs.document]).sum(axis=1)
+                shared = np.asarray(both).ravel() if len(common) else np.zeros(len(pairs))
+                values[:, 2 * position] = shared
+                values[:, 2 * position + 1] = shared / np.maximum(sizes, 1)
+        return values
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return absent_streams(self, context)
+
+
+def _cosines(
+    queries: csr_matrix,
+    query_units: NDArray[np.float32],
+    documents: csr_matrix,
+    units: NDArray[np.float32],
+    pairs: Pairs,
+    threads: int | None,
+) -> NDArray[np.float32]:
+    """float32 [n, 2]: average and maximum cosine of bags over two lists of vectors."""
+    both = np.vstack([query_units, units])
+    n, rest = len(query_units), len(units)
+    left = csr_matrix(
+        (queries.data, queries.indices, queries.indptr), shape=(queries.shape[0], n + rest)
+    )
+    right = csr_matrix(
+        (documents.data, documents.indices + n, documents.indptr),
+        shape=(documents.shape[0], n + rest),
+    )
+    rows = (pairs.query, pairs.document)
+    values = np.empty((len(pairs), 2), dtype=np.float32)
+    values[:, 0] = average_cosines(
+        mean_vectors(left, both), mean_vectors(right, both), *rows, threads
+    )
+    values[:, 1] = maximum_cosines(left, right, both, *rows, threads)
+    return values
