@@ -1,0 +1,165 @@
+import http.server
+import json
+import threading
+import time
+from urllib.parse import parse_qs
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.entities.linker import EntityLinker
+from ltr_features.entities.replay import StoredAnnotations, save_annotations
+from ltr_features.entities.tagme_service import TagmeService
+
+
+class Tagme(http.server.BaseHTTPRequestHandler):
+    """Answers in TAGME's JSON: every word "fox" is the entity Fox; offsets in UTF-16 units."""
+
+    def do_POST(self):
+        server = self.server
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        server.requests.append({name: values[0] for name, values in form.items()})
+        behaviour = server.behaviours.pop(0) if server.behaviours else server.usual
+        if behaviour == "slow":
+            time.sleep(0.5)
+        status = behaviour if isinstance(behaviour, int) else 200
+        body = b"<html>down" if behaviour == "html" else self.answer(form["text"][0])
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer(self, text):
+        units = text.encode("utf-16-le")
+        notes = [{"spot": "x", "start": 0, "end": 1, "id": 9, "link_probability": 1, "rho": 0.9}]
+        at = units.find("fox".encode("utf-16-le"))
+        if at >= 0:
+            start = at // 2
+            notes.append(
+                {"spot": "fox", "start": start, "end": start + 3, "id": 5, "title": "Fox_(animal)",
+                 "link_probability": 0.25, "rho": 0.125}
+            )  # fmt: skip
+        answer = {"test": "5", "api": "tag", "lang": "en", "time": 0, "annotations": notes,
+                  "timestamp": "2016-12-02T11:36:49"}  # fmt: skip
+        return json.dumps(answer).encode()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tagme)
+    server.requests, server.behaviours, server.usual = [], [], 200
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def service(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("GCUBE_TOKEN", "secret")
+    return TagmeService(
+        tmp_path / "answers.sqlite",
+        address=f"http://127.0.0.1:{server.server_port}/tag",
+        pause=0.001,
+        timeout=0.2,
+        attempts=3,
+    )
+
+
+def test_mentions_have_raw_scores_and_offsets_in_code_points(server, service):
+    (mentions,) = service.link(["\U0001f98a a fox"])
+    (mention,) = mentions  # the annotation without a title names no entity
+    assert (mention.start, mention.end) == (4, 7)
+    assert mention.entity == "Fox (animal)"
+    assert (mention.rho, mention.link_probability, mention.commonness) == (0.125, 0.25, None)
+    assert server.requests[0]["gcube-token"] == "secret"
+    assert server.requests[0]["long_text"] == "0"
+    assert isinstance(service, EntityLinker)
+
+
+def test_a_text_is_sent_once_and_cached_answers_are_the_same(server, service, monkeypatch):
+    texts = ["a fox", "", "no animal", "a fox", "  "]
+    first = service.link(texts)
+    assert [r["text"] for r in server.requests] == ["a fox", "no animal"]
+    monkeypatch.delenv("GCUBE_TOKEN")
+    assert service.link(texts) == first
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("failure", [503, 429, "html", "slow"])
+def test_passing_failures_are_tried_again(server, service, failure):
+    server.behaviours = [failure, failure]
+    assert len(service.link(["a fox"])[0]) == 1
+    assert len(server.requests) == 3
+
+
+def test_a_service_that_goes_down_tells_what_is_missing_and_how_to_go_on(server, service):
+    server.behaviours = [200, 200]
+    server.usual = 503
+    texts = ["fox 1", "fox 2", "fox 3", "fox 4"]
+    message = r"status 503, 3 attempts\. 2 of 4 texts are not linked yet, 2 are in .*to go on"
+    with pytest.raises(InputError, match=message):
+        service.link(texts)
+    assert len(service.link(texts[:2])) == 2  # cached texts still work
+    server.usual = 200
+    sent = len(server.requests)
+    assert [len(mentions) for mentions in service.link(texts)] == [1] * 4
+    assert [r["text"] for r in server.requests[sent:]] == texts[2:]
+
+
+def test_refusals_are_not_repeated(server, service, monkeypatch):
+    server.usual = 403
+    with pytest.raises(InputError, match=r"status 403; is the token valid\?\. 1 of 1"):
+        service.link(["a fox"])
+    assert len(server.requests) == 1
+    monkeypatch.delenv("GCUBE_TOKEN")
+    with pytest.raises(InputError, match="GCUBE_TOKEN is not set"):
+        service.link(["a fox"])
+
+
+def test_no_server_at_all(service, server, tmp_path):
+    gone = TagmeService(tmp_path / "c.sqlite", address="http://127.0.0.1:9/", pause=0, attempts=2)
+    with pytest.raises(InputError, match=r"no answer \(ConnectionError\), 2 attempts"):
+        gone.link(["a fox"])
+
+
+def test_bad_parameters_and_caches(tmp_path):
+    with pytest.raises(InputError, match="attempts >= 1"):
+        TagmeService(attempts=0)
+    (tmp_path / "notes").write_text("this is no database" * 100)
+    with pytest.raises(InputError, match="no cache of TAGME answers"):
+        TagmeService(tmp_path / "notes").link(["fox"])
+
+
+def test_stored_annotations_replay_what_was_linked(server, service, tmp_path):
+    texts = ["a fox", "none"]
+    save_annotations(tmp_path / "a.jsonl", texts, service.link(texts))
+    stored = StoredAnnotations(tmp_path / "a.jsonl")
+    assert stored.link(["none", "", "a fox"]) == [[], [], *service.link(["a fox"])]
+    with pytest.raises(InputError, match="no annotations of 1 of 2 texts, the first is 'new'"):
+        stored.link(["a fox", "new"])
+    assert isinstance(stored, EntityLinker)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", '{"text": "a"}', "[]", '{"text": "a", "mentions": [{"start": 0}]}', '{"text":"a",'
+     '"mentions":[{"start":0,"end":9,"entity":"A","rho":0.1,"link_probability":1}]}'],
+)  # fmt: skip
+def test_damaged_annotations_are_named_by_line(line, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "b", "mentions": []}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2: no annotation"):
+        StoredAnnotations(tmp_path / "a.jsonl")
+
+
+@pytest.mark.data
+def test_the_services_own_answer(server, service, data_folder, monkeypatch):
+    raw = (data_folder / "tagme" / "api_answer_sample.json").read_bytes()
+    monkeypatch.setattr(Tagme, "answer", lambda self, text: raw)
+    ((mention,),) = service.link(["latent dirichlet allocation"])
+    assert mention.entity == "Latent Dirichlet allocation"
+    assert (mention.start, mention.end, mention.rho, mention.link_probability) == (0, 27, 0.5, 1)

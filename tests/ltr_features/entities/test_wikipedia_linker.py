@@ -1,0 +1,220 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from dumps import dump_xml, page_xml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from knowledge import word_knowledge
+
+from letor.errors import InputError
+from ltr_features.entities.build import build_knowledge_base
+from ltr_features.entities.knowledge import KnowledgeBase
+from ltr_features.entities.linker import EntityLinker
+from ltr_features.entities.wikipedia_linker import WikipediaLinker
+from ltr_features.entities.words import phrase_hashes, word_hashes
+from ltr_features.kernels.entities import relatedness
+from ltr_features.sources.wikipedia import (
+    Article,
+    Redirect,
+    excerpt_path,
+    read_dump,
+    resolve_redirect,
+)
+
+PAGES = [
+    page_xml("Jaguar (animal)", "A big cat. See [[Cat]] and [[Panther|jaguar]].", page_id=1),
+    page_xml("Jaguar Cars", "A car maker; a jaguar. [[Car]] [[Car|motor car]]", page_id=2),
+    page_xml(
+        "Cat",
+        "The jaguar, see [[Jaguar (animal)|jaguar]] or [[Jaguar (animal)|Jaguar]]. [[Nowhere]]",
+        page_id=3,
+    ),
+    page_xml("Car", "[[Jaguar Cars|Jaguar]] and [[Cat]] and [[Auto]].", page_id=4),
+    page_xml("Panther", redirect="Jaguar (animal)", page_id=5),
+    page_xml("Auto", redirect="Car", page_id=6),
+    page_xml("Motoring", "A [[car]] and a [[Jaguar Cars|jaguar]].", page_id=7),
+    page_xml("Zoo", "A [[cat]] and a [[Jaguar (animal)|jaguar]].", page_id=8),
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kb")
+    (folder / "dump.xml").write_bytes(dump_xml(PAGES))
+    build_knowledge_base(folder / "dump.xml", folder / "kb")
+    return KnowledgeBase.open(folder / "kb")
+
+
+def phrase(base, text):
+    at = int(np.searchsorted(base.phrase_hash, phrase_hashes([text])[0]))
+    ends = base.sense_ends[at : at + 2]
+    senses = {
+        base.titles[int(base.sense_entity[i])]: int(base.sense_links[i]) for i in range(*ends)
+    }
+    return int(base.phrase_links[at]), int(base.phrase_count[at]), senses
+
+
+def in_links(base, title):
+    (row,) = base.rows([title])
+    rows = base.link_sources[base.link_ends[row] : base.link_ends[row + 1]]
+    return [base.titles[int(i)] for i in rows]
+
+
+def test_statistics_by_hand(base):
+    assert base.titles.tolist() == [
+        "Jaguar (animal)", "Jaguar Cars", "Cat", "Car", "Motoring", "Zoo",
+    ]  # fmt: skip
+    # Links of anchor "jaguar": from Cat twice, Car, Motoring, Zoo; Panther's link from the animal's
+    # own page does not count; one more by the title "Jaguar (animal)".
+    assert phrase(base, "Jaguar") == (6, 8, {"Jaguar (animal)": 4, "Jaguar Cars": 2})
+    assert phrase(base, "motor car") == (1, 1, {"Car": 1})
+    assert phrase(base, "panther") == (1, 1, {"Jaguar (animal)": 1})
+    assert in_links(base, "Jaguar (animal)") == ["Cat", "Zoo"]
+    assert in_links(base, "Car") == ["Jaguar Cars", "Motoring"]
+    assert in_links(base, "Auto") == in_links(base, "Car")
+    assert base.rows(["Nowhere", "Jaguar_Cars"]).tolist() == [-1, 1]
+    assert base.abstracts[1] == "A car maker; a jaguar. Car motor car"
+
+
+def test_relatedness_is_milne_and_wittens(base):
+    cat, animal = base.rows(["Cat", "Jaguar (animal)"])
+    a, b = set(in_links(base, "Cat")), set(in_links(base, "Jaguar (animal)"))
+    expected = 1 - (math.log(max(len(a), len(b))) - math.log(len(a & b))) / (
+        math.log(6) - math.log(min(len(a), len(b)))
+    )
+    value = relatedness(base.link_ends, base.link_sources, len(base), cat, animal)
+    assert value == pytest.approx(max(0, expected))
+    assert relatedness(base.link_ends, base.link_sources, len(base), cat, cat) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.integers(0, 60)), st.sets(st.integers(0, 60)))
+def test_common_in_links_equal_set_intersection(a, b):
+    ends = np.array([0, len(a), len(a) + len(b)], dtype=np.int64)
+    sources = np.array(sorted(a) + sorted(b), dtype=np.int32)
+    value = relatedness(ends, sources, 100, 0, 1)
+    expected = 0.0
+    if a & b:
+        sizes = sorted([len(a), len(b)])
+        expected = 1 - math.log(sizes[1] / len(a & b)) / math.log(100 / sizes[0])
+    assert value == pytest.approx(max(0.0, expected), abs=1e-12)
+
+
+def test_the_context_chooses_the_sense(base):
+    linker = WikipediaLinker(base.path)
+    animal, car = linker.link(["the cat and the jaguar", "a Jaguar is a motor car"])
+    assert [m.entity for m in animal] == ["Cat", "Jaguar (animal)"]
+    assert "Jaguar Cars" in [m.entity for m in car]
+    (alone,) = linker.link(["jaguar"])[0]
+    assert (alone.start, alone.end, alone.entity) == (0, 6, "Jaguar (animal)")
+    assert alone.link_probability == pytest.approx(6 / 8)
+    assert alone.rho == pytest.approx(alone.link_probability / 2)
+    assert alone.commonness == pytest.approx(4 / 6)
+    assert isinstance(linker, EntityLinker)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(alphabet="jagurct JAR,\n\u00e9\U0001f98a_", max_size=40), max_size=4))
+def test_any_text_gives_ordered_spans_and_scores_in_range(base, texts):
+    texts = [*texts, "cat jaguar car " * 3]
+    linked = WikipediaLinker(base.path, threads=1).link(texts)
+    for text, mentions in zip(texts, linked, strict=True):
+        assert [m.start for m in mentions] == sorted(m.start for m in mentions)
+        for m in mentions:
+            assert 0 <= m.start < m.end <= len(text)
+            assert 0 <= m.rho <= 1
+            assert 0 < m.link_probability <= 1
+            assert 0 < m.commonness <= 1
+        assert WikipediaLinker(base.path, threads=1).link([text])[0] == mentions
+
+
+def test_threads_and_batches_do_not_matter():
+    rng = random.Random(0)
+    texts = [" ".join(f"word{rng.randrange(30)}" for _ in range(12)) for _ in range(600)]
+    one = WikipediaLinker(word_knowledge(), threads=1).link(texts)
+    assert one == WikipediaLinker(word_knowledge(), threads=2).link(texts)
+    assert one[500:] == WikipediaLinker(word_knowledge()).link(texts[500:])
+    assert sum(map(len, one)) > 600
+
+
+def test_words_are_runs_of_letters_and_digits():
+    a, b = word_hashes(["Stra\u00dfe, don't_x", "STRASSE DON T X"]).reshape(2, -1)
+    np.testing.assert_array_equal(a, b)
+    assert a[-1] == 0
+    assert phrase_hashes(["", "a b c d e f g", "\n"]).tolist() == [0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def excerpt():
+    records = list(read_dump(excerpt_path()))
+    articles = [r for r in records if isinstance(r, Article)]
+    return articles, {r.title: r.target for r in records if isinstance(r, Redirect)}
+
+
+def gold(section, article, redirects, titles):
+    links = {}
+    for link in section.links:
+        target = resolve_redirect(link.target, redirects)
+        if target in titles and target != article.title:
+            links[link.start, link.start + len(link.anchor)] = target
+    return links
+
+
+def held_out_figures(excerpt, folder, folds=3):
+    """Links of articles whose text and links were left out: all, found as mentions, right."""
+    articles, redirects = excerpt
+    titles = {a.title for a in articles}
+    total = found = right = 0
+    for fold in range(folds):
+        out = articles[fold::folds]
+        build_knowledge_base(excerpt_path(), folder / "kb", held_out=[a.title for a in out])
+        linker = WikipediaLinker(folder / "kb")
+        pairs = [(a, s) for a in out for s in a.sections]
+        linked = linker.link([section.text for _, section in pairs])
+        for (article, section), mentions in zip(pairs, linked, strict=True):
+            spans = {(m.start, m.end): m.entity for m in mentions}
+            for span, target in gold(section, article, redirects, titles).items():
+                total += 1
+                found += span in spans
+                right += spans.get(span) == target
+    return total, found, right
+
+
+def test_held_out_links_of_the_excerpt_lead_where_the_article_leads(excerpt, tmp_path):
+    total, found, right = held_out_figures(excerpt, tmp_path)
+    assert total == 107
+    assert found >= 0.4 * total
+    assert right >= 0.9 * found
+
+
+def test_building_again_gives_the_same_bytes_and_replaces(tmp_path):
+    (tmp_path / "d.xml").write_bytes(dump_xml(PAGES))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "b", processes=2)
+    names = sorted(p.name for p in (tmp_path / "a").iterdir())
+    assert not [name for name in names if name.endswith(".raw")]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_bad_input_is_named(tmp_path, base):
+    (tmp_path / "d.xml").write_bytes(dump_xml([page_xml("A", redirect="B")]))
+    with pytest.raises(InputError, match="no article in it"):
+        build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    assert not (tmp_path / "kb").exists()
+    with pytest.raises(InputError, match="is not empty and no knowledge base"):
+        build_knowledge_base(tmp_path / "d.xml", tmp_path)
+    with pytest.raises(InputError, match="is no knowledge base; make one with"):
+        WikipediaLinker(tmp_path)
+    with pytest.raises(InputError, match="epsilon is 2"):
+        WikipediaLinker(base.path, epsilon=2)
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for path in base.path.iterdir():
+        (damaged / path.name).write_bytes(path.read_bytes())
+    (damaged / "sense_ends.npy").write_bytes((base.path / "sense_ends.npy").read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"sense_ends\.npy: damaged"):
+        KnowledgeBase.open(damaged)
