@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -200,10 +201,8 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
         for position, stream in enumerate(EMBEDDING_STREAMS):
             if stream in context.index:
                 documents = self.stream_entities(context, stream)
-                counts, units = context.once(
-                    (self, "abstracts"),
-                    lambda e=documents.entities: self._abstract_words(context, e),
-                )
+                abstracts = partial(self._abstract_words, context, documents.entities)
+                counts, units = context.once((self, "abstracts"), abstracts)
                 values[:, 2 * position : 2 * position + 2] = _cosines(
                     queries.bags @ asked[0], asked[1], documents.bags @ counts, units, pairs,
                     context.threads,
@@ -249,10 +248,8 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
         for position, stream in enumerate(EMBEDDING_STREAMS):
             if stream in context.index:
                 documents = self.stream_entities(context, stream)
-                units = context.once(
-                    (self, "abstracts"),
-                    lambda e=documents.entities: self._abstract_vectors(context, e),
-                )
+                abstracts = partial(self._abstract_vectors, context, documents.entities)
+                units = context.once((self, "abstracts"), abstracts)
                 values[:, 2 * position : 2 * position + 2] = _cosines(
                     queries.bags, asked, documents.bags, units, pairs, context.threads
                 )

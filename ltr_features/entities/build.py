@@ -99,7 +99,7 @@ class _Spool:
         return self.folder / f"{name}.raw"
 
     def write(self, records: Iterator[Article | Redirect]) -> None:
-        out = {name: self.path(name).open("wb") for name in self.FILES}
+        out: dict[str, BinaryIO] = {name: self.path(name).open("wb") for name in self.FILES}
         try:
             for record in records:
                 if isinstance(record, Article):

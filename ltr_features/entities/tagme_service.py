@@ -185,13 +185,9 @@ def _mentions(text: str, answer: str | None) -> list[Mention]:
     if answer is None:
         return []
     units = np.cumsum([0, *(2 if character > "\uffff" else 1 for character in text)])
-    mentions = [
-        Mention(
-            *np.searchsorted(units, [begin, end]).clip(0, len(text)).tolist(),
-            title.replace("_", " "),
-            min(1.0, max(0.0, rho)),
-            min(1.0, max(0.0, probability)),
-        )
-        for begin, end, title, rho, probability in json.loads(answer)
-    ]
+    mentions = []
+    for begin, end, title, rho, probability in json.loads(answer):
+        first, last = np.searchsorted(units, [begin, end]).clip(0, len(text)).tolist()
+        scores = (min(1.0, max(0.0, score)) for score in (rho, probability))
+        mentions.append(Mention(first, last, title.replace("_", " "), *scores))
     return sorted(mentions, key=lambda mention: (mention.start, -mention.end))

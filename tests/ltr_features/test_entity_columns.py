@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from dumps import dump_xml, page_xml
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.entities import (
+    DocumentEmbeddingEntity,
+    EntityOverlap,
+    WordEmbeddingEntity,
+)
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.entities.build import build_knowledge_base
+from ltr_features.entities.linker import Mention
+from ltr_features.entities.replay import save_annotations
+from ltr_features.index import TermIndex
+
+BODIES = ["fox owl", "owl", "stone", "", "fox"]
+QUERIES = ["fox", "owl stone", ""]
+
+# Abstracts: Fox = "red red owl", Owl = "red", Stone has no words with vectors, Gone has no article.
+# red = (1, 0), owl = (.6, .8).
+NOTES = {
+    "fox": [Mention(0, 3, "Fox", 0.4, 0.5, 1.0)],
+    "owl stone": [Mention(0, 3, "Owl", 0.2, 0.5), Mention(4, 9, "Stone", 0.3, 0.1)],
+    "fox owl": [
+        Mention(0, 3, "Reynard", 0.4, 0.5),
+        Mention(4, 7, "Owl", 0.2, 0.5),
+        Mention(4, 7, "Owl", 0.2, 0.5),
+    ],
+    "owl": [Mention(0, 3, "Owl", 0.2, 0.5), Mention(0, 3, "Gone", 0.9, 0.9)],
+    "stone": [Mention(0, 5, "Stone", 0.3, 0.1)],
+}
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("entities")
+    pages = [
+        page_xml("Fox", "red red owl", page_id=1),
+        page_xml("Owl", "red", page_id=2),
+        page_xml("Stone", "grey", page_id=3),
+        page_xml("Reynard", redirect="Fox", page_id=4),
+    ]
+    (folder / "dump.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(folder / "dump.xml", folder / "kb")
+    save_annotations(folder / "notes.jsonl", list(NOTES), list(NOTES.values()))
+    (folder / "tiny.vec").write_text("red 2 0\nowl 3 4\n")
+    return {
+        "knowledge": str(folder / "kb"),
+        "linker": "stored",
+        "annotations": str(folder / "notes.jsonl"),
+    }
+
+
+@pytest.fixture(scope="module")
+def context():
+    none = np.zeros(0, dtype=np.int64)
+    collection = Collection(
+        "toy",
+        [f"d{i}" for i in range(len(BODIES))],
+        {"body": BODIES},
+        [f"q{i}" for i in range(len(QUERIES))],
+        QUERIES,
+        Judgements(none, none, none),
+    )
+    return ColumnContext.of(collection, TermIndex.build(collection))
+
+
+@pytest.fixture
+def pairs():
+    return Pairs(np.repeat(np.arange(3), 5), np.tile(np.arange(5), 3))
+
+
+def test_overlaps_by_hand(context, pairs, options):
+    values = EntityOverlap(**options).compute(context, pairs)
+    shared = values[:, 0].reshape(3, 5)
+    np.testing.assert_array_equal(shared, [[1, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0] * 5])
+    np.testing.assert_allclose(values[:, 1].reshape(3, 5)[1], [0.5, 0.5, 0.5, 0, 0])
+    assert not values[:, 2:].any()  # no other stream
+
+
+def test_thresholds_apply_to_stored_raw_scores(context, pairs, options):
+    def shared(**thresholds):
+        values = EntityOverlap(**options, **thresholds).compute(context, pairs)
+        return values[:, 0].reshape(3, 5)
+
+    np.testing.assert_array_equal(shared(min_rho=0.25)[1], [0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(shared(min_link_probability=0.2)[1], [1, 1, 0, 0, 0])
+    assert not shared(min_rho_query=0.5).any()
+
+
+def test_abstract_word_cosines_by_hand(context, pairs, options):
+    vectors = options["annotations"].replace("notes.jsonl", "tiny.vec")
+    family = WordEmbeddingEntity(**options, vectors=vectors)
+    values = family.compute(context, pairs)
+    # Means: Fox (2.6, .8) / 3; Owl (1, 0); document 0 has both: (3.6, .8) / 4.
+    fox, owl, both = np.array([2.6, 0.8]) / 3, np.array([1, 0]), np.array([3.6, 0.8]) / 4
+    average = values[:, 0].reshape(3, 5)
+    np.testing.assert_allclose(average[0], [fox @ both, fox @ owl, 0, 0, fox @ fox], rtol=1e-6)
+    np.testing.assert_allclose(average[1], [owl @ both, 1, 0, 0, owl @ fox], rtol=1e-6)
+    np.testing.assert_allclose(values[:, 1].reshape(3, 5)[:2, [0, 1, 4]], 1, rtol=1e-6)
+    assert not average[2].any()
+
+
+def test_later_queries_have_the_numbers_of_the_batch(context, pairs, options):
+    family = DocumentEmbeddingEntity(**options, dimension=8, epochs=3, min_count=1)
+    values = family.compute(context, pairs)
+    assert values[0, 0] != 0
+    later = context.for_queries(["owl stone"])
+    again = family.compute(later, Pairs(np.zeros(5, dtype=np.int64), np.arange(5)))
+    np.testing.assert_array_equal(again, values[5:10])
+
+
+def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
+    for family in (WordEmbeddingEntity, DocumentEmbeddingEntity, EntityOverlap):
+        assert len(family().columns) == 8
+    with pytest.raises(InputError, match="need a knowledge base: make one with"):
+        EntityOverlap().compute(context, pairs)
+    with pytest.raises(InputError, match="linker: no 'wat'"):
+        EntityOverlap(linker="wat")
+    with pytest.raises(InputError, match="min_rho is 2"):
+        EntityOverlap(min_rho=2)
+    with pytest.raises(InputError, match="'tagme' needs the name of a file"):
+        EntityOverlap(linker="tagme")
+    with pytest.raises(InputError, match="no annotations of 1 of 1 texts"):
+        EntityOverlap(**options).compute(
+            context.for_queries(["new"]), Pairs(*np.zeros((2, 1), int))
+        )
