@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(collections.index)
+app.command()(experiments.compare)
 app.command()(experiments.demo)
 app.command()(experiments.run)
 app.command()(letor_files.measure)

@@ -18,8 +18,8 @@ from letor.errors import InputError
 
 RULES = (
     "A document with label 1 or more is relevant. A query without relevant documents counts 0 and "
-    "stays in the mean; so does a query for which nothing was retrieved. Equal scores are ordered "
-    "by document id, ascending."
+    "stays in the mean; so does a query for which nothing was retrieved. A query without any "
+    "judgement is left out. Equal scores are ordered by document id, ascending."
 )
 """What holds for every measure of this module; part of each definition."""
 
@@ -110,7 +110,8 @@ def evaluate(qrels: pd.DataFrame, run: pd.DataFrame, measures: Sequence[str]) ->
     """Values of each measure for each query of ``qrels``.
 
     Ties are broken before the documents are handed to ranx: score descending, then document id
-    ascending (compared as strings). Queries of ``run`` without judgements are left out.
+    ascending (compared as strings). Queries of ``run`` without any judgement are left out, as
+    nothing can be said of them; :func:`unjudged_queries` lists them.
 
     Args:
         qrels: columns ``qid``, ``docno``, ``label`` (whole numbers; below 1 = not relevant).
@@ -145,6 +146,12 @@ def evaluate(qrels: pd.DataFrame, run: pd.DataFrame, measures: Sequence[str]) ->
     values = _ranx_values(judged, ranked, names)
     columns = {m.name: np.asarray(values[m.ranx_name], dtype=np.float64) for m in wanted}
     return pd.DataFrame(columns, index=queries)
+
+
+def unjudged_queries(qrels: pd.DataFrame, run: pd.DataFrame) -> list[str]:
+    """Queries of a run that no judgement names: ``evaluate`` leaves them out, reports count them."""
+    judged = set(qrels["qid"].astype(str))
+    return [q for q in run["qid"].astype(str).unique() if q not in judged]
 
 
 def _checked(table: pd.DataFrame, value: str, what: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Experiments: ``run`` and ``demo``."""
+"""Experiments: ``run``, ``demo`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -78,5 +78,58 @@ def demo(
     config = config.model_copy(update={"seed": seed, "collection": collection})
     reporter = Reporter(verbose=verbose)
     report = run_experiment(Experiment(config, out, reporter=reporter, threads=threads))
+    typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
+    typer.echo(f"Report: {report / 'report.html'}")
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="TREC runs, or scores of the rows of --data (a line each)."),
+    ],
+    qrels: Annotated[Path | None, typer.Option(help="TREC judgements.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="LETOR file that scores are of; its labels judge, too.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="Query texts: .jsonl with _id and text, or id, tab, text.")
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Name of each run, in order; repeat the option.")
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a run to compare with [default: the first]; may be repeated."),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="e.g. NDCG@10, the first is primary [default: NDCG@10, MAP, P@10]."),
+    ] = None,
+    hard_measure: Annotated[
+        str | None, typer.Option(help="Says which queries are hard [default: the primary one].")
+    ] = None,
+    permutations: Annotated[int, typer.Option(min=1, help="Of the randomisation test.")] = 10_000,
+    correction: Annotated[str, typer.Option(help="For multiple tests.")] = "holm",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the tests.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("ltr-comparison"),
+    threads: Threads = None,
+) -> None:
+    """Compare rankings that were made elsewhere, with tests and a report."""
+    from reports.compare import DEFAULT_MEASURES, compare_files
+    from reports.significance import TestSettings
+
+    report = compare_files(
+        runs,
+        out,
+        qrels=qrels,
+        data=data,
+        queries=queries,
+        names=name or (),
+        baselines=baseline or (),
+        measures=measure or DEFAULT_MEASURES,
+        hard_measure=hard_measure,
+        test=TestSettings(n_permutations=permutations, correction=correction, seed=seed),
+        threads=threads,
+    )
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")

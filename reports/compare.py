@@ -1,0 +1,305 @@
+"""Compare runs that were made elsewhere: TREC runs, and scores of the rows of a LETOR file."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.svmlight import read_letor
+from letor.trec import qrels_of, read_qrels, read_run, run_of
+from reports.checks import nearest
+from reports.hard_queries import hard_query_table
+from reports.identity import identity
+from reports.measures import evaluate, get_measure, unjudged_queries
+from reports.outputs import write_outputs
+from reports.report import Report, Study, SystemResult
+from reports.significance import TestSettings
+from reports.stages import LIBRARIES, Stages
+
+DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
+
+
+def compare_files(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    qrels: Path | None = None,
+    data: Path | None = None,
+    queries: Path | None = None,
+    names: Sequence[str] = (),
+    baselines: Sequence[str] = (),
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    hard_measure: str | None = None,
+    test: TestSettings | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Compare runs and write a report.
+
+    Args:
+        runs: files, two or more: TREC runs, or scores of the rows of ``data``: a line per row,
+            the score last (LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
+        out: folder for the report.
+        qrels: TREC judgements. data: LETOR file, whose labels judge if ``qrels`` is not given.
+        queries: texts of the queries: JSON lines with ``_id`` and ``text``, or id, tab, text.
+        names: of the systems, in the order of the runs; by default those of the files.
+        baselines: names of the systems that all others are compared with; the first by default.
+        measures: names as in :func:`reports.measures.get_measure`; the first is the primary one.
+        hard_measure: measure that says which queries are hard; the primary one by default.
+        test: settings of the statistical tests.
+
+    Returns:
+        The folder of the report.
+
+    Raises:
+        InputError: a file cannot be read or does not fit the others, or a name is unknown.
+    """
+    test = test or TestSettings()
+    names = list(names) or _names(runs)
+    _check(runs, names, baselines, measures, qrels, data)
+    rows = None if data is None else read_letor(data, threads=threads)
+    judged = read_qrels(qrels) if qrels is not None else judgements_of(_needed(rows))
+    rankings = {n: read_ranking(p, rows) for n, p in zip(names, runs, strict=True)}
+    texts = {} if queries is None else dict(_query_texts(queries))
+    report = comparison_report(
+        rankings,
+        judged,
+        baselines=list(baselines) or names[:1],
+        measures=measures,
+        hard_measure=hard_measure or measures[0],
+        texts=texts,
+        test=test,
+    )
+    files = [*runs, *(p for p in (qrels, data, queries) if p is not None)]
+    inputs = {
+        "files": [identity(path) for path in files],
+        "names": names,
+        "baselines": list(baselines),
+        "measures": list(measures),
+        "hard measure": hard_measure,
+        "test": vars(test),
+    }
+    stages = Stages(out)
+    return stages.run(
+        "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
+    ).path
+
+
+def comparison_report(
+    rankings: Mapping[str, pd.DataFrame],
+    qrels: pd.DataFrame,
+    *,
+    baselines: Sequence[str],
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    hard_measure: str = DEFAULT_MEASURES[0],
+    texts: Mapping[str, str] | None = None,
+    test: TestSettings | None = None,
+) -> Report:
+    """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries."""
+    test = test or TestSettings()
+    every = list(dict.fromkeys([*measures, hard_measure]))
+    values = {name: evaluate(qrels, run, every) for name, run in rankings.items()}
+    others = [name for name in rankings if name not in baselines]
+    pairs = [(name, baseline) for name in others for baseline in baselines]
+    pairs += [
+        (later, baseline) for i, baseline in enumerate(baselines) for later in baselines[i + 1 :]
+    ]
+    judged = next(iter(values.values())).index
+    hard = {name: frame[hard_measure] for name, frame in values.items()}
+    study = Study(
+        name="Comparison",
+        description="Runs made elsewhere, evaluated on the same judgements.",
+        split_rule="How the systems were trained is not known here: whether a system has seen the "
+        "judgements of these queries cannot be checked.",
+        systems=[
+            SystemResult(name=name, description=_covered(rankings[name], judged), per_query=frame)
+            for name, frame in values.items()
+        ],
+        pairs=pairs,
+        measures=list(measures),
+        query_texts=dict(texts or {}),
+        facts=_facts(rankings, qrels),
+        hard_queries=hard_query_table(
+            hard[baselines[0]], {name: hard[name] for name in others}, settings=test
+        )
+        if others
+        else None,
+        hard_measure=hard_measure,
+        hard_baseline=baselines[0],
+        test=test,
+    )
+    return Report(
+        title="Comparison of runs",
+        introduction=f"{len(rankings)} runs on {len(judged):,} judged queries.",
+        studies=[study],
+        versions={
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("ltr-features", *LIBRARIES)},
+        },
+    )
+
+
+def read_ranking(path: Path, rows: RankingData | None) -> pd.DataFrame:
+    """A ranking, columns ``qid``, ``docno``, ``score``: of a TREC run, or of the scores of rows.
+
+    Raises:
+        InputError: it is neither, or does not fit the rows.
+    """
+    if _is_run(path):
+        return read_run(path)
+    if rows is None:
+        raise InputError(
+            f"{path} is no TREC run (qid Q0 docno rank score tag); if it holds the scores of the "
+            "rows of a LETOR file, give that by --data"
+        )
+    return run_of(_with_documents(rows), read_scores(path, rows))
+
+
+def read_scores(path: Path, rows: RankingData) -> NDArray[np.float64]:
+    """float64 [n]: the last field of each line that is not blank. Lines of three fields are
+    RankLib's (qid, number, score); their qid must be the row's.
+
+    Raises:
+        InputError: not a number, another query than the row's, or not as many as rows.
+    """
+    scores: list[float] = []
+    for number, fields in _lines(path):
+        try:
+            score = float(fields[-1])
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{path}, line {number}: {fields[-1]!r} is not a finite number")
+        at = len(scores)
+        if len(fields) == 3 and at < len(rows):
+            query = rows.query_ids[rows.query_index[at]]
+            if fields[0] != query:
+                raise InputError(
+                    f"{path}, line {number}: query {fields[0]!r}, but row {at + 1} of the data is "
+                    f"of query {query!r}; both must have the same order"
+                )
+        scores.append(score)
+    if len(scores) != len(rows):
+        raise InputError(f"{path} has {len(scores)} scores, the data has {len(rows)} rows")
+    return np.array(scores)
+
+
+def judgements_of(rows: RankingData) -> pd.DataFrame:
+    """The rows' labels as judgements."""
+    return qrels_of(_with_documents(rows))
+
+
+def _with_documents(rows: RankingData) -> RankingData:
+    """Rows without document ids get their number: of equal scores the earlier row is first."""
+    if rows.document_ids is not None:
+        return rows
+    width = len(str(len(rows)))
+    numbers = np.array([f"row{i:0{width}d}" for i in range(len(rows))], dtype=object)
+    return replace(rows, document_ids=numbers)
+
+
+def _needed(rows: RankingData | None) -> RankingData:
+    if rows is None:
+        raise InputError("give the judgements: --qrels FILE, or --data FILE with labels")
+    return rows
+
+
+def _check(
+    runs: Sequence[Path],
+    names: Sequence[str],
+    baselines: Sequence[str],
+    measures: Sequence[str],
+    qrels: Path | None,
+    data: Path | None,
+) -> None:
+    problems = [f"there is no file {p}" for p in [*runs, qrels, data] if p and not p.is_file()]
+    if len(runs) < 2:
+        problems.append("a comparison needs two runs or more")
+    if len(names) != len(runs):
+        problems.append(f"{len(names)} names for {len(runs)} runs")
+    if len(set(names)) < len(names):
+        problems.append(f"two runs share a name: {', '.join(names)}; give others by --name")
+    if len(set(baselines)) == len(names):
+        problems.append("every run is a baseline: leave one out")
+    if qrels is None and data is None:
+        problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
+    problems += [f"no run {b!r}; {nearest(b, names)}" for b in baselines if b not in names]
+    for measure in measures:
+        try:
+            get_measure(measure)
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("; ".join(problems))
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """The files' names without suffixes, with the folders' where those are the same."""
+    short = [path.name.split(".")[0] or path.name for path in runs]
+    if len(set(short)) == len(short):
+        return short
+    return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
+
+
+def _is_run(path: Path) -> bool:
+    if path.suffix == ".gz":
+        return True
+    first = next(_lines(path), None)
+    return first is not None and len(first[1]) == 6
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is not blank."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
+            for number, line in enumerate(file, start=1):
+                if fields := line.split():
+                    yield number, fields
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _query_texts(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            if path.suffix in (".jsonl", ".json"):
+                record = json.loads(line)
+                yield str(record["_id"]), str(record["text"])
+            else:
+                query, text = line.split("\t", 1)
+                yield query, text
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{path}, line {number}: expected JSON with _id and text (.jsonl), or id, tab, text"
+            ) from None
+
+
+def _covered(run: pd.DataFrame, judged: pd.Index) -> str:
+    found = run["qid"].nunique()
+    missing = len(judged.difference(pd.Index(run["qid"].unique())))
+    text = f"{len(run):,} rows for {found:,} queries"
+    return f"{text}; {missing:,} judged queries are missing and count 0" if missing else text
+
+
+def _facts(rankings: Mapping[str, pd.DataFrame], qrels: pd.DataFrame) -> dict[str, str]:
+    relevant = qrels[qrels["label"] >= 1]
+    facts = {
+        "judged queries": f"{qrels['qid'].nunique():,}",
+        "of them with a relevant document": f"{relevant['qid'].nunique():,}",
+    }
+    unjudged = {q for run in rankings.values() for q in unjudged_queries(qrels, run)}
+    if unjudged:
+        facts["queries without any judgement"] = f"{len(unjudged):,}, left out of every mean"
+    return facts

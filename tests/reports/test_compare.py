@@ -1,0 +1,147 @@
+"""Runs made elsewhere: TREC runs, scores of LETOR rows, RankLib's score files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.trec import qrels_of, run_of, write_qrels, write_run
+from letor.writing import write_letor
+from ltr_features.cli import app
+from reports.compare import compare_files, read_ranking, read_scores
+from reports.measures import evaluate, unjudged_queries
+from reports.significance import TestSettings
+
+TEST = TestSettings(n_permutations=200, n_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """20 queries of 5 rows: a good system, a bad one, in all formats."""
+    folder: Path = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    y = np.tile([2, 1, 0, 0, 0], 20).astype(np.float32)
+    order = np.concatenate([5 * i + rng.permutation(5) for i in range(20)])
+    y = y[order]
+    rows = RankingData(
+        X=np.stack([y, rng.random(100)], axis=1).astype(np.float32),
+        y=y,
+        query_ids=[f"q{i}" for i in range(20)],
+        query_index=np.repeat(np.arange(20), 5),
+        column_names=["a", "b"],
+        document_ids=np.array([f"d{i:03d}" for i in range(100)], dtype=object),
+    )
+    scores = {"good": y + 0.5 * rng.random(100), "bad": rng.random(100)}
+    write_letor(rows, folder / "rows.txt")
+    write_qrels(qrels_of(rows), folder / "qrels.txt")
+    for name, values in scores.items():
+        write_run(run_of(rows, values), folder / f"{name}.run")
+        (folder / f"{name}.scores").write_text("".join(f"{v!r}\n" for v in values.tolist()))
+        lines = [
+            f"q{i // 5}\t{i % 5}\t{v!r}\n" for i, v in enumerate(values.tolist())
+        ]  # RankLib -score
+        (folder / f"{name}.ranklib").write_text("".join(lines))
+    return folder, rows, scores
+
+
+def summary(report: Path) -> pd.DataFrame:
+    return pd.read_csv(report / "comparisons.csv")
+
+
+@pytest.mark.parametrize("suffix", ["run", "scores", "ranklib"])
+def test_every_format_gives_the_same_comparison(files, tmp_path, suffix):
+    folder, rows, scores = files
+    data = {"qrels": folder / "qrels.txt"} if suffix == "run" else {"data": folder / "rows.txt"}
+    report = compare_files(
+        [folder / f"bad.{suffix}", folder / f"good.{suffix}"], tmp_path, test=TEST, **data
+    )
+    table = summary(report).set_index("measure")
+    assert (table["system"] == "good").all()
+    assert (table["baseline"] == "bad").all()
+    for measure in ("NDCG@10", "MAP"):
+        for name, column in (("good", "system_mean"), ("bad", "baseline_mean")):
+            expected = evaluate(qrels_of(rows), run_of(rows, scores[name]), [measure])
+            assert table.loc[measure, column] == pytest.approx(expected[measure].mean())
+    assert table.loc["NDCG@10", "significant"]
+
+
+def test_runs_and_scores_can_be_mixed_and_have_several_baselines(files, tmp_path):
+    folder = files[0]
+    other = tmp_path / "third.run"
+    other.write_text((folder / "bad.run").read_text())
+    report = compare_files(
+        [folder / "bad.run", other, folder / "good.scores"],
+        tmp_path / "out",
+        data=folder / "rows.txt",
+        baselines=["bad", "third"],
+        measures=["MAP"],
+        test=TEST,
+    )
+    pairs = set(map(tuple, summary(report)[["system", "baseline"]].to_numpy()))
+    assert pairs == {("good", "bad"), ("good", "third"), ("third", "bad")}
+
+
+def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, tmp_path):
+    folder, rows, _ = files
+    qrels = qrels_of(rows)
+    write_qrels(qrels[qrels["qid"] != "q3"], tmp_path / "qrels.txt")
+    lines = (folder / "good.run").read_text().splitlines(keepends=True)
+    (tmp_path / "good.run").write_text("".join(li for li in lines if not li.startswith("q5 ")))
+    report = compare_files(
+        [folder / "bad.run", tmp_path / "good.run"],
+        tmp_path / "out",
+        qrels=tmp_path / "qrels.txt",
+        test=TEST,
+    )
+    assert (summary(report)["n_queries"] == 19).all()
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert values[(values["query"] == "q5") & (values["system"] == "good")]["MAP"].tolist() == [0]
+    html = (report / "report.html").read_text()
+    assert "queries without any judgement" in html
+    assert "1, left out of every mean" in html
+    assert "1 judged queries are missing and count 0" in html
+    run = read_ranking(folder / "bad.run", None)
+    assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
+
+
+def test_bad_input_is_named(files, tmp_path):
+    folder, rows, _ = files
+    runs = [folder / "bad.scores", folder / "good.scores"]
+    with pytest.raises(InputError, match="is no TREC run.*--data"):
+        compare_files(runs, tmp_path, qrels=folder / "qrels.txt")
+    with pytest.raises(InputError, match=r"there is no file .*x; .*no run 'god'; did you mean"):
+        compare_files([*runs, Path("x")], tmp_path, data=folder / "rows.txt", baselines=["god"])
+    with pytest.raises(InputError, match="two runs or more; give the judgements"):
+        compare_files(runs[:1], tmp_path)
+    short = tmp_path / "short"
+    short.write_text("1\n2\n")
+    with pytest.raises(InputError, match="2 scores, the data has 100 rows"):
+        read_scores(short, rows)
+    short.write_text("1\nx\n")
+    with pytest.raises(InputError, match="line 2: 'x' is not a finite number"):
+        read_scores(short, rows)
+    short.write_text("q9\t0\t1.5\n")
+    with pytest.raises(InputError, match="line 1: query 'q9', but row 1 .* is of query 'q0'"):
+        read_scores(short, rows)
+
+
+def test_the_command_takes_names_texts_and_measures(files, tmp_path):
+    folder = files[0]
+    texts = tmp_path / "queries.jsonl"
+    texts.write_text(
+        "".join(json.dumps({"_id": f"q{i}", "text": f"text {i}"}) + "\n" for i in range(20))
+    )
+    arguments = ["compare", str(folder / "bad.run"), str(folder / "good.run")]
+    arguments += ["--qrels", str(folder / "qrels.txt"), "--name", "Old", "--name", "New"]
+    arguments += ["--measure", "NDCG@5", "--queries", str(texts), "--permutations", "100"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "New is significantly better than Old" in result.output
+    assert "text 7" in (tmp_path / "out" / "report" / "report.html").read_text()
