@@ -95,6 +95,9 @@ class RowConfig(_Section):
         params: constructor parameters, over those of ``settings``.
         choose: parameter -> values, instead of that of the experiment: every combination is
             trained, and the one with the best validation measure is reported.
+        choose_on: what that measure is taken on: "pairs", the model's own held-out pairs or
+            queries; "documents", links among training documents that are held out as the documents
+            of testing are (the model is then trained again on all of them).
         task: where it is not the table's.
         note: a remark below the table.
     """
@@ -103,6 +106,7 @@ class RowConfig(_Section):
     model: str | None = None
     params: dict[str, Any] = {}
     choose: dict[str, list[Any]] | None = None
+    choose_on: Literal["pairs", "documents"] = "pairs"
     task: str | None = None
     paper: PaperNumbers = PaperNumbers()
     note: str = ""
@@ -217,6 +221,9 @@ class MatchingConfig(_Section):
         for table in self.tables:
             for row in table.rows:
                 where = f"table {table.name!r}, row {row.label!r}"
+                task = self.tasks.get(row.task or table.task)
+                if row.choose_on == "documents" and task is not None and task.split != "documents":
+                    yield f"{where}: choose_on = 'documents' is for tasks that split documents"
                 try:
                     kind = None if row.model is None else get_model(row.model)
                 except ValueError as error:

@@ -24,7 +24,7 @@ from reports.matching.config import (
 from reports.matching.curves import training_curve
 from reports.matching.page import write_page
 from reports.matching.tables import Results, RowResult, csv_rows, table_text
-from reports.matching.tasks import Task, make_task, task_files
+from reports.matching.tasks import Task, make_task, task_files, unseen_documents
 from reports.matching.training import make_row
 from reports.progress import Reporter
 from reports.stages import StageResult, Stages
@@ -133,14 +133,19 @@ class _Runner:
     def _row(self, task: str, row: RowConfig) -> RowResult:
         trials = self.config.trials(row)
         inputs = {"task": self._task_stage(task).key, "model": row.model, "trials": trials}
-        digest = hashlib.sha256(json.dumps([row.model, trials], sort_keys=True).encode())
+        inputs["choose_on"] = row.choose_on
+        told = json.dumps([row.model, trials, row.choose_on], sort_keys=True)
+        digest = hashlib.sha256(told.encode())
         name = f"models/{slug(task)}/{row.model}-{digest.hexdigest()[:10]}"
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
+            data, inner = self._task(task), None
+            if row.choose_on == "documents":
+                inner = unseen_documents(data, self.config.tasks[task])
             make_row(
-                self._task(task), str(row.model), trials, folder,
-                threads=self.threads, step=self.reporter.step,
+                data, str(row.model), trials, folder,
+                inner=inner, threads=self.threads, step=self.reporter.step,
             )  # fmt: skip
 
         stage = self._stage(name, inputs, make, title=f"{task}: {row.label}")

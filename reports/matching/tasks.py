@@ -256,6 +256,28 @@ def _later(pairs: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     return np.stack([pairs[:, 0] + rows, pairs[:, 1]], axis=1)
 
 
+def unseen_documents(task: Task, config: TaskConfig) -> Task:
+    """A task within the training pairs of a documents split: its documents are split again, so
+    that parameters can be chosen for documents that training has not seen.
+
+    Args:
+        config: that of the task.
+
+    Raises:
+        InputError: a part has no pairs.
+    """
+    rng = np.random.default_rng([config.seed, 1])
+    trains = np.ones(task.D.shape[0], np.bool_)
+    trains[task.candidates] = rng.random(len(task.candidates)) < config.train_share
+    pairs = np.stack([task.train.query, task.train.document], axis=1)
+    sources = np.stack([trains[task.excluded[pairs[:, 0]]], trains[pairs[:, 1]]])
+    train, test = pairs[sources.all(axis=0)], pairs[~sources.any(axis=0)]
+    none = np.zeros((0, 2), np.int64)
+    kept = trains[task.candidates]
+    documents = task.candidates[kept], task.candidates[~kept]
+    return _finish(config, task.Q, task.D, train, test, none, task.excluded, *documents, rng)
+
+
 def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
     """Unit rows of the n largest weights of each row (ties: the lower column), columns ascending;
     the rows as they are if n is None."""

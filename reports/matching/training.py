@@ -31,13 +31,15 @@ def make_row(
     trials: Sequence[dict[str, Any]],
     folder: Path,
     *,
+    inner: Task | None = None,
     threads: int | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Fit a model with each of the parameters and write how the best one ranks.
 
     The best one has the highest validation measure on pairs that were held out of the training
-    pairs; test pairs are looked at once, for it alone.
+    pairs, or the highest MAP on the task ``inner``, which is made of training pairs; test pairs
+    are looked at once, for it alone.
 
     Writes ``result.json`` (measures, parameters, seconds, all trials) and ``per_query.csv``.
     """
@@ -50,7 +52,9 @@ def make_row(
         model = new_model(name, params, threads)
         seconds, diverged = _fit(model, task, params)
         tried.append(_trial(model, params, seconds, diverged))
-        if len(trials) > 1 and not isinstance(model, RankingModel):
+        if inner is not None:
+            tried[-1]["validation"] = _inner_map(name, params, inner, threads)
+        elif len(trials) > 1 and not isinstance(model, RankingModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if best is None or tried[-1]["validation"] > tried[kept]["validation"]:
             best, kept = model, number
@@ -112,6 +116,12 @@ def _fit(model: MatchingModel, task: Task, params: dict[str, Any]) -> tuple[floa
         model.fit(task.Q, task.D, task.train, **fit_options(task, params))
     seconds = time.perf_counter() - start
     return seconds, any(issubclass(w.category, DivergenceWarning) for w in caught)
+
+
+def _inner_map(name: str, params: dict[str, Any], inner: Task, threads: int | None) -> float:
+    model = new_model(name, params, threads)
+    _fit(model, inner, params)
+    return float(evaluate(model, inner).average_precision.mean())
 
 
 def _validated(name: str, params: dict[str, Any], task: Task, threads: int | None) -> float:

@@ -9,7 +9,7 @@ from reports.matching.config import TaskConfig
 from reports.matching.curves import training_curve
 from reports.matching.evaluation import evaluate, ranked_documents, ranks_of_relevant
 from reports.matching.figures import scatter_chart
-from reports.matching.tasks import make_task
+from reports.matching.tasks import make_task, unseen_documents
 from reports.matching.training import make_row, n_parameters
 from ssi_models.registry import get_model
 
@@ -81,6 +81,23 @@ def test_the_trial_that_validates_best_is_reported(task, tmp_path):
     assert result["kept"] == int(np.argmax(validation))
     assert result["parameters"] == 2 * 4 * task.D.shape[1]
     assert 0 <= result["measures"]["rank_loss"] <= 1
+
+
+def test_parameters_can_be_chosen_for_unseen_documents(small_data, tmp_path):
+    config = LINKS.model_copy(update={"split": "documents"})
+    task = make_task(config, small_data)
+    inner = unseen_documents(task, config)
+    trials = [{"rank": 4, "max_epochs": 2, "scales": [scale]} for scale in (0.1, 10.0)]
+    make_row(task, "ssi", trials, tmp_path, inner=inner, threads=1)
+    result = json.loads((tmp_path / "result.json").read_text())
+    expected = []
+    for scale in (0.1, 10.0):
+        model = get_model("ssi")(rank=4, max_epochs=2, scales=(scale,), threads=1)
+        options = {"excluded": inner.excluded, "groups": inner.groups}
+        model.fit(inner.Q, inner.D, inner.train, candidates=inner.candidates, **options)
+        expected.append(evaluate(model, inner).average_precision.mean())
+    np.testing.assert_allclose([t["validation"] for t in result["trials"]], expected)
+    assert result["kept"] == int(np.argmax(expected))
 
 
 def test_baselines_are_chosen_on_training_pairs_too(task, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from reports.matching.config import TaskConfig
-from reports.matching.tasks import Task, draw_words, heaviest, make_task
+from reports.matching.tasks import Task, draw_words, heaviest, make_task, unseen_documents
 
 LINKS = TaskConfig(source="links", folder="articles", n_triples=500, n_test_queries=20)
 MATES = TaskConfig(source="pairs", folder="sentences", n_documents=30, n_triples=500)
@@ -38,6 +38,17 @@ def test_the_documents_split_has_no_link_between_the_parts(small_data):
     assert {row for pair in pairs(task.train) for row in pair} <= set(task.candidates)
     assert {row for pair in pairs(task.test) for row in pair} <= set(task.database)
     assert set(task.triples[2]) <= set(task.database)
+
+
+def test_training_documents_are_split_again(small_data):
+    config = LINKS.model_copy(update={"split": "documents"})
+    task = make_task(config, small_data)
+    inner = unseen_documents(task, config)
+    assert pairs(inner.train) | pairs(inner.test) <= pairs(task.train)
+    assert not set(inner.database) & set(inner.candidates)
+    assert set(inner.database) | set(inner.candidates) == set(task.candidates)
+    assert {row for pair in pairs(inner.test) for row in pair} <= set(inner.database)
+    assert {row for pair in pairs(inner.train) for row in pair} <= set(inner.candidates)
 
 
 def test_triples_have_a_test_answer_and_another_document(small_data):
