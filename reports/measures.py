@@ -149,7 +149,7 @@ def evaluate(qrels: pd.DataFrame, run: pd.DataFrame, measures: Sequence[str]) ->
 
 
 def unjudged_queries(qrels: pd.DataFrame, run: pd.DataFrame) -> list[str]:
-    """Queries of a run that no judgement names: ``evaluate`` leaves them out, reports count them."""
+    """Queries of a run that no judgement names, which ``evaluate`` leaves out."""
     judged = set(qrels["qid"].astype(str))
     return [q for q in run["qid"].astype(str).unique() if q not in judged]
 
