@@ -94,10 +94,12 @@ def fit_options(task: Task, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def n_parameters(model: MatchingModel) -> int:
-    """Number of fitted weights (floats) of a model; 0 for those that only hold the documents."""
+    """Number of fitted weights (floats) of a model; a matrix that serves queries and documents
+    counts once, and the documents that a model holds do not count."""
     names = [name for name in model.tensors if not name.startswith("D_")]
     arrays = [getattr(model, f"{name}_") for name in names]
-    return sum(a.size for a in arrays if a.dtype == np.float32)
+    different = {a.tobytes(): a.size for a in arrays if a.dtype == np.float32}
+    return sum(different.values())
 
 
 def new_model(name: str, params: dict[str, Any], threads: int | None) -> MatchingModel:

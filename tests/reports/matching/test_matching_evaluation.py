@@ -115,6 +115,13 @@ def test_parameters_are_counted_without_the_documents(task):
     assert n_parameters(expansion.fit(task.Q, task.D, task.train)) == 1
 
 
+def test_a_matrix_of_both_sides_is_counted_once(task):
+    lsi = get_model("lsi")(rank=3).fit(task.Q, task.D, task.train)
+    assert n_parameters(lsi) == 3 * task.D.shape[1]
+    symmetric = get_model("ssi")(rank=2, symmetric=True, max_epochs=1)
+    assert n_parameters(symmetric.fit(task.Q, task.D, task.train)) == 2 * task.D.shape[1]
+
+
 def test_training_curves_begin_at_the_untrained_model_and_fall(small_data):
     params = {"rank": 5, "learning_rate": 0.1, "margin": 0.3, "seed": 0}
     for config, name in (
