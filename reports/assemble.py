@@ -13,6 +13,7 @@ import pandas as pd
 
 from reports.checks import load_config
 from reports.config import SystemConfig
+from reports.drill_down import drill_down
 from reports.expected import check_expected
 from reports.experiment import Experiment, SplitOutputs
 from reports.hard_queries import hard_query_table
@@ -21,7 +22,16 @@ from reports.model_views import model_facts, nearest_words, test_models, trainin
 from reports.outputs import write_outputs
 from reports.plan import plan_text
 from reports.progress import Reporter
-from reports.report import ColumnInfo, NearestWords, Report, Study, SystemResult, TrainingCurve
+from reports.query_classes import query_class_table, query_properties
+from reports.report import (
+    ColumnInfo,
+    NearestWords,
+    QueryMoves,
+    Report,
+    Study,
+    SystemResult,
+    TrainingCurve,
+)
 from reports.significance import TestSettings
 from reports.stages import LIBRARIES
 
@@ -206,6 +216,8 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         ),
         facts=notes,
         hard_queries=_hard(experiment, per_query, test),
+        query_classes=_classes(experiment, per_query, test),
+        drill_down=_moves(experiment, output, per_query),
         hard_measure=evaluation.hard_measure,
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
@@ -230,6 +242,27 @@ def _hard(
         quantiles=evaluation.hard_quantiles,
         settings=test,
     )
+
+
+def _classes(
+    experiment: Experiment, per_query: dict[str, pd.DataFrame], test: TestSettings
+) -> pd.DataFrame:
+    measure = experiment.config.evaluation.measures[0]
+    system, baseline = experiment.config.pairs[0]
+    values = (per_query[system][measure], per_query[baseline][measure])
+    properties = query_properties(experiment.context)
+    return query_class_table(properties, {f"{system} - {baseline}": values}, settings=test)
+
+
+def _moves(
+    experiment: Experiment, output: SplitOutputs, per_query: dict[str, pd.DataFrame]
+) -> list[QueryMoves]:
+    config = experiment.config
+    systems = {system.name: system for system in config.all_systems}
+    left, right = (systems[name] for name in config.pairs[0])
+    measure = config.evaluation.measures[0]
+    differences = per_query[left.name][measure] - per_query[right.name][measure]
+    return drill_down(experiment, output, (left, right), differences)
 
 
 def _system(

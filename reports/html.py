@@ -116,6 +116,13 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
             if system.importance is not None and system.importance["gain"].sum() > 0
         ],
         "extremes": _extremes(study, primary),
+        "difference": dict(
+            zip(
+                study.queries,
+                study.values(study.pairs[0][0], primary) - study.values(study.pairs[0][1], primary),
+                strict=True,
+            )
+        ),
         "data": _embedded(study),
     }
 

@@ -15,7 +15,7 @@ import pandas as pd
 from letor.files import atomic_path
 from reports import html
 from reports.latex import latex_tables
-from reports.report import Report
+from reports.report import Report, Study
 from reports.stages import code_digest
 from reports.standalone import write_figures
 from reports.tables import report_text
@@ -26,7 +26,7 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
 
     - ``report.html``; ``summary.txt``: the same numbers for the terminal
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
-      hard_queries, importance, columns (those that the report has)
+      hard_queries, query_classes, moves, importance, columns (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
     - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
@@ -77,6 +77,8 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
             "means": pd.DataFrame(means),
             "per_query": pd.concat(per_query),
             "hard_queries": study.hard_queries,
+            "query_classes": study.query_classes,
+            "moves": _moves(study) if study.drill_down else None,
             "importance": pd.concat(importance) if importance else None,
         }
         for name, frame in found.items():
@@ -86,6 +88,20 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
     if report.columns:
         frames["columns"] = pd.DataFrame([vars(column) for column in report.columns])
     return frames
+
+
+def _moves(study: Study) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "query": one.query,
+                **{k: v for k, v in vars(move).items() if k != "columns"},
+                "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in move.columns),
+            }
+            for one in study.drill_down
+            for move in one.moves
+        ]
+    )
 
 
 def manifest(report: Report, path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -264,6 +264,27 @@ class Preparation:
             }
         )
 
+    def labels(self, query: str) -> dict[str, int]:
+        """The judged grade of each judged document of a query."""
+        rows = self._judged_rows.get(query)
+        return {} if rows is None else dict(zip(rows["docno"], rows["label"], strict=True))
+
+    @cached_property
+    def _judged_rows(self) -> dict[str, pd.DataFrame]:
+        return {str(query): rows for query, rows in self.qrels.groupby("qid")}
+
+    def title(self, document: str) -> str:
+        """A document's title, or the beginning of its text."""
+        row = self._document_rows[document]
+        streams = self.collection.streams
+        texts = (streams[s][row] for s in ("title", "body") if s in streams)
+        text = next((t for t in texts if t.strip()), document)
+        return " ".join(text[:200].split())[:90]
+
+    @cached_property
+    def _document_rows(self) -> dict[str, int]:
+        return {document: row for row, document in enumerate(self.collection.document_ids)}
+
     @cached_property
     def recall(self) -> float:
         """Mean recall of the candidate pool."""

@@ -35,6 +35,35 @@ class SystemResult:
     importance: pd.DataFrame | None = None
 
 
+@dataclass(frozen=True)
+class Move:
+    """A document that stands elsewhere in the system's ranking than in the baseline's.
+
+    Attributes:
+        document: its id. title: its title, or how its text begins.
+        label: its judged grade, 0 where it is not judged.
+        before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
+        columns: columns that pushed it that way, and how far: the column's part of the score,
+            against the query's other candidates and in units of the score's spread, system minus
+            baseline. Empty where the ranker cannot say.
+    """
+
+    document: str
+    title: str
+    label: int
+    before: int | None
+    after: int | None
+    columns: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class QueryMoves:
+    """The documents of one query that moved."""
+
+    query: str
+    moves: Sequence[Move]
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """Systems compared on one set of test queries.
@@ -52,6 +81,8 @@ class Study:
         hard_measure: the measure that ``hard_queries`` is about.
         hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
         hard_control: name of its control, for the text.
+        query_classes: table of ``reports.query_classes.query_class_table``, or None.
+        drill_down: what moved in single queries of the headline comparison.
         test: settings of the statistical tests.
         warnings: what a reader must know before believing the numbers.
     """
@@ -68,6 +99,8 @@ class Study:
     hard_measure: str = "NDCG@20"
     hard_baseline: str = ""
     hard_control: str = "a control that knows no more than the baseline"
+    query_classes: pd.DataFrame | None = None
+    drill_down: Sequence[QueryMoves] = ()
     test: TestSettings = field(default_factory=TestSettings)
     warnings: Sequence[str] = ()
 

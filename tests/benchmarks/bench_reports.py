@@ -1,0 +1,73 @@
+"""Time and size of a report on 1,000 queries x 20 systems, 10,000 permutations each.
+
+python tests/benchmarks/bench_reports.py [QUERIES] [SYSTEMS]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from reports import html
+from reports.hard_queries import hard_query_table
+from reports.outputs import write_outputs
+from reports.report import Report, Study, SystemResult
+from reports.significance import TestSettings
+
+MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
+
+
+def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
+    """Random per-query values of systems that differ a little; all compared with the first."""
+    rng = np.random.default_rng(seed)
+    ids = [f"q{i:06d}" for i in range(n_queries)]
+    base = rng.beta(1.2, 1.6, (n_queries, 1))
+    systems = []
+    for i in range(n_systems):
+        values = np.clip(base + rng.normal(0.003 * i, 0.1, (n_queries, len(MEASURES))), 0, 1)
+        frame = pd.DataFrame(np.round(values, 6), index=ids, columns=MEASURES)
+        systems.append(SystemResult(f"system {i}", "random values", frame))
+    test = TestSettings(n_permutations=10_000)
+    hard = {s.name: s.per_query["NDCG@20"] for s in systems}
+    words = [f"word{i}" for i in range(5000)]
+    study = Study(
+        name="Benchmark",
+        description="",
+        split_rule="",
+        systems=systems,
+        pairs=[(s.name, systems[0].name) for s in systems[1:]],
+        measures=MEASURES,
+        query_texts={q: " ".join(rng.choice(words, 6)) for q in ids},
+        hard_queries=hard_query_table(
+            hard["system 0"], {"system 1": hard["system 1"]}, settings=test
+        ),
+        test=test,
+    )
+    return Report(title="Benchmark", introduction="", studies=[study])
+
+
+def main() -> None:
+    n_queries, n_systems = (int(x) for x in (*sys.argv[1:3], 1000, 20)[:2])
+    start = time.perf_counter()
+    report = report_of(n_queries, n_systems)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report"
+        html.write(report, Path(folder) / "report.html")
+        page = time.perf_counter() - start
+        size = (Path(folder) / "report.html").stat().st_size / 1e6
+        write_outputs(report, path, inputs={})
+        every = time.perf_counter() - start
+        total = sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 1e6
+    print(
+        f"{n_queries:,} queries x {n_systems} systems: tests and page {page:.1f} s, {size:.2f} MB; "
+        f"with all other files {every:.1f} s, {total:.1f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()
