@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ssi_models import persistence
 from ssi_models.parallel import Workers
 from ssi_models.topics.em import Block, Iteration, Scratch, State, expect, phis_of, set_mode
 
@@ -20,7 +23,7 @@ class Stream:
         self.state, self.fitted = state, fitted
         self.scratch = Scratch(state)
         self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
-        self.occurrences: Any = 0.0
+        self.occurrences = np.zeros(len(state.phi_d))
         self.n_pairs = 0
         self.history: list[Iteration] = []
 
@@ -48,6 +51,44 @@ class Stream:
             set_mode(counts, counts.sum(axis=0), phi, model._prior, workers)
         self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
 
+    @property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """What a checkpoint holds."""
+        arrays: dict[str, NDArray[Any]] = {"occurrences": self.occurrences}
+        for i, (phi, counts) in enumerate(zip(phis_of(self.state), self.counts, strict=True)):
+            arrays |= {f"phi{i}": phi, f"counts{i}": counts}
+        return arrays
+
+    def save(self, path: Path, model: TopicModel) -> None:
+        """Write the running counts and parameters."""
+        header = {
+            "stream of": _identity(model),
+            "n_pairs": self.n_pairs,
+            "history": [vars(line) for line in self.history],
+        }
+        persistence.save_tensors(path, header, self._arrays)
+
+    def load(self, path: Path, model: TopicModel) -> None:
+        """Go on from what ``save`` wrote.
+
+        Raises:
+            ValueError: the file is of another model or vocabulary.
+        """
+        header, tensors = persistence.load_tensors(path)
+        ours = self._arrays
+        same = {name: array.shape for name, array in ours.items()} == {
+            name: array.shape for name, array in tensors.items()
+        }
+        if header.get("stream of") != _identity(model) or not same:
+            raise ValueError(
+                f"{path}: the checkpoint of another stream ({header.get('stream of')}); name "
+                "another file"
+            )
+        for name, array in ours.items():
+            array[...] = tensors[name]
+        self.n_pairs = header["n_pairs"]
+        self.history = [Iteration(**line) for line in header["history"]]
+
     def _adopt_fitted(self, block: Block) -> None:
         """Start the running counts as if the fitted phi came from pairs like the block's, with
         topics equally frequent."""
@@ -55,3 +96,10 @@ class Stream:
         sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
         for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
             running += phi * (size / (block.stop - block.start) / phi.shape[1])
+
+
+def _identity(model: TopicModel) -> str:
+    """The model and the parameters that its stream depends on."""
+    ignored = ("iterations", "fold_in_iterations", "warm_start", *model.scoring_params)
+    params = {k: v for k, v in model.get_params().items() if k not in ignored}
+    return f"{model.name} {params}"

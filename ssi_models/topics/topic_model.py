@@ -140,6 +140,7 @@ class TopicModel(LanguageModel):
         if path is not None:
             path.unlink(missing_ok=True)
         self._finish(D, vocabulary, recipe)
+        vars(self).pop("_stream", None)
         self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta
         self.pairs_, self.history_ = np.stack([query, document], axis=1), history
         return self
@@ -153,6 +154,7 @@ class TopicModel(LanguageModel):
         inner_iterations: int = 10,
         vocabulary: Vocabulary | None = None,
         recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from the next pairs of a stream that does not fit in memory (stepwise EM).
 
@@ -160,7 +162,12 @@ class TopicModel(LanguageModel):
         expected counts then take a step of (t + 2)^-step_power towards the block's. Every column
         counts as a known word, since later parts of the stream may bring it.
 
-        Raises: as :meth:`fit`.
+        Args:
+            checkpoint: file that keeps the running counts from call to call, so that a new process
+                goes on with the next part (``len(history_)`` blocks were learned before).
+            others: as :meth:`fit`.
+
+        Raises: as :meth:`fit`; also ValueError for the checkpoint of another model.
 
         Reference:
             Liang, Klein: "Online EM for unsupervised models", NAACL 2009.
@@ -174,11 +181,15 @@ class TopicModel(LanguageModel):
             every = np.ones(D.shape[1], bool)
             state = self._start((every, every), 1, warm=fitted)
             self._stream = Stream(state, fitted)
+            if checkpoint is not None and Path(checkpoint).exists():
+                self._stream.load(Path(checkpoint), self)
         with Workers(self.threads) as workers:
             for block in blocks_of(X, D, query, document):
                 self._stream.learn(block, self, inner_iterations, workers)
-        self._stream.occurrences = self._stream.occurrences + D.sum(axis=0, dtype=np.float64)
-        self._finish(sp.csr_matrix(self._stream.occurrences), vocabulary, recipe)
+        self._stream.occurrences += np.asarray(D.sum(axis=0, dtype=np.float64)).ravel()
+        if checkpoint is not None:
+            self._stream.save(Path(checkpoint), self)
+        self._finish(sp.csr_matrix(self._stream.occurrences[None]), vocabulary, recipe)
         self.phi_q_, self.phi_d_ = self._stream.state.phi_q, self._stream.state.phi_d
         self.history_ = self._stream.history
         return self
@@ -252,7 +263,10 @@ class TopicModel(LanguageModel):
         ]
         if self.shared:
             sides = [sides[0] | sides[1]] * 2
-        for what, count in (("pairs", len(query)), ("title words", np.count_nonzero(sides[1]))):
+        limits = {"pairs": len(query), "title words": int(np.count_nonzero(sides[1]))}
+        if not self.shared:
+            limits["query words"] = int(np.count_nonzero(sides[0]))
+        for what, count in limits.items():
             if self.n_topics > count:
                 raise ValueError(
                     f"n_topics={self.n_topics}, but training has only {count} {what} with words "

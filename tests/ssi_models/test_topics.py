@@ -278,6 +278,28 @@ def test_online_em_learns_from_a_stream(model, monkeypatch):
     assert np.isfinite(stream.score(Q, D, [0, 1], [0, 2])).all()
 
 
+@pytest.mark.parametrize("model", [BLTM, BLTMPR1V])
+def test_a_stream_goes_on_in_a_new_process(model, planted, tmp_path):
+    Q, D, _ = planted
+    n, path = Q.shape[0] // 2, tmp_path / "stream"
+    parts = [(X[:n], Y[:n]) if i == 0 else (X[n:], Y[n:]) for i, (X, Y) in enumerate([(Q, D)] * 2)]
+    whole = model(n_topics=K)
+    for X, Y in parts:
+        whole.partial_fit(X, Y, paired(X.shape[0]))
+        model(n_topics=K).partial_fit(X, Y, paired(X.shape[0]), checkpoint=path)
+    resumed = model(n_topics=K)
+    resumed.partial_fit(*parts[0], paired(n), checkpoint=path)
+    whole.partial_fit(*parts[0], paired(n))
+    for name in ("phi_q_", "phi_d_", "background_"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+    assert resumed.history_ == whole.history_
+    with pytest.raises(ValueError, match="the checkpoint of another stream"):
+        model(n_topics=K, alpha=1.5).partial_fit(*parts[0], paired(n), checkpoint=path)
+    # A fit starts anew.
+    resumed.fit(Q, D, paired(Q.shape[0])).partial_fit(*parts[0], paired(n))
+    assert len(resumed.history_) == 1
+
+
 def test_pairs_with_an_empty_side_are_left_out(planted):
     Q, D, _ = planted
     Q = sp.diags((np.arange(Q.shape[0]) != 3).astype(float)) @ Q
@@ -322,6 +344,9 @@ def test_parameters_out_of_range_are_refused_by_name(options, message, planted):
 def test_bad_data_are_refused_by_name(planted):
     Q, D, _ = planted
     n = Q.shape[0]
+    few = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) % 3)), shape=Q.shape)
+    with pytest.raises(ValueError, match="n_topics=4, but training has only 3 query words"):
+        BLTM(n_topics=K).fit(few, D, paired(n))
     model = BLTM(n_topics=K)
     with pytest.raises(ValueError, match="learns from pairs"):
         model.fit(Q, D)
