@@ -53,15 +53,12 @@ def folder() -> Path:
 
 def nfcorpus() -> Data:
     """Training queries and titles."""
-    from nfcorpus_clickthrough import NFCorpus
+    from reports.clickthrough.config import TaskConfig
+    from reports.clickthrough.tasks import make_task
 
-    data = NFCorpus(folder() / "nfcorpus")
-    Q, query, document, _ = data.splits["train"]
-    weigh = TfIdf().fit(data.D).transform
-    pairs = Preferences.from_pairs(
-        query, document, n_queries=Q.shape[0], n_documents=data.D.shape[0]
-    )
-    return weigh(Q), weigh(data.D), pairs, {}
+    task = make_task(TaskConfig(folder="nfcorpus", train="train"), folder())
+    weigh = TfIdf().fit(task.D).transform
+    return weigh(task.Q), weigh(task.D), task.train, {}
 
 
 def sentences() -> Data:
