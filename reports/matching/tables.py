@@ -17,7 +17,7 @@ from reports.verdicts import p_equals
 
 HEADER = (
     "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "(tuning)",
-    "| Paper", "MAP", "P@10",
+    "| Paper: loss", "MAP", "P@10",
 )  # fmt: skip
 
 
