@@ -11,7 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from letor.rankers.base import Ranker
 from reports.checks import load_config
+from reports.column_value import retrained_value, shuffled_value
 from reports.config import SystemConfig
 from reports.drill_down import drill_down
 from reports.expected import check_expected
@@ -218,6 +220,8 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         hard_queries=_hard(experiment, per_query, test),
         query_classes=_classes(experiment, per_query, test),
         drill_down=_moves(experiment, output, per_query),
+        column_value=_column_value(experiment, output, per_query, test),
+        column_value_of=evaluation.column_value or "",
         hard_measure=evaluation.hard_measure,
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
@@ -263,6 +267,45 @@ def _moves(
     measure = config.evaluation.measures[0]
     differences = per_query[left.name][measure] - per_query[right.name][measure]
     return drill_down(experiment, output, (left, right), differences)
+
+
+def _column_value(
+    experiment: Experiment,
+    output: SplitOutputs,
+    per_query: dict[str, pd.DataFrame],
+    test: TestSettings,
+) -> pd.DataFrame | None:
+    config = experiment.config
+    variants = config.variants
+    whole = next((s for s in config.all_systems if s.name == config.evaluation.column_value), None)
+    if whole is None or not variants:
+        return None
+    measure = config.evaluation.measures[0]
+    alone = next(variant.name for variant, _, kind in variants if kind == "alone")
+    valued = [
+        (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, alone))
+        for v, group, kind in variants
+        if kind != "alone"
+    ]
+    groups, kinds, pairs = zip(*valued, strict=True)
+    table = retrained_value(per_query, pairs, groups, kinds, measure, test)
+    folder = output.systems[whole.name].path
+    parts = [experiment.part(output.split, fold.name, "test") for fold in output.folds]
+    family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
+    lost = shuffled_value(
+        [Ranker.load(folder / fold.name) for fold in output.folds],
+        parts,
+        {g: lambda c, g=g: g in (c, family[c]) for g in whole.columns},  # type: ignore[misc]
+        experiment.qrels,
+        measure,
+        seed=config.seed,
+    )
+    mean = per_query[whole.name][measure].mean()
+    shuffled = [
+        {"group": g, "kind": "shuffled", "with": mean, "without": mean - v, "value": v}
+        for g, v in lost.items()
+    ]
+    return pd.concat([table, pd.DataFrame(shuffled)], ignore_index=True)
 
 
 def _system(

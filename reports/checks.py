@@ -328,7 +328,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
     systems = [system.name for system in config.all_systems]
     named = [("comparisons", n) for pair in config.pairs for n in pair]
     named += [(k, n) for k in ("hard_systems", "hard_selectors") for n in getattr(evaluation, k)]
-    for key in ("hard_baseline", "hard_control"):
+    for key in ("hard_baseline", "hard_control", "column_value"):
         if getattr(evaluation, key) is not None:
             named.append((key, getattr(evaluation, key)))
     for key, name in dict.fromkeys(named):
@@ -352,6 +352,8 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             get_measure(measure)
         except InputError as error:
             yield f"evaluation: {error}"
+    if evaluation.column_value in systems and not config.variants:
+        yield "evaluation.column_value: the system needs two column groups or more"
     if evaluation.correction not in CORRECTIONS:
         known = nearest(evaluation.correction, CORRECTIONS)
         yield f"evaluation.correction: no method {evaluation.correction!r}; {known}"

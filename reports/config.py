@@ -128,7 +128,11 @@ class SystemConfig(_Section):
 
 class EvaluationConfig(_Section):
     """Measures (the first is the primary one), comparisons and hard queries (if a baseline of
-    them is named). A comparison of two systems with ``rankers`` is one for each ranker."""
+    them is named). A comparison of two systems with ``rankers`` is one for each ranker.
+
+    ``column_value`` names a system whose column groups are valued: it is trained anew without
+    each of them, and the first one is trained with each of the others.
+    """
 
     measures: tuple[str, ...] = Field(min_length=1)
     comparisons: tuple[tuple[str, str], ...] = Field(min_length=1)
@@ -144,6 +148,7 @@ class EvaluationConfig(_Section):
     alpha: float = Field(0.05, gt=0, lt=1)
     confidence: float = Field(0.95, gt=0, lt=1)
     correction: str = "holm"
+    column_value: str | None = None
 
     @property
     def all_measures(self) -> list[str]:
@@ -184,8 +189,29 @@ class ExperimentConfig(_Section):
 
     @property
     def all_systems(self) -> list[SystemConfig]:
-        """The systems, one for each ranker of those with several."""
-        return [one for system in self.systems for one in system.each()]
+        """The systems, one for each ranker of those with several, and those that say what the
+        column groups of one are worth."""
+        systems = [one for system in self.systems for one in system.each()]
+        return [*systems, *(variant for variant, _, _ in self.variants)]
+
+    @property
+    def variants(self) -> list[tuple[SystemConfig, str, str]]:
+        """For the value of column groups: (system, the group, "left out" or "added")."""
+        named = [one for system in self.systems for one in system.each()]
+        whole = next((s for s in named if s.name == self.evaluation.column_value), None)
+        if whole is None or len(whole.columns) < 2:
+            return []
+        made = []
+        for group in whole.columns:
+            rest = tuple(c for c in whole.columns if c != group)
+            name = f"{whole.name} without {group}"
+            made.append((_variant(whole, name, rest), group, "left out"))
+        first = whole.columns[0]
+        made.append((_variant(whole, f"{first} alone", (first,)), first, "alone"))
+        for group in whole.columns[1:]:
+            name = f"{first} with {group}"
+            made.append((_variant(whole, name, (first, group)), group, "added"))
+        return made
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -218,6 +244,12 @@ class ExperimentConfig(_Section):
         if system.ranker is None:
             return self.rankers[0] if self.rankers else None
         return next((r for r in self.rankers if r.name == system.ranker), None)
+
+
+def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> SystemConfig:
+    """The system on other columns."""
+    text = f"For the value of columns: {', '.join(columns)}."
+    return system.model_copy(update={"name": name, "description": text, "columns": columns})
 
 
 def slug(name: str) -> str:

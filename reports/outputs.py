@@ -26,7 +26,8 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
 
     - ``report.html``; ``summary.txt``: the same numbers for the terminal
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
-      hard_queries, query_classes, moves, importance, columns (those that the report has)
+      hard_queries, query_classes, column_value, moves, importance, columns
+      (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
     - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
@@ -78,6 +79,7 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
             "per_query": pd.concat(per_query),
             "hard_queries": study.hard_queries,
             "query_classes": study.query_classes,
+            "column_value": study.column_value,
             "moves": _moves(study) if study.drill_down else None,
             "importance": pd.concat(importance) if importance else None,
         }

@@ -83,6 +83,9 @@ class Study:
         hard_control: name of its control, for the text.
         query_classes: table of ``reports.query_classes.query_class_table``, or None.
         drill_down: what moved in single queries of the headline comparison.
+        column_value: what column groups are worth to one system, columns ``group``, ``kind``,
+            ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
+        column_value_of: that system.
         test: settings of the statistical tests.
         warnings: what a reader must know before believing the numbers.
     """
@@ -101,6 +104,8 @@ class Study:
     hard_control: str = "a control that knows no more than the baseline"
     query_classes: pd.DataFrame | None = None
     drill_down: Sequence[QueryMoves] = ()
+    column_value: pd.DataFrame | None = None
+    column_value_of: str = ""
     test: TestSettings = field(default_factory=TestSettings)
     warnings: Sequence[str] = ()
 

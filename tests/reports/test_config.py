@@ -139,3 +139,16 @@ def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
         load_config(tmp_path / "nothing.toml")
+
+
+def test_the_value_of_columns_trains_the_system_without_each_and_the_first_with_each(tmp_path):
+    config = load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "more, a"'))
+    assert [(v.name, v.columns, v.ranker, kind) for v, _, kind in config.variants] == [
+        ("more, a without letor46", ("vsm",), "a", "left out"),
+        ("more, a without vsm", ("letor46",), "a", "left out"),
+        ("letor46 alone", ("letor46",), "a", "alone"),
+        ("letor46 with vsm", ("letor46", "vsm"), "a", "added"),
+    ]
+    assert len(config.all_systems) == 5 + 4
+    with pytest.raises(InputError, match="needs two column groups"):
+        load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "words, a"'))
