@@ -48,6 +48,7 @@ def run_matching(
     out: str | os.PathLike[str],
     threads: int | None = None,
     reporter: Reporter | None = None,
+    dry_run: bool = False,
 ) -> Path:
     """Run the experiment of a TOML file of the kind "matching".
 
@@ -59,7 +60,7 @@ def run_matching(
         out: folder for all outputs.
         threads: worker threads; None for one per core. Only the seconds depend on it, and results
             where ``max_seconds`` limits training.
-        reporter: where progress goes.
+        reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
         The folder with ``report.html``, ``tables.txt`` and ``rows.csv``.
@@ -70,9 +71,24 @@ def run_matching(
     config = load_matching(path)
     for task in config.tasks.values():
         task_files(task, Path(data))
+    if dry_run:
+        print(plan_text(config))
+        return Path(out) / "report"
     runner = _Runner(config, Path(data), Stages(out), threads, reporter or Reporter())
     runner.stages.check(["report"])
     return runner.run()
+
+
+def plan_text(config: MatchingConfig) -> str:
+    """The rows of every table, and how many models are trained for each."""
+    lines = [config.title]
+    for table in config.tables:
+        lines.append(f"{table.name}: {table.title} (task {table.task})")
+        for row in table.rows:
+            n = len(config.trials(row))
+            what = f"{row.model}, {n} trained" if n else "the paper's numbers only"
+            lines.append(f"  {row.label}: {what}")
+    return "\n".join(lines)
 
 
 @dataclass

@@ -152,6 +152,16 @@ def test_new_notes_train_nothing(finished):
     assert "Another one." in (report / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_dry_run_prints_the_plan_and_makes_nothing(small_data, tmp_path, capsys):
+    toml = tmp_path / "small.toml"
+    toml.write_text(SMALL, encoding="utf-8")
+    run_matching(toml, data=small_data, out=tmp_path / "out", dry_run=True)
+    printed = capsys.readouterr().out
+    assert "SSI: ssi, 2 trained" in printed
+    assert "In the paper only: the paper's numbers only" in printed
+    assert not (tmp_path / "out").exists()
+
+
 def test_missing_data_are_named_before_anything_is_made(tmp_path):
     toml = tmp_path / "small.toml"
     toml.write_text(SMALL, encoding="utf-8")
