@@ -3,7 +3,7 @@
   const PAGE = 10;
   const rounded = v => Math.round(v * 1e6) / 1e6;
   const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(4);
-  const collator = new Intl.Collator("en", { numeric: true });  // made once: 500 times faster
+  const collator = new Intl.Collator("en", { numeric: true });  // made once, not for each comparison
   const studies = {};
 
   // Three little-endian bytes per value, in millionths.

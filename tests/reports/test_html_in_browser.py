@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reports.html import render
@@ -55,18 +56,21 @@ def study(make_report: Callable[..., Report]) -> Study:
     return make_report(n_queries=57).studies[0]
 
 
+Seen = dict[str, tuple[str, list[list[str]]]]
+
+
 @pytest.fixture(scope="module")
 def seen(
-    make_report: Callable[..., Report],
-    study: Study,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, tuple[str, list[list[str]]]]:
+    make_report: Callable[..., Report], study: Study, tmp_path_factory: pytest.TempPathFactory
+) -> Seen:
+    return clicked(make_report(n_queries=57), study, tmp_path_factory.mktemp("browser"))
+
+
+def clicked(report: Report, study: Study, folder: Path) -> Seen:
     """For each action: the status line and the cells of the rows on show."""
-    folder: Path = tmp_path_factory.mktemp("browser")
     page = folder / "report.html"
-    text = render(make_report(n_queries=57))
     actions = ACTIONS.replace("SEARCHED", searched(study).upper())
-    page.write_text(text.replace("</body>", actions + "</body>"), encoding="utf-8")
+    page.write_text(render(report).replace("</body>", actions + "</body>"), encoding="utf-8")
     found = subprocess.run(
         [
             str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
@@ -84,7 +88,7 @@ def seen(
 
 def searched(study: Study) -> str:
     """The first and last word of a query, the last one first."""
-    words = study.query_texts[study.queries[20]].split()
+    words = study.query_texts[study.queries[min(20, len(study.queries) - 1)]].split()
     return f"{words[-1]} {words[0]}"
 
 
@@ -126,3 +130,26 @@ def test_search_needs_every_word_in_any_case(study: Study, seen: dict) -> None:
 
 def test_theme_switches(seen: dict) -> None:
     assert seen["theme"][0] in ("dark", "light")
+
+
+@pytest.mark.parametrize("n", [5, 10_000])
+def test_few_and_many_queries(make_report: Callable[..., Report], tmp_path: Path, n: int) -> None:
+    report = make_report(n_queries=n, n_systems=4)
+    study = report.studies[0]
+    queries = study.queries
+    seen = clicked(report, study, tmp_path)
+    page = min(n, 10)
+    assert seen["start"][0] == f"1–{page} of {n:,} queries"
+    d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
+    smallest = [queries[i] for i in np.round(d, 6).argsort(kind="stable")]
+    assert [row[0] for row in seen["ascending"][1]] == smallest[:page]
+    if n > 10:
+        assert [row[0] for row in seen["second page"][1]] == smallest[10:20]
+    else:  # there is no second page to go to
+        assert seen["second page"] == seen["ascending"]
+    assert [row[0] for row in seen["by id"][1]] == queries[:page]
+    words = searched(study).split()
+    wanted = [q for q in queries if all(w in study.query_texts[q] for w in words)]
+    assert [row[0] for row in seen["found"][1]] == wanted[:10]
+    assert seen["found"][0].endswith("queries")
+    assert seen["nothing"] == ("no query matches", [])
