@@ -25,11 +25,11 @@ from reports.config import (
     ModelConfig,
     RankerConfig,
     demo_path,
-    read_toml,
     slug,
 )
 from reports.measures import get_measure
 from reports.significance import CORRECTIONS
+from reports.toml_files import read_toml
 from ssi_models.registry import MODELS
 
 

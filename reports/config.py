@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Iterator
 from importlib import resources
 from itertools import chain
@@ -12,7 +10,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from letor.errors import InputError
 from ltr_features.index import WHOLE
 
 
@@ -255,21 +252,6 @@ def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> Syste
 def slug(name: str) -> str:
     """A system's name as a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
-
-
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        InputError: it cannot be read, or is not TOML.
-    """
-    path = Path(path)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
 
 
 def demo_path() -> Path:

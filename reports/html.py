@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from letor.files import atomic_path
-from reports import figures, verdicts
+from reports import figures, pages, verdicts
 from reports.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from reports.report import Report, Study, SystemResult
 from reports.significance import TIE
@@ -31,23 +30,13 @@ def write(report: Report, path: str | os.PathLike[str]) -> Path:
         OSError: the file cannot be written.
     """
     path = Path(path)
-    content = render(report)
-    with atomic_path(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
+    pages.write(render(report), path)
     return path
 
 
 def render(report: Report) -> str:
     """The report as HTML. The same report gives the same text: no time stamp, no random id."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages.environment()
     environment.filters |= {
         "value": verdicts.value,
         "signed": verdicts.signed,
@@ -68,8 +57,8 @@ def render(report: Report) -> str:
             for i, curve in enumerate(report.curves)
         ],
         numbered=_Numbering(),
-        style=Markup(_template_text("style.css")),
-        script=Markup(_template_text("script.js")),
+        style=Markup(pages.template_text("style.css")),
+        script=Markup(pages.template_text("script.js")),
     )
 
 
@@ -82,10 +71,6 @@ class _Numbering:
     def __call__(self, kind: str) -> str:
         self._last[kind] = self._last.get(kind, 0) + 1
         return f"{kind} {self._last[kind]}"
-
-
-def _template_text(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable
 from importlib import import_module, resources
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from letor.errors import InputError
 from reports.progress import Reporter
+from reports.toml_files import read_toml
 
 #: What runs a kind: (path, *, data, out, threads, reporter) -> folder of the report.
 _KINDS = {
@@ -66,12 +66,7 @@ def kind_of(path: Path) -> str:
     Raises:
         InputError: it cannot be read, is not TOML, or is of a kind that does not exist.
     """
-    try:
-        kind = tomllib.loads(path.read_text(encoding="utf-8")).get("kind", "ranking")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
+    kind = read_toml(path).get("kind", "ranking")
     if kind not in _KINDS:
         raise InputError(f"{path}: kind {kind!r} does not exist; use one of {', '.join(_KINDS)}")
     return str(kind)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
 
-from letor.files import atomic_path
+from reports import pages
 from reports.clickthrough.config import TableConfig
 from reports.clickthrough.tables import Results, cells, check_text, checks, facts_line, header
 from reports.figures import curve_chart
@@ -16,22 +15,11 @@ from reports.report import TrainingCurve
 
 def write_page(results: Results, path: Path) -> None:
     """Write the page. The same results give the same bytes."""
-    content = render(results)
-    with atomic_path(path) as partial:
-        partial.write_text(content, encoding="utf-8", newline="\n")
+    pages.write(render(results), path)
 
 
 def render(results: Results) -> str:
     """The page as HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     config = results.config
     tables = [
         {
@@ -46,10 +34,9 @@ def render(results: Results) -> str:
         }
         for table in config.tables
     ]
-    style = (resources.files("reports") / "templates" / "style.css").read_text("utf-8")
-    return environment.get_template("clickthrough.html.jinja").render(
+    return pages.render(
+        "clickthrough.html.jinja",
         config=config,
-        style=Markup(style),
         header=header(config),
         first_paper=len(header(config)) - len(config.cutoffs),
         tables=tables,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from letor.errors import InputError
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
+from reports.toml_files import read_config
 
 
 class _Section(BaseModel):
@@ -84,16 +82,4 @@ def load_study(path: str | os.PathLike[str]) -> StudyConfig:
     Raises:
         InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
     """
-    path = Path(path)
-    try:
-        return StudyConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
-            for e in error.errors()
-        )
-        raise InputError(f"{path}: {problems}") from None
+    return read_config(path, StudyConfig)

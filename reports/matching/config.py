@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from letor.errors import InputError
 from reports.config import slug
+from reports.toml_files import read_config
 from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model
 
@@ -272,18 +270,4 @@ def load_matching(path: str | os.PathLike[str]) -> MatchingConfig:
     Raises:
         InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
     """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    try:
-        return MatchingConfig.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
-            for e in error.errors()
-        )
-        raise InputError(f"{path}: {problems}") from None
+    return read_config(path, MatchingConfig)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
 
-from letor.files import atomic_path
+from reports import pages
 from reports.figures import curve_chart
 from reports.matching.figures import scatter_chart
 from reports.matching.tables import HEADER, Results, cells, check_text, order_checks, task_line
@@ -17,22 +16,11 @@ from reports.report import TrainingCurve
 
 def write_page(results: Results, path: Path) -> None:
     """Write the page. The same results give the same bytes."""
-    content = render(results)
-    with atomic_path(path) as partial:
-        partial.write_text(content, encoding="utf-8", newline="\n")
+    pages.write(render(results), path)
 
 
 def render(results: Results) -> str:
     """The page as HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     tables = [
         {
             "config": table,
@@ -45,10 +33,9 @@ def render(results: Results) -> str:
         }
         for table in results.config.tables
     ]
-    style = (resources.files("reports") / "templates" / "style.css").read_text("utf-8")
-    return environment.get_template("matching.html.jinja").render(
+    return pages.render(
+        "matching.html.jinja",
         config=results.config,
-        style=Markup(style),
         header=HEADER,
         tables=tables,
         scatters=list(_scatters(results)),
