@@ -19,7 +19,7 @@ from letor.writing import write_letor
 from ltr_features.cli import app
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-FENCE = re.compile(r"^```(python|console)\n(.*?)^```$", re.S | re.M)
+FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 6, 120, 60
 
 
@@ -85,12 +85,14 @@ def make_beir(folder):
         (folder / "dataset" / f"{name}.jsonl").write_text("\n".join(records))
     lines = [f"q{q}\td{d}\t1\n" for q, d in judged]
     (folder / "dataset" / "qrels" / "test.tsv").write_text("".join(lines))
+    (folder / "qrels.txt").write_text("".join(f"q{q} 0 d{d} 1\n" for q, d in judged))
 
 
 PAGES = {
     "docs/researcher": make_letor,
     "docs/engineer": make_shop,
     "docs/pyterrier": make_beir,
+    "docs/experiments": make_beir,
     "README": make_beir,
 }
 
@@ -105,6 +107,9 @@ def test_examples_run(page, tmp_path, monkeypatch):
     blocks = FENCE.findall((DOCS.parent / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
     for kind, block in blocks:
+        if kind == "toml":
+            Path("my-experiment.toml").write_text(block, encoding="utf-8")
+            continue
         if kind == "python":
             exec(compile(block, f"{page}.md", "exec"), names)
             continue
@@ -113,6 +118,8 @@ def test_examples_run(page, tmp_path, monkeypatch):
             arguments = shlex.split(line.removeprefix("$ ltr-features "))
             result = CliRunner().invoke(app, arguments, catch_exceptions=False)
             assert result.exit_code == 0, result.output
+    if page == "docs/experiments":
+        assert "words+SSI" in Path("out/report/summary.txt").read_text(encoding="utf-8")
     if page == "docs/researcher":
         enriched = read_letor("new/Fold1/test.txt")
         assert enriched.X.shape[1] == 47
