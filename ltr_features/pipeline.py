@@ -75,6 +75,12 @@ class FeatureBuilder:
         self._made = [get_family(name, **options) for name, options in self.families.items()]
         if not self._made and not self.models:
             raise InputError("a builder needs a family or a model")
+        names = self.column_names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
+        if depth < 1:
+            raise InputError(f"depth must be 1 or more, got {depth}")
 
     def fit(
         self,
@@ -104,6 +110,7 @@ class FeatureBuilder:
         with self._folder() as folder:
             fitted = [column.fitted(rows) for column in self._trained(context, folder)]
         self.context_, self.fitted_ = context, fitted
+        self.__dict__.pop("_document_rows", None)  # those of the collection before
         return self
 
     def folds(

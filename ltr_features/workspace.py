@@ -38,8 +38,7 @@ def make_workspace(
         InputError: the folder holds something else, or the collection has no words.
     """
     folder = Path(folder)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
-        raise InputError(f"{folder} is not empty and is no workspace; name another folder")
+    check_target(folder)
     with atomic_path(folder, kind="folder") as partial:
         (partial / "collection").mkdir(parents=True)
         save_collection(collection, partial / "collection")
@@ -48,6 +47,15 @@ def make_workspace(
         index.save(partial / "index")
         (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
     return folder
+
+
+def check_target(folder: str | os.PathLike[str]) -> None:
+    """Raise InputError if a workspace cannot be made there: before a long collection is read."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a workspace is a folder: name another path")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+        raise InputError(f"{folder} is not empty and is no workspace; name another folder")
 
 
 def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None) -> ColumnContext:

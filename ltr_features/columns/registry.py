@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.collection import Collection, Pairs
 from ltr_features.index import TermIndex
+from ltr_features.parameters import check_values
 
 T = TypeVar("T")
 
@@ -223,6 +224,7 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     known = families()
     if name not in known:
         raise InputError(f"no column family {name!r}; there are {', '.join(known)}")
+    check_values(known[name], options, f"column family {name!r}")
     try:
         return known[name](**options)
     except TypeError as error:

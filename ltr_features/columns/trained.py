@@ -20,6 +20,7 @@ from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.index import WHOLE, TermIndex
+from ltr_features.parameters import check_values
 from ssi_models.base import MatchingModel
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
@@ -69,6 +70,11 @@ class ModelColumn:
             raise InputError(
                 f"column {self.name!r}: model {self.model!r} has no parameter "
                 f"{', '.join(unknown)}; it has {', '.join(known)}"
+            )
+        check_values(self.kind, self.params, f"column {self.name!r}: model {self.model!r}")
+        if not self.name or set(self.name) & set("/\\\0"):
+            raise InputError(
+                f"column {self.name!r}: the name must be that of a file, without / and \\"
             )
         if self.kind.inputs == "counts" and "lambda2" in self.params:
             raise InputError(f"column {self.name!r}: give lambda2 as word_weight")
@@ -192,16 +198,20 @@ class FittedColumn(ColumnFamily):
         return self._documents[1:]
 
     def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
+        """Whether the model's words are the index's; looked at once per documents."""
+        if self._documents is not None and self._documents[0] is context.index:
+            return
         known, recipe = self.model.vocabulary_, self.model.recipe_
         if recipe is not None and recipe != context.index.analyzer.fingerprint:
             raise InputError(
                 f"column {self.recipe.name!r}: its model was trained on text analysed by another "
                 "recipe (stop words, stemmer, ...); index the collection as it was then"
             )
-        if known is not None and len(known) != len(texts.vocabulary):
+        if known is not None and known != texts.vocabulary:
             raise InputError(
                 f"column {self.recipe.name!r}: its model knows {len(known)} words, the collection "
-                f"has {len(texts.vocabulary)}: it was trained on other documents"
+                f"has {len(texts.vocabulary)} others: it was trained on other documents; train it "
+                "on these, or open the collection that it was trained on"
             )
 
 

@@ -32,8 +32,9 @@ def index(
     list. Values are TOML or text: splits=["test"], document_columns.id=sku."""
     from ltr_features.sources.registry import read_collection
     from ltr_features.text import Analyzer
-    from ltr_features.workspace import make_workspace
+    from ltr_features.workspace import check_target, make_workspace
 
+    check_target(out)
     analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer)
     collection = read_collection(source, **settings(options or [], "option"))
     make_workspace(collection, out, analyzer=analyzer, threads=threads)

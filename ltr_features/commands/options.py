@@ -38,9 +38,9 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             value = text
         *tables, name = key.split(".")
-        place = found
+        place: Any = found
         for table in tables:
-            place = place.setdefault(table, {})
+            place = place.setdefault(table, {}) if isinstance(place, dict) else None
         if not isinstance(place, dict) or name in place:
             raise InputError(f"{what} {key!r} is given twice")
         place[name] = value

@@ -10,6 +10,9 @@ import numpy as np
 from letor.errors import InputError
 from ltr_features.collection import Judgements
 
+#: Grades beyond this are slips; labels are held in single precision, exact up to here.
+_LARGEST = 1 << 24
+
 
 class JudgedPairs:
     """Collects (query id, document id, grade) and checks them.
@@ -51,7 +54,12 @@ class JudgedPairs:
         try:
             value = int(grade)
         except ValueError:
-            raise InputError(f"{where}: grade {grade!r} is not an integer") from None
+            raise InputError(
+                f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or with tables "
+                "say what it means by the option grades"
+            ) from None
+        if abs(value) > _LARGEST:
+            raise InputError(f"{where}: grade {grade} is beyond {_LARGEST}")
         row = self._documents.get(document, -1)
         if row < 0 or query not in self._queries:
             if self._skip:

@@ -11,6 +11,7 @@ from typing import Any
 
 from letor.errors import InputError
 from ltr_features.collection import Collection
+from ltr_features.parameters import check_values
 
 ENTRY_POINT_GROUP = "ltr_features.sources"
 
@@ -56,17 +57,27 @@ def get_source(name: str) -> Source:
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise InputError if a source does not take the options, or needs one that is not given."""
-    signature = inspect.signature(get_source(name))
+    """Raise InputError if a source does not take the options or their values, or needs one that is
+    not given."""
+    source = get_source(name)
+    signature = inspect.signature(source)
+    known = signature.parameters.values()
+    unknown = sorted(set(options) - set(signature.parameters))
+    if unknown and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known):
+        raise InputError(
+            f"source {name!r} has no option {', '.join(unknown)}; it takes "
+            f"{', '.join(signature.parameters)}"
+        )
     try:
         signature.bind(**options)
     except TypeError as error:
         raise InputError(
             f"source {name!r}: {error}; it takes {', '.join(signature.parameters)}"
         ) from None
+    check_values(source, options, f"source {name!r}")
 
 
-def read_collection(name: str, **options: Any) -> Collection:
+def read_collection(name: str, /, **options: Any) -> Collection:
     """Read a collection by the name of its source; ``options`` are the function's parameters.
 
     Raises:

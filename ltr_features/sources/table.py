@@ -86,6 +86,9 @@ def read_table(
     if queries is None:
         for number, record in records:
             query, text = record[wanted["query"]], record[wanted["text"]]
+            for what, value in (("id", query), ("text", text)):
+                if not value.strip():
+                    raise InputError(f"{judgements}, line {number}: the query {what} is empty")
             if texts.setdefault(query, text) != text:
                 raise InputError(
                     f"{judgements}, line {number}: query {query!r} has the text {text!r} here, "
@@ -181,6 +184,9 @@ def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> N
     absent = [column for column in wanted if column not in found]
     if absent:
         raise InputError(f"{path}: no column {', '.join(absent)}; it has {', '.join(found)}")
+    twice = [column for column in wanted if list(found).count(column) > 1]
+    if twice:
+        raise InputError(f"{path}: two columns are called {twice[0]}; rename one of them")
 
 
 def _documents(
@@ -206,6 +212,9 @@ def _documents(
 
 def _queries(path: Path, columns: Mapping[str, str] | None) -> dict[str, str]:
     names = {"id": "query_id", "text": "query", **(columns or {})}
+    unknown = sorted(set(names) - {"id", "text"})
+    if unknown:
+        raise InputError(f"query_columns: {', '.join(unknown)} unknown; use id and text")
     texts: dict[str, str] = {}
     ids: dict[str, None] = {}
     for number, record in read_records(path, [names["id"], names["text"]]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -63,6 +64,10 @@ def read_trec(
         InputError: a file that is missing or not in its format (file and line or document named),
             a document number twice, or a pair judged twice with different grades.
     """
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise InputError(f"encoding {encoding!r} is unknown; use utf-8 or latin-1, say") from None
     queries = dict(read_topics(topics, topic_fields))
     document_ids: list[str] = []
     streams: dict[str, list[str]] = {"body": []}

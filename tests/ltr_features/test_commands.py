@@ -168,6 +168,9 @@ def test_bad_requests_are_named(workspace, tmp_path):
         "index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w"
     )
     assert (tmp_path / "w" / "mine").read_text() == "precious"
+    assert "is a file; a workspace is a folder" in refused(
+        "index", "beir", "folder=absent", "--out", tmp_path / "w" / "mine"
+    )
     file = tmp_path / "a.txt"
     file.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
     assert "needs --scores" in refused("convert", file, tmp_path / "a.run")
@@ -190,3 +193,5 @@ def test_settings_are_toml_or_text():
     }  # fmt: skip
     with pytest.raises(InputError, match="option 'a' is given twice"):
         settings(["a=1", "a=2"], "option")
+    with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
+        settings(["a=1", "a.b.c=2"], "option")

@@ -12,7 +12,7 @@ from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
-from ltr_features.collection import Judgements
+from ltr_features.collection import Judgements, Pairs
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
 
@@ -171,3 +171,39 @@ def test_the_names_of_the_package_are_there():
     assert dir(ltr_features) == sorted(ltr_features.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = ltr_features.Nothing
+
+
+def test_two_columns_of_one_name_and_no_depth_are_refused():
+    with pytest.raises(InputError, match="two columns are called vsm; rename one"):
+        FeatureBuilder(["vsm"], [ModelColumn("vsm", "tfidf")])
+    with pytest.raises(InputError, match="depth must be 1 or more, got 0"):
+        FeatureBuilder(["vsm"], depth=0)
+
+
+def two_documents(*ids, texts=("red shoe", "blue hat")):
+    return Collection(
+        name="two",
+        document_ids=list(ids),
+        streams={"body": list(texts)},
+        query_ids=["q"],
+        query_texts=["red"],
+        judgements=Judgements(*np.array([[0], [0], [1]])),
+    )
+
+
+def test_a_builder_that_is_fitted_again_knows_the_new_documents():
+    made = FeatureBuilder(["vsm"]).fit(two_documents("a", "b"))
+    rows = pd.DataFrame({"qid": "1", "query": "red", "docno": ["b", "a"]})
+    first = made.transform(rows)["vsm"].tolist()
+    second = made.fit(two_documents("b", "a")).transform(rows)["vsm"].tolist()
+    assert second == first[::-1]
+    with pytest.raises(InputError, match="no document 'b'"):
+        made.fit(two_documents("a", "c")).transform(rows)
+
+
+def test_a_model_scores_no_documents_of_other_words():
+    fitted = FeatureBuilder([], [ModelColumn("x", "tfidf")]).fit(two_documents("a", "b")).fitted_[0]
+    other = FeatureBuilder(["vsm"]).fit(two_documents("a", "b", texts=("red cap", "green hat")))
+    pairs = Pairs(np.zeros(2, np.int64), np.arange(2))
+    with pytest.raises(InputError, match="its model knows 4 words, the collection has 4 others"):
+        fitted.compute(other.context_, pairs)

@@ -89,7 +89,9 @@ def test_queries_in_a_table_of_their_own(tmp_path):
         ({"judgement_columns": {"query": "query"}}, "no query texts: name a table"),
         ({"judgement_columns": {**JUDGED, "who": "x"}}, "judgement_columns: who unknown"),
         ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
-        ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer"),
+        ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer; .* option grades"),
+        ({"grades": {"Exact": 1 << 70, "None": 0}}, r"r\.csv, line 2: grade \d+ is beyond"),
+        ({"queries": "r.csv", "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, changes, message):
@@ -111,6 +113,7 @@ def test_wrong_options_are_named(tmp_path, changes, message):
         ("p.csv", "sku,name\n,a\n", "line 2: the document id is empty"),
         ("p.csv", "sku,name\n1\n", "cannot be read as a table"),
         ("p.csv", "sku,name\n", "no documents"),
+        ("p.csv", "sku,sku,name\n1,2,a\n", "two columns are called sku; rename one"),
         ("p.jsonl", '{"sku": "1"}\n', "line 1: name is missing"),
         ("p.parquet", "no table", "cannot be read as a table"),
         ("p.xls", "", "the name must end in .csv, .tsv"),
@@ -131,6 +134,22 @@ def test_bad_tables_are_named(tmp_path, name, content, message):
 def test_one_query_with_two_texts_is_refused(tmp_path):
     ratings = RATINGS.assign(id=["1", "1", "1"])
     with pytest.raises(InputError, match="query '1' has the text 'cap' here, 'sneaker' before"):
+        read_table(
+            save(PRODUCTS, tmp_path / "p.csv"),
+            save(ratings, tmp_path / "r.csv"),
+            document_columns=COLUMNS,
+            judgement_columns={**JUDGED, "query": "id"},
+            grades=GRADES,
+        )
+
+
+@pytest.mark.parametrize(
+    ("row", "what"), [({"id": "", "query": "cap"}, "id"), ({"id": "2", "query": " "}, "text")]
+)
+def test_a_query_without_id_or_text_is_refused(tmp_path, row, what):
+    ratings = RATINGS.assign(id=["1", "1", "2"])
+    ratings.loc[2, list(row)] = list(row.values())
+    with pytest.raises(InputError, match=f"line 4: the query {what} is empty"):
         read_table(
             save(PRODUCTS, tmp_path / "p.csv"),
             save(ratings, tmp_path / "r.csv"),

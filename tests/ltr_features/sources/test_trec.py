@@ -159,5 +159,7 @@ def test_bad_options_are_named(tmp_path):
     files = write(tmp_path)
     with pytest.raises(InputError, match="topic_fields: query given; use title, desc, narr"):
         read_trec(*files, topic_fields=("query",))
+    with pytest.raises(InputError, match="encoding 'utf-9' is unknown"):
+        read_trec(*files, encoding="utf-9")
     with pytest.raises(InputError, match="no such file"):
         read_trec(tmp_path / "nothing", *files[1:])

@@ -1,0 +1,92 @@
+"""Values that users name in files and on command lines, checked against what a function takes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from letor.errors import InputError
+
+#: What a value of each type is called, and whether a value is one.
+_TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    int: ("a whole number", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
+    float: ("a number", lambda v: isinstance(v, Real) and not isinstance(v, bool)),
+    str: ("text", lambda value: isinstance(value, str)),
+    os.PathLike: ("a path", lambda value: isinstance(value, (str, os.PathLike))),
+    NoneType: ("nothing", lambda value: value is None),
+}
+
+
+def check_values(function: Callable[..., Any], values: Mapping[str, Any], what: str) -> None:
+    """Check values by the annotations of a function's parameters; others are taken as they are.
+
+    Args:
+        function: a function or class. values: by the parameters' names.
+        what: named in the message: whose parameters they are.
+
+    Raises:
+        InputError: a value of another type.
+    """
+    parameters = inspect.signature(function).parameters
+    for name, value in values.items():
+        hint = _resolved(parameters[name].annotation, function) if name in parameters else Any
+        if not _fits(value, hint):
+            quoted = "" if isinstance(value, str) else _quoted(value, hint)
+            raise InputError(f"{what}: {name} must be {_described(hint)}, got {value!r}{quoted}")
+
+
+def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
+    """The type that an annotation names; Any where it is not known at run time."""
+    if annotation is Parameter.empty:
+        return Any
+    names = {"Sequence": Sequence, "Mapping": Mapping}
+    holder = type("holder", (), {"__annotations__": {"value": annotation}})
+    scope = getattr(sys.modules.get(function.__module__), "__dict__", {})
+    try:
+        return get_type_hints(holder, scope, names)["value"]
+    except NameError:  # imported for type checkers only, or in a base class's module
+        return Any
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in arguments)
+    if origin is Literal:
+        return value in arguments
+    if (origin or hint) in _TYPES:
+        return _TYPES[origin or hint][1](value)
+    if origin in (Sequence, Iterable, list) and not isinstance(value, Mapping):
+        iterable = isinstance(value, Iterable) and not isinstance(value, str)
+        checkable = isinstance(value, (list, tuple))
+        return iterable and (not checkable or all(_fits(v, arguments[0]) for v in value))
+    if origin in (Mapping, dict):
+        return isinstance(value, Mapping) and all(_fits(v, arguments[1]) for v in value.values())
+    return origin not in (Sequence, Iterable, list)
+
+
+def _described(hint: Any) -> str:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        said = (_described(part) for part in arguments if part is not NoneType)
+        return " or ".join(dict.fromkeys(said))
+    if origin is Literal:
+        return " or ".join(map(repr, arguments))
+    if origin in (Sequence, Iterable, list):
+        return f'a list of {_described(arguments[0])}, ["a", "b"]'
+    if origin in (Mapping, dict):
+        return f"a table whose values are {_described(arguments[1])}, KEY.NAME=VALUE"
+    known = _TYPES.get(origin or hint)
+    return known[0] if known else str(getattr(hint, "__name__", hint))
+
+
+def _quoted(value: Any, hint: Any) -> str:
+    """How a number is given as text, where text is wanted."""
+    return f"; write text in quotes: '\"{value}\"'" if _fits(str(value), hint) else ""

@@ -1,0 +1,77 @@
+"""Values are checked by the annotations of the functions that take them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features import ModelColumn, get_family, read_collection
+from ltr_features.parameters import check_values
+
+
+def reader(
+    folder: str | os.PathLike[str],
+    splits: Sequence[str] | None = None,
+    grades: Mapping[str, int] | None = None,
+    share: float = 0.5,
+    keep: bool = False,
+    mode: Literal["a", "b"] = "a",
+    seed: int = 0,
+    rest: Any = None,
+) -> None:
+    """What is called."""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"folder": "x", "splits": ["a"], "grades": {"Exact": 2}, "share": 1, "keep": True},
+        {"folder": Path("x"), "splits": None, "grades": None, "mode": "b", "seed": 3},
+        {"rest": object(), "unknown": 3, "splits": ("a", "b")},
+    ],
+)
+def test_values_of_their_types_pass(values):
+    assert check_values(reader, values, "reader") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"splits": "test"}, "reader: splits must be a list of text, .*got 'test'"),
+        ({"splits": [1]}, "splits must be a list"),
+        ({"folder": 3}, "folder must be text or a path, got 3; write text in quotes: '\"3\"'"),
+        ({"grades": 3}, "grades must be a table whose values are a whole number"),
+        ({"grades": {"Exact": "x"}}, "grades must be a table"),
+        ({"share": "abc"}, "share must be a number, got 'abc'"),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
+        ({"seed": True}, "seed must be a whole number, got True"),
+        ({"keep": "maybe"}, "keep must be true or false, got 'maybe'"),
+        ({"mode": "c"}, "mode must be 'a' or 'b', got 'c'"),
+    ],
+)
+def test_others_are_named(values, message):
+    with pytest.raises(InputError, match=message):
+        check_values(reader, values, "reader")
+
+
+def test_sources_families_and_models_check_theirs(tmp_path):
+    with pytest.raises(InputError, match="source 'beir': splits must be a list of text"):
+        read_collection("beir", folder=tmp_path, splits="test")
+    with pytest.raises(InputError, match="source 'ir-datasets': dataset must be text, got 5"):
+        read_collection("ir-datasets", dataset=5)
+    with pytest.raises(InputError, match="column family 'vsm': min_document_frequency must be"):
+        get_family("vsm", min_document_frequency="abc")
+    with pytest.raises(InputError, match="model 'ssi': rank must be a whole number, got 'abc'"):
+        ModelColumn("x", "ssi", {"rank": "abc"})
+    with pytest.raises(InputError, match="'a/b': the name must be that of a file"):
+        ModelColumn("a/b", "ssi")
+
+
+def test_a_source_may_have_an_option_called_name(tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        read_collection("beir", folder=tmp_path / "absent", name="mine")
