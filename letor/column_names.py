@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
-from letor.writing import write_letor
+from letor.writing import append_columns, write_letor
 
 _TEXT_SUFFIXES = (".gz", ".bz2", ".zst")
 
@@ -30,6 +34,60 @@ def names_path(path: str | os.PathLike[str]) -> Path:
 def write_names(data: RankingData, path: Path) -> None:
     """Write names and provenance, in the order of the feature ids."""
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
+    _write_columns(columns, path)
+
+
+def append_named(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    values: NDArray[np.float32],
+    provenance: Mapping[str, Mapping[str, Any]],
+    *,
+    threads: int | None = None,
+) -> list[int]:
+    """Append columns to LETOR text (see :func:`letor.writing.append_columns`) and write the names
+    of all columns beside the new file: where the old ones have none, their numbers.
+
+    Args:
+        provenance: of each new column, by its name, in order.
+
+    Returns:
+        The ids of the new columns.
+
+    Raises:
+        InputError: as ``append_columns``; or the file has a column of that name.
+    """
+    beside = names_path(source)
+    known = _columns(beside) if beside.is_file() else None
+    twice = sorted({c["name"] for c in known or []} & set(provenance))
+    if twice:
+        raise InputError(f"{source} has a column {', '.join(twice)} already ({beside})")
+    first = None if known is None else len(known) + 1
+    ids = append_columns(source, target, values, first_id=first, threads=threads)
+    old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
+    new = [{"name": name, **notes} for name, notes in provenance.items()]
+    _write_columns([*old, *new], names_path(target))
+    return ids
+
+
+def _columns(path: Path) -> list[dict[str, Any]]:
+    """What a file of names holds.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    try:
+        columns = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(column["name"], str) for column in columns):
+            raise TypeError("a name is no text")
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: not a list of columns ({error}); remove it, and columns have their numbers"
+        ) from None
+    return list(columns)
+
+
+def _write_columns(columns: list[dict[str, Any]], path: Path) -> None:
     with atomic_path(path) as partial:
         partial.write_text(json.dumps(columns, indent=1, ensure_ascii=False), encoding="utf-8")
 
@@ -40,13 +98,12 @@ def named(data: RankingData, path: Path) -> RankingData:
     Raises:
         InputError: the file is damaged, or names fewer columns than the rows have.
     """
-    try:
-        columns = json.loads(path.read_text(encoding="utf-8"))
-        provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a list of columns ({error})") from None
+    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in _columns(path)}
     if len(provenance) < data.X.shape[1]:
-        raise InputError(f"{path} names {len(provenance)} columns, the rows have {data.X.shape[1]}")
+        raise InputError(
+            f"{path} names {len(provenance)} columns, the rows have {data.X.shape[1]}: it is of "
+            "another file; remove it, and columns have their numbers"
+        )
     return replace(data, column_names=list(provenance), provenance=provenance)
 
 
@@ -65,8 +122,11 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     beside = names_path(path)
     if not beside.is_file():
         return read_letor(path, **options)
-    n = len(json.loads(beside.read_text(encoding="utf-8")))
-    return named(read_letor(path, **{"n_columns": n, **options}), beside)
+    rows = read_letor(path, **options)
+    n = len(_columns(beside))
+    if rows.X.shape[1] < n:  # the last columns are missing values throughout
+        rows = read_letor(path, **{"n_columns": n, **options})
+    return named(rows, beside)
 
 
 def write_rows(

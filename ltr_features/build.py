@@ -12,7 +12,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
 from ltr_features.collection import Collection, Pairs
-from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.pools import bm25_pool
 
@@ -77,13 +77,9 @@ def build_columns(
             if column.name in provenance:
                 raise InputError(f"column {column.name!r} comes from two families; rename one")
             names.append(column.name)
-            provenance[column.name] = {
-                "family": family.name,
-                "description": column.description,
-                "reference": column.reference,
-                "trained on": family.trained_on,
-                **({"absent": absent[column.name]} if column.name in absent else {}),
-            }
+            provenance[column.name] = column_notes(family, column)
+            if column.name in absent:
+                provenance[column.name]["absent"] = absent[column.name]
     collection = context.collection
     query_ids = np.array(collection.query_ids, dtype=object)
     document_ids = np.array(collection.document_ids, dtype=object)[pairs.document]
@@ -97,6 +93,16 @@ def build_columns(
         document_ids=document_ids,
         provenance=provenance,
     )
+
+
+def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, str]:
+    """What a file of columns says of one of them."""
+    return {
+        "family": family.name,
+        "description": column.description,
+        "reference": column.reference,
+        "trained on": family.trained_on,
+    }
 
 
 def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
@@ -181,8 +187,17 @@ def train_parts(
 
     Args:
         folds: all folds; every part is the test part of one of them.
+
+    Raises:
+        InputError: the folds have a query that the collection does not have.
     """
     row = {query: i for i, query in enumerate(collection.query_ids)}
+    unknown = next((q for part in folds for q in part.test if q not in row), None)
+    if unknown is not None:
+        raise InputError(
+            f"folds: query {unknown!r} is not in collection {collection.name!r}; make the folds of "
+            "its query_ids"
+        )
     train = set(fold.train)
     parts = [part.test for part in folds if part.test and part.test[0] in train]
     return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in parts]

@@ -66,6 +66,11 @@ class FeatureBuilder:
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
     ) -> None:
+        if isinstance(families, str) or not all(isinstance(m, ModelColumn) for m in models):
+            raise InputError(
+                "families must be a list of names, ['vsm'], and models a list of recipes, "
+                "[ModelColumn('ssi', 'ssi')]"
+            )
         named = families if isinstance(families, Mapping) else {name: {} for name in families}
         self.families = {name: dict(options) for name, options in named.items()}
         self.models = tuple(models)

@@ -70,8 +70,10 @@ class ScoringPipeline:
             docnos: the candidates; by default BM25's best ``features.depth``.
 
         Raises:
-            InputError: an unknown document.
+            InputError: an unknown document, or n below 0.
         """
+        if n < 0:
+            raise InputError(f"n must be 0 or more, got {n}")
         if docnos is None:
             context = self.features.context_.for_queries([query])
             pool = bm25_pool(context.index, context.query_counts, self.features.depth, threads=1)

@@ -167,6 +167,11 @@ class FittedColumn(ColumnFamily):
     def columns(self) -> tuple[ColumnSpec]:
         return (self.recipe.spec,)
 
+    @property
+    def trained_on(self) -> str:
+        labelled = self.recipe.kind.learns_from == "preferences"
+        return "judgements of other queries" if labelled else NO_LABELS
+
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n, 1]. Documents' representations are computed once per documents.
 

@@ -29,7 +29,9 @@ def index(
     """Read a collection, index it, and keep both in a workspace for the other commands.
 
     The options of a source are the parameters of its function; a wrong one is answered with the
-    list. Values are TOML or text: splits=["test"], document_columns.id=sku."""
+    list. Values are TOML or text: splits=["test"], document_columns.id=sku.
+
+    Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.sources.registry import read_collection
     from ltr_features.text import Analyzer
     from ltr_features.workspace import check_target, make_workspace

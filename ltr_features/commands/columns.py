@@ -11,6 +11,7 @@ import typer
 from ltr_features.commands.options import Threads, settings
 
 if TYPE_CHECKING:
+    from ltr_features.collection import Collection
     from ltr_features.columns.registry import ColumnFamily
     from ltr_features.columns.trained import ModelColumn
 
@@ -56,8 +57,8 @@ def columns_build(
     out: Annotated[
         Path,
         typer.Option(
-            help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with models or --folds a folder "
-            "of Fold1/train.txt and so on."
+            help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with --model or --folds a "
+            "folder of Fold1/train.txt and so on."
         ),
     ],
     family: Families = None,
@@ -70,7 +71,9 @@ def columns_build(
         list[str] | None, typer.Option(help="MODEL.KEY=VALUE: a parameter of a model.")
     ] = None,
     depth: Annotated[int, typer.Option(min=1, help="Candidates per query: BM25's best.")] = 100,
-    folds: Annotated[int, typer.Option(min=4, help="Folds, where models are trained.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(min=4, help="Write so many folds; with --model 5 by default.")
+    ] = None,
     by_group: Annotated[
         bool, typer.Option(help="Keep queries of one group in one part of the folds.")
     ] = False,
@@ -83,19 +86,27 @@ def columns_build(
     model of the fold's training queries, training rows out of fold, so that no row is scored by a
     model that saw its label."""
     from letor.column_names import write_rows
+    from letor.folds import k_fold
     from ltr_features.build import build_columns, candidate_pairs
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], seed)
+    in_folds = folds is not None or bool(recipes)
+    _check_target(out, folder=in_folds)
     context = open_workspace(workspace, threads=threads)
+    collection = context.collection
+    split = []
+    if in_folds:
+        groups = _groups(collection) if by_group else None
+        split = k_fold(collection.query_ids, folds or 5, seed=seed, groups=groups)
     pairs = candidate_pairs(context, depth, on_empty="keep")
-    without = context.collection.n_queries - len(set(pairs.query.tolist()))
+    without = collection.n_queries - len(set(pairs.query.tolist()))
     if without:
         typer.echo(f"{without} queries have no candidates, and no rows", err=True)
     data = build_columns(context, pairs, families)
-    if not recipes:
+    if not in_folds:
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
         return
@@ -104,10 +115,10 @@ def columns_build(
         for recipe in recipes
     ]
     for name, n_columns in _write_folds(
-        data, pairs, trained, out, n=folds, seed=seed, by_group=by_group, threads=threads
+        data, pairs, trained, out, collection=collection, folds=split, threads=threads
     ):
         typer.echo(f"{name}: {n_columns} columns")
-    typer.echo(f"{len(data):,} rows in {folds} folds: {out}")
+    typer.echo(f"{len(data):,} rows in {len(split)} folds: {out}")
 
 
 @app.command("append")
@@ -133,20 +144,29 @@ def columns_append(
     parts of a fold see `columns build`."""
     import numpy as np
 
+    from letor.column_names import append_named
+    from letor.errors import InputError
     from letor.svmlight import read_letor
-    from letor.writing import append_columns
+    from ltr_features.build import column_notes
     from ltr_features.columns.fitted_files import load_fitted
     from ltr_features.sources.letor_join import join_letor
     from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model_file)
+    for path in (file, out):
+        if path.suffix == ".parquet":
+            raise InputError(f"{path}: only LETOR text; see: ltr-features convert")
     context = open_workspace(workspace, threads=threads)
     rows = read_letor(file, threads=threads)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
+    notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
+    names = [name for chosen in families for name in chosen.column_names]
+    if len(notes) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two of the new columns are called {twice!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    ids = append_columns(file, out, join.spread(values), threads=threads)
-    names = [name for chosen in families for name in chosen.column_names]
+    ids = append_named(file, out, join.spread(values), notes, threads=threads)
     for number, name in zip(ids, names, strict=True):
         typer.echo(f"{number}: {name}")
     if join.n_without_text:
@@ -193,16 +213,29 @@ def _check_owners(option: str, found: dict[str, object], names: Sequence[str]) -
             )
 
 
-def _write_folds(data, pairs, trained, out, *, n, seed, by_group, threads):  # type: ignore[no-untyped-def]
+def _check_target(out: Path, *, folder: bool) -> None:
+    """Before the work: whether the output is a folder where one is to be written, or a file."""
+    from letor.errors import InputError
+
+    if folder and out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; folds are written into a folder: name another path")
+    if not folder and out.is_dir():
+        raise InputError(f"{out} is a folder; name a file, or give --folds")
+
+
+def _groups(collection: Collection) -> Sequence[str]:
+    from letor.errors import InputError
+
+    if collection.query_groups is None:
+        raise InputError(f"--by-group: collection {collection.name!r} has no groups of queries")
+    return collection.query_groups
+
+
+def _write_folds(data, pairs, trained, out, *, collection, folds, threads):  # type: ignore[no-untyped-def]
     """Write each fold's parts; yields (fold name, number of columns)."""
     from letor.column_names import write_rows
-    from letor.folds import k_fold
     from ltr_features.build import add_trained_columns, train_parts
 
-    collection = trained[0].context.collection
-    folds = k_fold(
-        collection.query_ids, n, seed=seed, groups=collection.query_groups if by_group else None
-    )
     for fold in folds:
         parts = train_parts(collection, folds, fold)
         full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)

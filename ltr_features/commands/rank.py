@@ -37,14 +37,24 @@ def rank_train(
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
     threads: Threads = None,
 ) -> None:
-    """Train a ranker and keep it in a folder; nothing in it is code."""
+    """Train a ranker and keep it in a folder; nothing in it is code.
+
+    Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out ranker"""
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
+    from ltr_features.parameters import check_values
 
-    kind = get_ranker(ranker)
+    kind, params = get_ranker(ranker), settings(param or [], "param")
+    check_values(kind, params, f"ranker {ranker!r}")
+    if (
+        out.exists()
+        and not (out / "ranker.json").is_file()
+        and (out.is_file() or any(out.iterdir()))
+    ):
+        raise InputError(f"{out} is there and is no ranker; name another folder")
     try:
-        model = kind(**settings(param or [], "param"))
+        model = kind(**params)
     except TypeError as error:
         raise InputError(f"ranker {ranker!r}: {error}; see: ltr-features rank list") from None
     rows = read_rows(train, threads=threads)
@@ -78,7 +88,7 @@ def rank_score(
     ranker: Annotated[Path, typer.Argument(help="Folder of a trained ranker.")],
     data: Annotated[Path, typer.Argument(help="LETOR text or Parquet with the rows to score.")],
     out: Annotated[
-        Path | None, typer.Option(help="A score per line, in the order of the rows [stdout].")
+        Path | None, typer.Option(help="A score per line, in the order of the rows; else printed.")
     ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Also a TREC run; rows need document ids.")

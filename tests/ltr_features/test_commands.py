@@ -195,3 +195,54 @@ def test_settings_are_toml_or_text():
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
         settings(["a=1", "a.b.c=2"], "option")
+
+
+def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
+    first, second, plain = (tmp_path / f"{name}.txt" for name in ("first", "second", "plain"))
+    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out", first)
+    append = ("--workspace", workspace, "--family", "vsm", "--out", second)
+    done("columns", "append", first, *append)
+    rows = read_rows(second)
+    assert rows.column_names == [*read_rows(first).column_names, "vsm"]
+    assert rows.provenance["vsm"]["family"] == "vsm"
+    assert "has a column vsm already" in refused("columns", "append", second, *append)
+    assert read_rows(second).column_names == rows.column_names  # neither file was touched
+    plain.write_bytes(first.read_bytes())  # no names beside it
+    done("columns", "append", plain, *append)
+    assert read_rows(second).column_names == [*map(str, range(1, 47)), "vsm"]
+    message = refused("columns", "append", tmp_path / "a.parquet", *append)
+    assert "a.parquet: only LETOR text" in message
+    assert "two of the new columns are called 'vsm'" in refused(
+        "columns", "append", plain, "--family", "vsm", *append
+    )
+    names = tmp_path / "second.columns.json"
+    names.write_text("[1")
+    assert "second.columns.json: not a list of columns" in refused("rank", "train", second, "--out",
+                                                                   tmp_path / "r")  # fmt: skip
+    names.write_text('[{"name": "a"}]')
+    assert "names 1 columns, the rows have 47: it is of another file" in refused(
+        "rank", "train", second, "--out", tmp_path / "r"
+    )
+
+
+def test_folds_are_written_without_models_too(workspace, tmp_path):
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out")
+    assert "in 4 folds" in done(*build, tmp_path / "folds", "--folds", 4)
+    parts = [read_rows(tmp_path / "folds" / "Fold4" / f"{p}.txt").query_ids
+             for p in ("train", "vali", "test")]  # fmt: skip
+    assert len(set().union(*parts)) == sum(map(len, parts)) == 40
+    (tmp_path / "file").write_text("mine")
+    assert "file is a file; folds are written" in refused(*build, tmp_path / "file", "--folds", 4)
+    assert "folds is a folder; name a file, or give --folds" in refused(*build, tmp_path / "folds")
+    assert "has no groups of queries" in refused(*build, tmp_path / "g", "--folds", 4, "--by-group")
+    assert not (tmp_path / "g").exists()
+
+
+def test_rankers_are_checked_before_they_are_trained(tmp_path):
+    absent, mine = tmp_path / "absent.txt", tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("precious")
+    assert "'lambdamart': n_estimators must be a whole number, got 'abc'" in refused(
+        "rank", "train", absent, "--out", tmp_path / "r", "--param", "n_estimators=abc"
+    )
+    assert "mine is there and is no ranker" in refused("rank", "train", absent, "--out", mine)

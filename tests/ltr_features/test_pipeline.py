@@ -207,3 +207,15 @@ def test_a_model_scores_no_documents_of_other_words():
     pairs = Pairs(np.zeros(2, np.int64), np.arange(2))
     with pytest.raises(InputError, match="its model knows 4 words, the collection has 4 others"):
         fitted.compute(other.context_, pairs)
+
+
+def test_wrong_arguments_are_named(builder, pipeline, collection):
+    with pytest.raises(InputError, match="families must be a list of names"):
+        FeatureBuilder("vsm")
+    with pytest.raises(InputError, match="models a list of recipes"):
+        FeatureBuilder(["vsm"], ["ssi"])
+    with pytest.raises(InputError, match="n must be 0 or more, got -1"):
+        pipeline.rank("t1w1", -1)
+    others = k_fold([f"x{q}" for q in range(N_QUERIES)], 4, seed=0)
+    with pytest.raises(InputError, match=r"'x.*' is not in collection 'topics'"):
+        builder.folds(collection, others)
