@@ -39,7 +39,7 @@ def rank_train(
 ) -> None:
     """Train a ranker and keep it in a folder; nothing in it is code.
 
-    Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out ranker"""
+    Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
