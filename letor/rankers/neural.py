@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
@@ -52,9 +53,9 @@ class _NetworkRanker(ArrayRanker):
             return [self.hidden] if self.hidden != 0 else []
         return list(self.hidden)
 
+    @abstractmethod
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         """float64 [n]: what the loss compares scores with."""
-        raise NotImplementedError
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         sizes = np.array([train.X.shape[1], *self._layers(), 1], dtype=np.int64)
