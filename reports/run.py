@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from importlib import import_module, resources
 from pathlib import Path
-from typing import Any
 
 from letor.errors import InputError
 from reports.progress import Reporter
@@ -30,7 +29,7 @@ def run_file(
     data: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     reporter: Reporter | None = None,
-    **options: Any,
+    dry_run: bool = False,
 ) -> Path:
     """Run an experiment and return the folder of its report.
 
@@ -42,7 +41,7 @@ def run_file(
             environment variable LTR_DATA, else the working folder.
         threads: worker threads; None for one per core. Results do not depend on it.
         reporter: where progress goes; silent by default.
-        options: what only one kind takes.
+        dry_run: check the file and print what would be done; nothing is run or written.
 
     Raises:
         InputError: the file, or anything that it names, cannot be used.
@@ -56,7 +55,7 @@ def run_file(
         out=Path(out),
         threads=threads,
         reporter=reporter or Reporter(),
-        **options,
+        dry_run=dry_run,
     )
 
 

@@ -23,7 +23,7 @@ def run(
     ] = Path("ltr-experiment"),
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder that paths in the file are relative to [default: LTR_DATA]."),
+        typer.Option(help="Folder that paths in the file are relative to (default: LTR_DATA)."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
@@ -37,14 +37,16 @@ def run(
     from reports.progress import Reporter
     from reports.run import run_file
 
-    options = {"dry_run": True} if dry_run else {}
     reporter = Reporter(verbose=verbose)
-    report = run_file(experiment, out=out, data=data, threads=threads, reporter=reporter, **options)
+    report = run_file(
+        experiment, out=out, data=data, threads=threads, reporter=reporter, dry_run=dry_run
+    )
     if not dry_run:
         for summary in (report / "summary.txt", report / "tables.txt"):
             if summary.is_file():
                 typer.echo(summary.read_text(encoding="utf-8"))
-        typer.echo(f"Report: {report / 'report.html'}")
+        page = report / "report.html"
+        typer.echo(f"Report: {page if page.is_file() else report}")
 
 
 def demo(
@@ -99,14 +101,14 @@ def compare(
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a run to compare with [default: the first]; may be repeated."),
+        typer.Option(help="Name of a run to compare with (default: the first); may be repeated."),
     ] = None,
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="e.g. NDCG@10, the first is primary [default: NDCG@10, MAP, P@10]."),
+        typer.Option(help="e.g. NDCG@10, the first is primary (default: NDCG@10, MAP, P@10)."),
     ] = None,
     hard_measure: Annotated[
-        str | None, typer.Option(help="Says which queries are hard [default: the primary one].")
+        str | None, typer.Option(help="Says which queries are hard (default: the primary one).")
     ] = None,
     permutations: Annotated[int, typer.Option(min=1, help="Of the randomisation test.")] = 10_000,
     correction: Annotated[str, typer.Option(help="For multiple tests.")] = "holm",

@@ -41,6 +41,7 @@ def run_clickthrough(
     out: str | os.PathLike[str],
     threads: int | None = None,
     reporter: Reporter | None = None,
+    dry_run: bool = False,
 ) -> Path:
     """Run the experiment of a TOML file of the kind "clickthrough".
 
@@ -51,7 +52,7 @@ def run_clickthrough(
         path: the file. data: folder that its tasks' folders are in.
         out: folder for all outputs.
         threads: worker threads; None for one per core. Only the seconds depend on it.
-        reporter: where progress goes.
+        reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
         The folder with ``report.html``, ``tables.txt`` and ``rows.csv``.
@@ -63,8 +64,20 @@ def run_clickthrough(
     config = load_clickthrough(path)
     for task in config.tasks.values():
         task_files(task, Path(data))
+    if dry_run:
+        print(plan_text(config))
+        return Path(out) / "report"
     runner = _Runner(config, Path(data), Stages(out), threads, reporter or Reporter())
     return runner.run()
+
+
+def plan_text(config: ClickthroughConfig) -> str:
+    """The models of every table."""
+    lines = [config.title]
+    for table in config.tables:
+        lines.append(f"{table.name}: {table.title} (task {table.task})")
+        lines += [f"  {row.label}: {row.model}" for row in table.rows]
+    return "\n".join(lines)
 
 
 @dataclass

@@ -33,6 +33,7 @@ def run_letor_study(
     out: str | os.PathLike[str],
     threads: int | None = None,
     reporter: Reporter | None = None,
+    dry_run: bool = False,
 ) -> Path:
     """Run the experiment of a TOML file of the kind "letor".
 
@@ -43,7 +44,7 @@ def run_letor_study(
         path: the file. data: folder that the data set's folder is in.
         out: folder for all outputs.
         threads: accepted like every runner's; rankers train on one thread.
-        reporter: where progress goes.
+        reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
         The folder with ``tables.txt``, ``results.json``, ``means.csv``, ``folds.csv``,
@@ -60,6 +61,9 @@ def run_letor_study(
     folder = Path(data) / config.folder
     rows, official = read_folds(folder, n_columns=config.n_columns)
     schemes = [(scheme, _folds(scheme, rows, official)) for scheme in config.schemes]
+    if dry_run:
+        print(plan_text(config, rows, [(scheme.name, len(folds)) for scheme, folds in schemes]))
+        return Path(out) / "report"
     digest = _digest(rows)
     results = []
     total = sum(len(folds) for _, folds in schemes) * len(config.rankers)
@@ -83,6 +87,17 @@ def run_letor_study(
         lambda target: _report(config, results, target),
     )
     return stage.path
+
+
+def plan_text(config: StudyConfig, rows: RankingData, schemes: list[tuple[str, int]]) -> str:
+    """The data, the folds, and the rankers that are tuned and tested in each."""
+    lines = [config.title, f"{len(rows):,} rows, {rows.n_queries:,} queries"]
+    for name, n_folds in schemes:
+        lines.append(f"{name}:")
+        lines += [
+            f"  {ranker.label}: {ranker.ranker}, {n_folds} folds" for ranker in config.rankers
+        ]
+    return "\n".join(lines)
 
 
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold]) -> list[Fold]:

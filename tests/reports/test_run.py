@@ -12,7 +12,7 @@ from reports.run import experiment_names, find_experiment, kind_of, run_file
 def test_the_kind_chooses_the_runner(tmp_path, monkeypatch):
     asked = []
 
-    def runner(path, *, data, out, threads, reporter):
+    def runner(path, *, data, out, threads, reporter, dry_run):
         asked.append((path, data, out, threads))
         return out / "report"
 
@@ -26,6 +26,17 @@ def test_the_kind_chooses_the_runner(tmp_path, monkeypatch):
         (file, tmp_path / "sets", tmp_path / "o", None),
         (file, tmp_path / "mine", tmp_path, 1),
     ]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_installed_experiment_has_a_plan(name, data_folder, tmp_path, capsys):
+    """Its file is right, its data are there, and nothing is written."""
+    if name == "study_wikipedia":
+        pytest.skip("needs a knowledge base made from a dump")
+    run_file(name, data=data_folder, out=tmp_path / "out", dry_run=True)
+    assert capsys.readouterr().out
+    assert not any((tmp_path / "out").rglob("*"))
 
 
 def test_installed_experiments_are_found_by_name():
