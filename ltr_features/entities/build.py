@@ -1,8 +1,8 @@
 """Build a knowledge base from a Wikipedia dump, as a stream and in bounded memory.
 
 First pass, over the dump: articles, words, links and redirects go to temporary files as hashes,
-16 bytes per link and 8 per word. Then, over those files: titles and redirects are resolved, the
-in-links sorted, the anchors counted (in parts by their hash, so that a part fits in memory), and
+20 bytes per link and 8 per word. Then, over those files: titles and redirects are resolved, the
+in-links sorted, the anchors counted (both in parts that fit in memory, written as they go), and
 their occurrences in all texts counted. Interrupted, it leaves nothing behind and starts anew.
 
 Rules:
@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from array import array
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,19 +31,17 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.files import atomic_path
+from ltr_features.entities.digest import Digest, digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, bucket_index, look_up
-from ltr_features.entities.words import phrase_hashes, title_hashes, word_hashes
+from ltr_features.entities.words import hash_phrases, hash_titles, hash_words
 from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
-from ltr_features.sources.wikipedia import Article, Redirect, read_dump
-
-#: Code points of an abstract.
-ABSTRACT_LENGTH = 2000
+from ltr_features.sources.wikipedia import map_dump
 
 #: Records held in memory at a time.
 _CHUNK = 1 << 22
 
-_IN_BRACKETS = re.compile(r" \([^()]*\)$")
-_POINTLESS = re.compile(r"[\W_\d]*|\W*\w\W*")
+#: Links sorted at a time.
+_PART = 1 << 23
 
 
 def build_knowledge_base(
@@ -56,7 +55,7 @@ def build_knowledge_base(
     """Write the knowledge base of a dump into ``folder``; an older one there is replaced.
 
     Args:
-        dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.read_dump`.
+        dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.map_dump`.
         held_out: titles of articles whose text and links are left out of all statistics, to test a
             linker on them.
 
@@ -69,17 +68,18 @@ def build_knowledge_base(
     folder = Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} is not empty and no knowledge base; name another folder")
-    records = read_dump(dump, processes=processes, on_progress=on_progress)
-    with atomic_path(folder, kind="folder") as partial:
-        partial.mkdir(parents=True)
-        spool = _Spool(partial, frozenset(held_out))
-        spool.write(records)
+    pack = partial(digest, held_out=frozenset(held_out))
+    blocks = map_dump(dump, pack, processes=processes, on_progress=on_progress)
+    with atomic_path(folder, kind="folder") as unfinished:
+        unfinished.mkdir(parents=True)
+        spool = _Spool(unfinished)
+        spool.write(blocks)
         if not spool.page_id:
             raise InputError(f"{dump}: no article in it; nothing can be linked to")
         facts = _finish(spool)
-        sizes = {n: len(np.load(partial / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
+        sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
         described = {"version": VERSION, "source": Path(dump).name, "sizes": sizes, "facts": facts}
-        (partial / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+        (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     return facts
 
 
@@ -88,8 +88,8 @@ class _Spool:
 
     FILES = ("words", "source", "target", "phrase", "title_bytes", "abstract_bytes")
 
-    def __init__(self, folder: Path, held_out: frozenset[str]) -> None:
-        self.folder, self.held_out = folder, held_out
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.page_id, self.title_hash = array("q"), array("Q")
         self.title_ends, self.abstract_ends = array("q", [0]), array("q", [0])
         self.redirect_hash, self.redirect_target = array("Q"), array("Q")
@@ -98,56 +98,65 @@ class _Spool:
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.raw"
 
-    def write(self, records: Iterator[Article | Redirect]) -> None:
+    def write(self, blocks: Iterator[Digest]) -> None:
         out: dict[str, BinaryIO] = {name: self.path(name).open("wb") for name in self.FILES}
         try:
-            for record in records:
-                if isinstance(record, Article):
-                    self._article(record, out)
-                else:
-                    self._redirect(record, out)
+            for block in blocks:
+                self._articles(block, out)
+                self._redirects(block, out)
         finally:
             for file in out.values():
                 file.close()
 
-    def _article(self, article: Article, out: dict[str, BinaryIO]) -> None:
-        row = len(self.page_id)
-        title = article.title.encode("utf8", "surrogatepass")
-        lead = article.sections[0].text if article.sections else ""
-        abstract = lead[:ABSTRACT_LENGTH].encode("utf8", "replace")
-        out["title_bytes"].write(title)
-        out["abstract_bytes"].write(abstract)
-        self.title_ends.append(self.title_ends[-1] + len(title))
-        self.abstract_ends.append(self.abstract_ends[-1] + len(abstract))
-        self.page_id.append(article.page_id)
-        targets, anchors = [article.title], [_as_phrase(article.title)]
-        if article.title not in self.held_out:
-            words = word_hashes(section.text for section in article.sections)
-            self.n_words += int((words != 0).sum())
-            out["words"].write(words.tobytes())
-            for section in article.sections:
-                targets += [link.target for link in section.links]
-                anchors += [link.anchor for link in section.links]
-        hashes = title_hashes(targets)
-        self.title_hash.append(int(hashes[0]))
-        self._links(np.r_[-1, np.full(len(targets) - 1, row)], hashes, anchors, out)
+    def _articles(self, block: Digest, out: dict[str, BinaryIO]) -> None:
+        rows = len(self.page_id) + np.arange(len(block.page_ids))
+        for title, abstract in zip(block.titles, block.abstracts, strict=True):
+            self.title_ends.append(self.title_ends[-1] + len(title))
+            self.abstract_ends.append(self.abstract_ends[-1] + len(abstract))
+        out["title_bytes"].write(b"".join(block.titles))
+        out["abstract_bytes"].write(b"".join(block.abstracts))
+        self.page_id.extend(block.page_ids)
+        words = hash_words(block.words)
+        self.n_words += int((words != 0).sum())
+        out["words"].write(words.tobytes())
+        # Before an article's links stands its name.
+        sizes = np.array(block.n_links, dtype=np.int64) + 1
+        names = np.cumsum(sizes) - sizes
+        source = np.repeat(rows, sizes)
+        source[names] = -1
+        targets = hash_titles(block.targets)
+        self.title_hash.frombytes(targets[names].tobytes())
+        self._links(source, targets, hash_phrases(block.anchors), out)
 
-    def _redirect(self, redirect: Redirect, out: dict[str, BinaryIO]) -> None:
-        title, target = title_hashes([redirect.title, redirect.target])
-        self.redirect_hash.append(int(title))
-        self.redirect_target.append(int(target))
-        if title != target:
-            self._links(np.array([-1]), np.array([target]), [_as_phrase(redirect.title)], out)
+    def _redirects(self, block: Digest, out: dict[str, BinaryIO]) -> None:
+        titles, targets = hash_titles(block.redirects), hash_titles(block.redirect_targets)
+        self.redirect_hash.frombytes(titles.tobytes())
+        self.redirect_target.frombytes(targets.tobytes())
+        other = titles != targets
+        phrases = hash_phrases(block.redirect_names)[other]
+        self._links(np.full(len(phrases), -1), targets[other], phrases, out)
 
     @staticmethod
     def _links(
-        source: NDArray, target: NDArray[np.uint64], anchors: list[str], out: dict[str, BinaryIO]
+        source: NDArray,
+        target: NDArray[np.uint64],
+        phrase: NDArray[np.uint64],
+        out: dict[str, BinaryIO],
     ) -> None:
         """Source -1 is a name: it gives a phrase but no in-link."""
-        phrases = phrase_hashes("" if _POINTLESS.fullmatch(a) else a for a in anchors)
         out["source"].write(source.astype(np.int32).tobytes())
-        out["target"].write(target.astype(np.uint64).tobytes())
-        out["phrase"].write(phrases.tobytes())
+        out["target"].write(target.tobytes())
+        out["phrase"].write(phrase.tobytes())
+
+    def append(self, name: str, values: NDArray) -> None:
+        """Write more of an array of the knowledge base."""
+        with self.path(name).open("ab") as file:
+            values.astype(ARRAYS[name], copy=False).tofile(file)
+
+    def close(self, *names: str) -> None:
+        """Put a header before arrays that were written in parts."""
+        for name in names:
+            _raw_to_npy(self.path(name), self.folder / f"{name}.npy", ARRAYS[name])
 
     def chunks(self, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, ...]]:
         """The records of parallel files, some millions at a time."""
@@ -166,10 +175,6 @@ class _Spool:
                 file.close()
 
 
-def _as_phrase(title: str) -> str:
-    return "" if title.endswith("(disambiguation)") else _IN_BRACKETS.sub("", title)
-
-
 def _finish(spool: _Spool) -> dict[str, int]:
     """The second part: from temporary files to the arrays."""
     folder = spool.folder
@@ -180,14 +185,13 @@ def _finish(spool: _Spool) -> dict[str, int]:
     n = len(spool.page_id)
     for name in ("page_id", "title_ends", "abstract_ends"):
         save(name, np.array(getattr(spool, name), dtype=np.int64))
-    for name in ("title_bytes", "abstract_bytes"):
-        _raw_to_npy(spool.path(name), folder / f"{name}.npy", np.uint8)
+    spool.close("title_bytes", "abstract_bytes")
     name_hash, name_entity = _names(spool)
     save("name_hash", name_hash)
     save("name_entity", name_entity)
     n_links = _resolve(spool, name_hash, name_entity)
-    n_in_links = _in_links(spool, n, n_links, save)
-    n_phrases, n_senses = _senses(spool, n_links, save)
+    n_in_links = _in_links(spool, n)
+    n_phrases, n_senses = _senses(spool, n_links)
     _occurrences(spool, save)
     for path in folder.glob("*.raw"):
         path.unlink()
@@ -243,65 +247,84 @@ def _resolve(spool: _Spool, names: NDArray[np.uint64], entity: NDArray[np.int32]
     return n
 
 
-def _in_links(spool: _Spool, n: int, n_links: int, save: Callable[[str, NDArray], None]) -> int:
-    packed = np.empty(n_links, dtype=np.uint64)
-    filled = 0
-    for source, target in spool.chunks(("from", np.int32), ("to", np.int32)):
-        real = source >= 0
-        part = (target[real].astype(np.uint64) << np.uint64(32)) | source[real].astype(np.uint64)
-        packed[filled : filled + len(part)] = part
-        filled += len(part)
-    packed = packed[:filled]
-    packed.sort()
-    distinct = np.ones(filled, dtype=np.bool_)
-    distinct[1:] = packed[1:] != packed[:-1]
-    packed = packed[distinct]
-    save("link_ends", np.searchsorted(packed, np.arange(n + 1, dtype=np.uint64) << np.uint64(32)))
-    save("link_sources", (packed & np.uint64(0xFFFFFFFF)).astype(np.int32))
-    return len(packed)
+def _in_links(spool: _Spool, n: int, part: int = _PART) -> int:
+    """Sort the links by target, those of some targets at a time, about ``part`` links."""
+    columns = (("from", np.int32), ("to", np.int32))
+    sizes = np.zeros(n, dtype=np.int64)
+    for source, target in spool.chunks(*columns):
+        sizes += np.bincount(target[source >= 0], minlength=n)
+    before = np.cumsum(sizes) - sizes
+    bounds = np.append(np.searchsorted(before, np.arange(0, int(sizes.sum()) + 1, part)), n)
+    bounds[0] = 0
+    spool.append("link_sources", np.zeros(0, dtype=np.int32))
+    for begin, end in pairwise(bounds):
+        packed = np.empty(int(sizes[begin:end].sum()), dtype=np.uint64)
+        filled = 0
+        for source, target in spool.chunks(*columns):
+            mine = (source >= 0) & (target >= begin) & (target < end)
+            stop = filled + int(mine.sum())
+            packed[filled:stop] = target[mine].astype(np.uint64) << np.uint64(32)
+            packed[filled:stop] |= source[mine].astype(np.uint64)
+            filled = stop
+        packed.sort()
+        packed = packed[np.append(True, packed[1:] != packed[:-1])[: len(packed)]]
+        sizes[begin:end] = np.bincount(
+            (packed >> np.uint64(32)).astype(np.int64) - begin, minlength=end - begin
+        )
+        spool.append("link_sources", packed & np.uint64(0xFFFFFFFF))
+    spool.append("link_ends", np.append(0, np.cumsum(sizes)))
+    spool.close("link_sources", "link_ends")
+    return int(sizes.sum())
 
 
-def _senses(spool: _Spool, n_links: int, save: Callable[[str, NDArray], None]) -> tuple[int, int]:
-    """Count (phrase, entity), a part of the phrases at a time, by their leading bits."""
-    bits = max(0, int(n_links // (4 * _CHUNK)).bit_length())
-    phrases, links, sense_counts, entities, sense_links = [], [], [], [], []
-    for part in range(1 << bits):
-        found = []
-        for phrase, target in spool.chunks(("by", np.uint64), ("to", np.int32)):
-            mine = phrase != 0
-            if bits:
-                mine &= (phrase >> np.uint64(64 - bits)) == part
-            found.append((phrase[mine], target[mine]))
-        if not found:
-            continue
-        phrase, target = (np.concatenate(column) for column in zip(*found, strict=True))
+def _senses(spool: _Spool, n_links: int, part: int = _PART) -> tuple[int, int]:
+    """Count (phrase, entity), about ``part`` links at a time, by the phrases' leading bits."""
+    bits = int(n_links // part).bit_length()
+    arrays = ("phrase_hash", "phrase_links", "sense_ends", "sense_entity", "sense_links")
+    n_phrases = n_senses = 0
+    spool.append("sense_ends", np.zeros(1, dtype=np.int64))
+    for leading in range(1 << bits):
+        phrase, target = _links_of(spool, bits, leading)
         order = np.lexsort((target, phrase))
         phrase, target = phrase[order], target[order]
-        begins = np.flatnonzero(
-            np.r_[True, (phrase[1:] != phrase[:-1]) | (target[1:] != target[:-1])][: len(phrase)]
-        )
+        begins = _begins((phrase[1:] != phrase[:-1]) | (target[1:] != target[:-1]), len(phrase))
         counts = np.diff(np.append(begins, len(phrase)))
         phrase, target = phrase[begins], target[begins]
         order = np.lexsort((target, -counts, phrase))
         phrase, target, counts = phrase[order], target[order], counts[order]
-        distinct, begins = np.unique(phrase, return_index=True)
-        phrases.append(distinct)
-        sense_counts.append(np.diff(np.append(begins, len(phrase))))
-        links.append(np.add.reduceat(counts, begins) if len(begins) else counts)
-        entities.append(target)
-        sense_links.append(counts)
-    ends = np.cumsum(np.concatenate([[0], *sense_counts]))
-    save("phrase_hash", np.concatenate([np.zeros(0, np.uint64), *phrases]))
-    save("phrase_links", np.concatenate([np.zeros(0, np.int64), *links]))
-    save("sense_ends", ends)
-    save("sense_entity", np.concatenate([np.zeros(0, np.int32), *entities]))
-    save("sense_links", np.concatenate([np.zeros(0, np.int64), *sense_links]))
-    return len(ends) - 1, int(ends[-1])
+        begins = _begins(phrase[1:] != phrase[:-1], len(phrase))
+        links = np.add.reduceat(counts, begins) if len(begins) else counts
+        ends = n_senses + np.append(begins, len(phrase))[1:]
+        for name, values in zip(arrays, (phrase[begins], links, ends, target, counts), strict=True):
+            spool.append(name, values)
+        n_phrases += len(begins)
+        n_senses += len(phrase)
+    spool.close(*arrays)
+    return n_phrases, n_senses
+
+
+def _links_of(
+    spool: _Spool, bits: int, leading: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """The links (phrase, entity) whose phrase has these leading bits."""
+    phrases, targets = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int32)]
+    for phrase, target in spool.chunks(("by", np.uint64), ("to", np.int32)):
+        mine = phrase != 0
+        if bits:
+            mine &= (phrase >> np.uint64(64 - bits)) == leading
+        phrases.append(phrase[mine])
+        targets.append(target[mine])
+    return np.concatenate(phrases), np.concatenate(targets)
+
+
+def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
+    """Where runs of equal ones begin among ``n`` sorted records, from where neighbours differ."""
+    return np.flatnonzero(np.append(True, changes)[:n])
 
 
 def _occurrences(spool: _Spool, save: Callable[[str, NDArray], None]) -> None:
     hashes = np.load(spool.folder / "phrase_hash.npy")
-    links = np.load(spool.folder / "phrase_links.npy")
+    links = np.load(spool.folder / "phrase_links.npy", mmap_mode="r")
     first, shift = bucket_index(hashes)
     counts = np.zeros(len(hashes), dtype=np.int64)
     rest = np.zeros(0, dtype=np.uint64)

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention
-from ltr_features.entities.words import WORD, word_hashes
+from ltr_features.entities.word_lines import WORD
+from ltr_features.entities.words import word_hashes
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parallel import map_blocks
 

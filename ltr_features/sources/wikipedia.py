@@ -14,6 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from letor.errors import InputError
 from ltr_features.sources.dump_stream import Block, DumpStream
@@ -26,6 +27,7 @@ __all__ = [
     "Redirect",
     "Section",
     "excerpt_path",
+    "map_dump",
     "progress_bar",
     "read_dump",
     "resolve_redirect",
@@ -88,43 +90,77 @@ def read_dump(
             damaged or malformed (when that place is reached). The message names the file, the
             cause, the byte offset and the last page.
     """
+    blocks = map_dump(path, _as_they_are, processes=processes, on_progress=on_progress)
+    return (record for records in blocks for record in records)
+
+
+def map_dump(
+    path: str | os.PathLike[str],
+    function: Callable[[_Records], Result],
+    *,
+    processes: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Result]:
+    """``function`` of the records of each block of pages (about 1 MiB of XML), in file order.
+
+    It is called where the block was parsed, so that only its result goes from process to process;
+    with several processes it and its results must be picklable. The rest is as in
+    :func:`read_dump`; the blocks do not depend on ``processes``.
+    """
     if processes < 1:
         raise InputError(f"processes is {processes}; it must be 1 or more")
-    return _records(DumpStream(path), processes, on_progress)
+    return _results(DumpStream(path), function, processes, on_progress)
 
 
-def _records(
-    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None] | None
-) -> Iterator[Article | Redirect]:
+_Records = list[Article | Redirect]
+Result = TypeVar("Result")
+
+
+def _as_they_are(records: _Records) -> _Records:
+    return records
+
+
+def _results(
+    stream: DumpStream,
+    function: Callable[[_Records], Result],
+    processes: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> Iterator[Result]:
     parse = _parse_here if processes == 1 else _parse_in_pool
     try:
-        for records in parse(stream, processes, on_progress or (lambda done, total: None)):
-            yield from records
+        yield from parse(stream, function, processes, on_progress or (lambda done, total: None))
     finally:
         stream.close()
 
 
-_Records = list[Article | Redirect]
-
-
 def _parse_here(
-    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None]
-) -> Iterator[_Records]:
+    stream: DumpStream,
+    function: Callable[[_Records], Result],
+    processes: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Result]:
     for block in stream.blocks():
-        yield parse_block(block, stream.site, stream.path)
+        yield _result(function, block, stream.site, stream.path)
         on_progress(stream.position, stream.size)
 
 
+def _result(function: Callable[[_Records], Result], block: Block, site: Site, path: Path) -> Result:
+    return function(parse_block(block, site, path))
+
+
 def _parse_in_pool(
-    stream: DumpStream, processes: int, on_progress: Callable[[int, int], None]
-) -> Iterator[_Records]:
+    stream: DumpStream,
+    function: Callable[[_Records], Result],
+    processes: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Result]:
     # Spawned, not forked: a fork would copy the locks of whatever threads run in this process.
     pool = ProcessPoolExecutor(
         processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
     )
-    pending: deque[Future[_Records]] = deque()
+    pending: deque[Future[Result]] = deque()
     try:
-        for future in _submitted(stream, pool):
+        for future in _submitted(stream, function, pool):
             pending.append(future)
             if len(pending) > 2 * processes:
                 yield pending.popleft().result()
@@ -135,13 +171,15 @@ def _parse_in_pool(
         pool.shutdown(cancel_futures=True)
 
 
-def _submitted(stream: DumpStream, pool: ProcessPoolExecutor) -> Iterator[Future[_Records]]:
+def _submitted(
+    stream: DumpStream, function: Callable[[_Records], Result], pool: ProcessPoolExecutor
+) -> Iterator[Future[Result]]:
     """A future per block; where the file is damaged, one that fails in its turn, and no more."""
     try:
         for block in stream.blocks():
-            yield pool.submit(parse_block, block, stream.site, stream.path)
+            yield pool.submit(_result, function, block, stream.site, stream.path)
     except InputError as error:
-        failed: Future[_Records] = Future()
+        failed: Future[Result] = Future()
         failed.set_exception(error)
         yield failed
 

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from bench_wikipedia import FULL_XML_MB, read_gensim, repeated_excerpt, run_apart
 
-from ltr_features.entities.build import build_knowledge_base
-from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.sources.wikipedia import Article, excerpt_path, read_dump
 
 
 def build_ours(path: str, processes: int) -> str:
+    # Imported here, as the command line does: a spawned process imports the main script again.
+    from ltr_features.entities.build import build_knowledge_base
+
     facts = build_knowledge_base(path, Path(path).parent / "kb", processes=processes)
     return ", ".join(f"{value:,} {name}" for name, value in facts.items())
 
@@ -30,6 +31,8 @@ def main() -> None:
     arguments.add_argument("--copies", type=int, default=8)
     arguments.add_argument("--processes", type=int, default=2)
     options = arguments.parse_args()
+    from ltr_features.entities.wikipedia_linker import WikipediaLinker
+
     with tempfile.TemporaryDirectory() as folder:
         small, path = Path(folder) / "small.bz2", Path(folder) / "dump.xml.bz2"
         repeated_excerpt(small, 1)

@@ -1,5 +1,6 @@
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 from knowledge import word_knowledge
 
 from letor.errors import InputError
+from ltr_features.entities import build
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
+from ltr_features.entities.word_lines import WORD, word_lines
 from ltr_features.entities.words import phrase_hashes, word_hashes
 from ltr_features.kernels.entities import relatedness
 from ltr_features.sources.wikipedia import (
@@ -198,6 +201,25 @@ def test_building_again_gives_the_same_bytes_and_replaces(tmp_path):
     assert not [name for name in names if name.endswith(".raw")]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("part", [1, 3, 7])
+def test_sorting_in_parts_gives_the_same_bytes(part, base, tmp_path, monkeypatch):
+    (tmp_path / "dump.xml").write_bytes(dump_xml(PAGES))
+    for name in ("_senses", "_in_links"):
+        monkeypatch.setattr(build, name, partial(getattr(build, name), part=part))
+    monkeypatch.setattr(build, "_CHUNK", part + 1)
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    for path in base.path.iterdir():
+        assert path.read_bytes() == (tmp_path / "kb" / path.name).read_bytes(), path.name
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=4))
+def test_words_of_a_line_are_those_of_the_text(texts):
+    lines = word_lines(texts).decode().split("\n")[:-1]
+    expected = [[word.casefold() for word in WORD.findall(text)] for text in texts]
+    assert [[word for word in line.split(" ") if word] for line in lines] == expected
 
 
 def test_bad_input_is_named(tmp_path, base):

@@ -1,0 +1,85 @@
+"""What the knowledge base keeps of a block of pages, packed in the process that parsed it.
+
+Texts go to the building process as a few long lines of bytes, not as objects: it only hashes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ltr_features.entities.word_lines import title_lines, word_lines
+from ltr_features.sources.wikipedia import Article, Redirect
+
+#: Code points of an abstract.
+ABSTRACT_LENGTH = 2000
+
+_IN_BRACKETS = re.compile(r" \([^()]*\)$")
+_POINTLESS = re.compile(r"[\W_\d]*|\W*\w\W*")
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Articles and redirects in file order.
+
+    Attributes:
+        page_ids, titles, abstracts: of each article; UTF-8.
+        words: a line of words per section, see :func:`word_lines`.
+        n_links: per article, its links.
+        targets, anchors: a line each: per article its title, which names it, and then its links.
+        redirects, redirect_targets, redirect_names: a line per redirect; its title, the title that
+            it points to, and the phrase that its title is.
+    """
+
+    page_ids: list[int]
+    titles: list[bytes]
+    abstracts: list[bytes]
+    words: bytes
+    n_links: list[int]
+    targets: bytes
+    anchors: bytes
+    redirects: bytes
+    redirect_targets: bytes
+    redirect_names: bytes
+
+
+def digest(records: Iterable[Article | Redirect], held_out: frozenset[str] = frozenset()) -> Digest:
+    """Pack records; of articles whose title is in ``held_out``, neither words nor links."""
+    records = list(records)
+    articles = [record for record in records if isinstance(record, Article)]
+    redirects = [record for record in records if isinstance(record, Redirect)]
+    texts: list[str] = []
+    n_links: list[int] = []
+    targets: list[str] = []
+    anchors: list[str] = []
+    for article in articles:
+        targets.append(article.title)
+        anchors.append(_as_phrase(article.title))
+        before = len(targets)
+        if article.title not in held_out:
+            texts += [section.text for section in article.sections]
+            links = [link for section in article.sections for link in section.links]
+            targets += [link.target for link in links]
+            anchors += ["" if _POINTLESS.fullmatch(link.anchor) else link.anchor for link in links]
+        n_links.append(len(targets) - before)
+    leads = [article.sections[0].text if article.sections else "" for article in articles]
+    return Digest(
+        page_ids=[article.page_id for article in articles],
+        titles=[article.title.encode("utf8", "surrogatepass") for article in articles],
+        abstracts=[lead[:ABSTRACT_LENGTH].encode("utf8", "replace") for lead in leads],
+        words=word_lines(texts),
+        n_links=n_links,
+        targets=title_lines(targets),
+        anchors=word_lines(anchors),
+        redirects=title_lines(redirect.title for redirect in redirects),
+        redirect_targets=title_lines(redirect.target for redirect in redirects),
+        redirect_names=word_lines(_as_phrase(redirect.title) for redirect in redirects),
+    )
+
+
+def _as_phrase(title: str) -> str:
+    if title.endswith("(disambiguation)"):
+        return ""
+    name = _IN_BRACKETS.sub("", title)
+    return "" if _POINTLESS.fullmatch(name) else name
