@@ -34,6 +34,7 @@ _BUILT_IN = {
     "d2v-chunk": "ltr_features.columns.doc_embeddings:DocumentEmbeddingChunk",
     "w2v-entity": "ltr_features.columns.entities:WordEmbeddingEntity",
     "d2v-entity": "ltr_features.columns.entities:DocumentEmbeddingEntity",
+    "ensan2017": "ltr_features.columns.ensan2017:Ensan2017",
     "entity-overlap": "ltr_features.columns.entities:EntityOverlap",
 }
 

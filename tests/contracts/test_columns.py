@@ -16,6 +16,7 @@ from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
+from ltr_features.columns.ensan2017 import Ensan2017
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
     EntityOverlap,
@@ -41,6 +42,7 @@ INSTANCES: dict[str, ColumnFamily] = {
     "d2v-chunk": DocumentEmbeddingChunk(dimension=8, epochs=2),
     "w2v-entity": WordEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
     "d2v-entity": DocumentEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
+    "ensan2017": Ensan2017(knowledge=word_knowledge(), dimension=8, epochs=2),
     "entity-overlap": EntityOverlap(knowledge=word_knowledge()),
 }
 

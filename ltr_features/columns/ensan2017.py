@@ -1,0 +1,67 @@
+"""All 34 embedding columns of Ensan et al. 2017, as one family."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.collection import Pairs
+from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
+from ltr_features.columns.entities import DocumentEmbeddingEntity, WordEmbeddingEntity
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.word_embeddings import ENSAN, WordEmbeddingWord
+
+_PARTS: tuple[type[ColumnFamily], ...] = (
+    WordEmbeddingWord,
+    WordEmbeddingEntity,
+    DocumentEmbeddingWord,
+    DocumentEmbeddingEntity,
+    DocumentEmbeddingChunk,
+)
+
+
+class Ensan2017(ColumnFamily):
+    """The columns of ``w2v-word`` (8), ``w2v-entity`` (8), ``d2v-word`` (4), ``d2v-entity`` (8) and
+    ``d2v-chunk`` (6), in the order of the paper's Table 1.
+
+    Args:
+        options: parameters of the parts; each part takes those that it has: ``vectors`` (of the
+            word vectors), ``model`` (of doc2vec), ``knowledge`` (of the entities), ``folder``, ...
+
+    Raises:
+        InputError: a parameter that no part has, or a value that a part refuses.
+    """
+
+    name: ClassVar[str] = "ensan2017"
+    description: ClassVar[str] = "the 34 embedding columns: words, documents, chunks and entities"
+    reference: ClassVar[str] = ENSAN
+
+    def __init__(self, **options: Any) -> None:
+        known = {part: set(inspect.signature(part).parameters) for part in _PARTS}
+        unknown = sorted(set(options) - set().union(*known.values()))
+        if unknown:
+            raise InputError(
+                f"column family {self.name!r} has no parameter {', '.join(unknown)}; it has "
+                f"{', '.join(sorted(set().union(*known.values())))}"
+            )
+        self.parts = [
+            part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS
+        ]
+
+    @property
+    def trained_on(self) -> str:
+        return "; ".join(dict.fromkeys(part.trained_on for part in self.parts))
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return tuple(column for part in self.parts for column in part.columns)
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        return np.hstack([part.compute(context, pairs) for part in self.parts])
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        return {k: v for part in self.parts for k, v in part.absent(context).items()}

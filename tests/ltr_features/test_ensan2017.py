@@ -1,0 +1,51 @@
+"""The paper's 34 columns as one family."""
+
+import numpy as np
+import pytest
+from knowledge import word_knowledge
+
+from letor.errors import InputError
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.index import TermIndex
+
+NONE = np.zeros(0, np.int64)
+SMALL = {"dimension": 8, "epochs": 2, "min_count": 1}
+
+
+def context():
+    texts = [f"law tax word{i % 3} court {'hat ' * i}" for i in range(6)]
+    collection = Collection(
+        name="tiny",
+        document_ids=[f"d{i}" for i in range(6)],
+        streams={"body": texts, "title": [text.split()[0] for text in texts]},
+        query_ids=["q"],
+        query_texts=["tax hat"],
+        judgements=Judgements(NONE, NONE, NONE),
+    )
+    return ColumnContext.of(collection, TermIndex.build(collection), threads=1)
+
+
+def test_the_paper_s_counts_and_the_parts_values():
+    options = {**SMALL, "knowledge": word_knowledge()}
+    whole = get_family("ensan2017", **options)
+    names = whole.column_names
+    assert len(names) == len(set(names)) == 34
+    pairs = Pairs(np.zeros(6, np.int64), np.arange(6))
+    here = context()
+    values, start = whole.compute(here, pairs), 0
+    for name, count in (
+        ("w2v-word", 8), ("w2v-entity", 8), ("d2v-word", 4), ("d2v-entity", 8), ("d2v-chunk", 6),
+    ):  # fmt: skip
+        own = {k: v for k, v in options.items() if k != "knowledge" or "entity" in name}
+        part = get_family(name, **own)
+        assert len(part.columns) == count
+        np.testing.assert_array_equal(values[:, start : start + count], part.compute(here, pairs))
+        start += count
+    assert np.abs(values).max() > 0
+    assert "w2v_word_avg_keywords" in whole.absent(here)
+
+
+def test_parameters_that_no_part_has_are_refused():
+    with pytest.raises(InputError, match="has no parameter dimensions; it has annotations"):
+        get_family("ensan2017", dimensions=3)
