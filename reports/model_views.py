@@ -12,6 +12,13 @@ from reports.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
 from ssi_models.training import History
 
+#: What models are before they are trained.
+_COSINE = "the tf-idf cosine"
+_STARTS = {
+    **dict.fromkeys(("ssi", "psi", "diagonal", "full", "sparse", "correlated-hash"), _COSINE),
+    "s2net": "LSA",
+}
+
 
 def test_models(
     experiment: Experiment, output: SplitOutputs, model: ModelConfig
@@ -35,13 +42,14 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
     before = [h.epochs[0].validation for h in histories]
     after = [h.best_validation for h in histories]
     untrained = sum(h.best_epoch == 0 for h in histories)
+    start = _STARTS.get(model.model, "its start")
     return {
         f"{model.name}, MAP on held-out training queries": f"{np.mean(before):.4f} before training "
-        f"(tf-idf cosine), {np.mean(after):.4f} at the epoch kept (mean of {len(histories)} folds)",
+        f"({start}), {np.mean(after):.4f} at the epoch kept (mean of {len(histories)} folds)",
         f"{model.name}, epochs kept": ", ".join(str(h.best_epoch) for h in histories)
         + (
             f" ({untrained} of {len(histories)} folds kept epoch 0: there training taught nothing "
-            "that carries over, and the column is the tf-idf cosine)"
+            f"that carries over, and the column is {start})"
             if untrained
             else ""
         ),
@@ -53,6 +61,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
     history = getattr(fitted, "history_", None)
     name = f"{model.name}, {title.lower()}, first fold"
     if isinstance(history, History):
+        start = _STARTS.get(model.model, "its start")
         epochs = history.epochs
         return TrainingCurve(
             name=name,
@@ -65,7 +74,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
                 )
             },
             best_x=float(history.best_epoch),
-            description="Epoch 0 is the model before training, f(q, d) = q . d. Training stops "
+            description=f"Epoch 0 is the model before training, {start}. Training stops "
             f"after {getattr(fitted, 'patience', 'some')} epochs without improvement; the best "
             "epoch is kept.",
         )
