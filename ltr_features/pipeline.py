@@ -31,6 +31,7 @@ from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_family
 from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
+from ltr_features.progress import tracked
 from ltr_features.text import Analyzer
 from ltr_features.workspace import make_workspace, open_workspace
 from ssi_models.registry import load_model
@@ -48,6 +49,7 @@ class FeatureBuilder:
         depth: candidates per query in :meth:`build` and :meth:`folds`: BM25's best.
         models_folder: where trained models are kept and found again; by default nowhere.
         threads: worker threads; None for one per core. Numbers do not depend on it.
+        progress: whether to show a progress bar (on stderr); None for notebooks only.
 
     Attributes:
         context_: collection, index and queries that it was fitted on.
@@ -65,6 +67,7 @@ class FeatureBuilder:
         depth: int = 100,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
+        progress: bool | None = None,
     ) -> None:
         if isinstance(families, str) or not all(isinstance(m, ModelColumn) for m in models):
             raise InputError(
@@ -77,6 +80,7 @@ class FeatureBuilder:
         self.depth = depth
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
+        self.progress = progress
         self._made = [get_family(name, **options) for name, options in self.families.items()]
         if not self._made and not self.models:
             raise InputError("a builder needs a family or a model")
@@ -113,7 +117,8 @@ class FeatureBuilder:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
         with self._folder() as folder:
-            fitted = [column.fitted(rows) for column in self._trained(context, folder)]
+            trained = self._trained(context, folder)
+            fitted = [c.fitted(rows) for c in tracked(trained, "models", self.progress)]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
         return self
@@ -138,7 +143,7 @@ class FeatureBuilder:
         result = []
         with self._folder() as folder:
             trained = self._trained(context, folder)
-            for fold in folds:
+            for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
                 result.append(fold.only(rows.query_ids).split(rows))
@@ -208,6 +213,16 @@ class FeatureBuilder:
         except KeyError as error:
             name = self.context_.collection.name
             raise InputError(f"collection {name!r} has no document {error}") from None
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the columns with their families and definitions."""
+        specs = [(family.name, spec) for family in self._made for spec in family.columns]
+        specs += [(recipe.model, recipe.spec) for recipe in self.models]
+        table = pd.DataFrame(
+            [(spec.name, family, spec.unit, spec.description) for family, spec in specs],
+            columns=["column", "family", "unit", "definition"],
+        )
+        return str(table.to_html(index=False))
 
     @property
     def column_names(self) -> list[str]:

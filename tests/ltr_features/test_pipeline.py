@@ -219,3 +219,17 @@ def test_wrong_arguments_are_named(builder, pipeline, collection):
     others = k_fold([f"x{q}" for q in range(N_QUERIES)], 4, seed=0)
     with pytest.raises(InputError, match=r"'x.*' is not in collection 'topics'"):
         builder.folds(collection, others)
+
+
+def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, folds, capsys):
+    quiet = FeatureBuilder(["vsm"]).folds(collection, folds)
+    assert capsys.readouterr() == ("", "")
+    loud = FeatureBuilder(["vsm"], progress=True)
+    shown = loud.folds(collection, folds)
+    np.testing.assert_array_equal(shown[0][2].X, quiet[0][2].X)
+    out, err = capsys.readouterr()
+    assert (out, "folds" in err) == ("", True)
+    page = FeatureBuilder(["vsm"], MODELS[:1])._repr_html_()
+    assert "<table" in page
+    assert "cosine" in page
+    assert "<td>ssi</td>" in page
