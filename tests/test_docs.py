@@ -113,7 +113,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
         if kind == "python":
             exec(compile(block, f"{page}.md", "exec"), names)
             continue
-        for line in block.splitlines():
+        for line in block.replace("\\\n", "").splitlines():
             assert line.startswith("$ ltr-features "), line
             arguments = shlex.split(line.removeprefix("$ ltr-features "))
             result = CliRunner().invoke(app, arguments, catch_exceptions=False)
