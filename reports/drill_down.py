@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.rankers.base import Ranker
-from letor.rankers.lambdamart import MODEL_FILE, LambdaMART
 from letor.trec import read_run
 from reports.config import SystemConfig
+from reports.contributions import column_contributions
 from reports.experiment import Experiment, SplitOutputs
 from reports.report import Move, QueryMoves
 
@@ -107,35 +106,28 @@ def _rows_of(data: RankingData, query: str) -> RankingData:
 
 def _contributions(
     output: SplitOutputs, system: SystemConfig, fold: str, rows: RankingData
-) -> pd.DataFrame | None:
+) -> pd.DataFrame:
     """What each column adds to the score of each row, against the mean of the query's rows and in
-    units of the score's spread; None for rankers that cannot say."""
+    units of the score's spread. Index: document ids."""
     if system.score is not None:
-        return None
-    folder = output.systems[system.name].path / fold
-    ranker = Ranker.load(folder)
-    if not isinstance(ranker, LambdaMART) or rows.document_ids is None:
-        return None
-    import lightgbm
-
-    names = ranker.feature_names_
-    X = ranker.normaliser_.transform(rows.select_columns(names)).X
-    booster = lightgbm.Booster(model_file=str(folder / MODEL_FILE))
-    parts: NDArray[np.float64] = np.asarray(booster.predict(X, pred_contrib=True, num_threads=1))
-    parts = parts[:, :-1] - parts[:, :-1].mean(axis=0)
+        names = [system.score]
+        parts = rows.column(system.score).astype(np.float64)[:, None]
+        parts = parts - parts.mean(axis=0)
+    else:
+        folder = output.systems[system.name].path / fold
+        ranker = Ranker.load(folder)
+        names = ranker.feature_names_
+        parts = column_contributions(ranker, folder, rows)
     spread = parts.sum(axis=1).std()
-    return pd.DataFrame(parts / spread if spread > 0 else parts, list(rows.document_ids), names)
+    ids = [] if rows.document_ids is None else list(rows.document_ids)
+    return pd.DataFrame(parts / spread if spread > 0 else parts, ids, names)
 
 
 def _movers(
-    system: pd.DataFrame | None, baseline: pd.DataFrame | None, document: str, row: pd.Series
+    system: pd.DataFrame, baseline: pd.DataFrame, document: str, row: pd.Series
 ) -> list[tuple[str, float]]:
     """The columns that pushed a document the way it moved, with their shift."""
-    if system is None or document not in system.index:
-        return []
-    shift = system.loc[document]
-    if baseline is not None:
-        shift = shift.sub(baseline.loc[document], fill_value=0.0)
+    shift = system.loc[document].sub(baseline.loc[document], fill_value=0.0)
     up = pd.isna(row["before"]) or row["after"] < row["before"]
     pushed = shift[shift > 0] if up else shift[shift < 0]
     order = pushed.abs().sort_values(ascending=False, kind="stable").index[:COLUMNS]

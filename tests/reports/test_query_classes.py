@@ -71,4 +71,3 @@ def test_movers_are_the_columns_that_push_in_the_direction_of_the_move():
     up, down = pd.Series({"before": 5, "after": 2}), pd.Series({"before": 2, "after": 5})
     assert _movers(system, baseline, "d", up) == [("new", 0.9), ("a", pytest.approx(0.4))]
     assert _movers(system, baseline, "d", down) == [("b", pytest.approx(-0.5))]
-    assert _movers(None, baseline, "d", up) == []

@@ -1,0 +1,98 @@
+"""What each column adds to a ranker's scores of the rows of one query.
+
+The contributions of a row add up to its score, up to a constant that all rows share:
+
+- LightGBM and XGBoost: TreeSHAP (Lundberg et al., "From local explanations to global understanding
+  with explainable AI for trees", Nature Machine Intelligence 2020), as these libraries compute it;
+- other rankers: Shapley values against a row that has the median of the query's rows in every
+  column, by sampled orders of the columns (Strumbelj, Kononenko, "Explaining prediction models and
+  individual predictions with feature contributions", Knowledge and Information Systems 2014,
+  section 3). A ranker that adds up functions of single columns (linear ListNet and RankNet,
+  AdaRank, RankBoost, coordinate ascent) gives the same in every order: its terms, exactly.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.rankers.base import Ranker
+
+ORDERS = 16
+"""Sampled orders of the columns; half of them are the others reversed."""
+
+
+def column_contributions(
+    ranker: Ranker, folder: str | os.PathLike[str], rows: RankingData
+) -> NDArray[np.float64]:
+    """float64 [n, p]: what each column of ``ranker.feature_names_`` adds to the score of each row,
+    less the mean over the rows: a row's sum is its score less the mean score.
+
+    Args:
+        ranker: a fitted ranker. folder: where it is saved.
+        rows: of one query, with at least the ranker's columns.
+    """
+    rows = rows.select_columns(ranker.feature_names_)
+    if ranker.name == "lambdamart":
+        parts = _lightgbm(Path(folder), ranker.normaliser_.transform(rows).X)
+    elif ranker.name == "xgboost":
+        parts = _xgboost(Path(folder), ranker.normaliser_.transform(rows).X)
+    else:
+        parts = _sampled(ranker, rows)
+    return parts - parts.mean(axis=0)
+
+
+def _lightgbm(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    import lightgbm
+
+    from letor.rankers.lambdamart import MODEL_FILE
+
+    booster = lightgbm.Booster(model_file=str(folder / MODEL_FILE))
+    parts = np.asarray(booster.predict(X, pred_contrib=True, num_threads=1), dtype=np.float64)
+    return parts[:, :-1]  # the last one is the constant
+
+
+def _xgboost(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    import xgboost
+
+    from letor.rankers.xgboost_lambdamart import MODEL_FILE
+
+    booster = xgboost.Booster({"nthread": 1}, model_file=folder / MODEL_FILE)
+    X = np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)  # as the ranker does
+    parts = booster.predict(xgboost.DMatrix(X, nthread=1), pred_contribs=True)
+    return np.asarray(parts[:, :-1], dtype=np.float64)
+
+
+def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
+    """Shapley values by sampled orders. The rows are put in place of the median row column by
+    column; each column gets the change of the score when its turn comes."""
+    X = rows.X
+    middle = np.sort(X, axis=0)[(len(X) - 1) // 2]  # a value that some row has; NaN sorts last
+    varying = np.flatnonzero((middle != X).any(axis=0))
+    parts = np.zeros(X.shape)
+    rng = np.random.default_rng(0)
+    for _ in range(ORDERS // 2):
+        order = rng.permutation(varying)
+        for turns in (order, order[::-1]):
+            steps = np.repeat(np.broadcast_to(middle, X.shape)[None], len(turns) + 1, axis=0)
+            for step, column in enumerate(turns, start=1):
+                steps[step:, :, column] = X[:, column]
+            parts[:, turns] += np.diff(_scores(ranker, rows, steps), axis=0).T
+    return parts / ORDERS
+
+
+def _scores(ranker: Ranker, rows: RankingData, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """float64 [m, n]: scores of m changed copies of the query's n rows, each a query of its own."""
+    m, n, p = X.shape
+    copies = RankingData(
+        X=np.ascontiguousarray(X.reshape(m * n, p)),
+        y=np.zeros(m * n, dtype=np.float32),
+        query_ids=[str(i) for i in range(m)],
+        query_index=np.repeat(np.arange(m), n),
+        column_names=rows.column_names,
+    )
+    return ranker.predict(copies).astype(np.float64).reshape(m, n)
