@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -38,6 +38,13 @@ class TrainingData:
     validating: Preferences
     excluded: NDArray[np.int64] | None
     candidates: NDArray[np.int64]
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """``make()``, called once: several runs on the same data share its result."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
 
 class Trained(Protocol):

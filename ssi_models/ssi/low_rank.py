@@ -14,12 +14,14 @@ from ssi_models.lexical import Diagonal, Identity, weigh
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
+from ssi_models.projections.cosine import stacked
+from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.run import Run, TrainingData
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
 
 DIAGONALS = ("identity", "learned", "none")
-INITS = ("identity", "normal")
+INITS = ("identity", "normal", "lsi")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,7 +31,11 @@ class EmbeddingModel(RankingModel):
     With ``init="identity"`` the documents' embeddings start at 0, so that training starts at
     f(q, d) = q . d exactly and early stopping can return to the word-matching model where the
     labels teach nothing; with ``init="normal"`` all start at N(0, init_scale^2) as in the paper
-    (whose scale is 1).
+    (whose scale is 1). With ``init="lsi"`` the embeddings of queries and documents start at the
+    leading singular vectors of the tf-idf rows of all queries and documents, which no label is
+    looked at for: W = s AA' + I is a mixture of latent semantic indexing and word matching, from
+    which training goes on. Where labels are few, or tell nothing of the documents to be found,
+    that start is most of what can be known.
 
     Args:
         rank: N, the width of the embeddings.
@@ -37,7 +43,8 @@ class EmbeddingModel(RankingModel):
             D); "none": embeddings alone.
         n_frequent: only that many words of the highest document frequency have embeddings, the
             diagonal part keeps all ((U'V)_n + I); None = all.
-        init, init_scale: see above.
+        init, init_scale: see above. With "lsi" the rows of A have the root mean square length
+            init_scale.
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
             models with many words for few labels then over-fit later.
 
@@ -79,6 +86,31 @@ class EmbeddingModel(RankingModel):
     def _normal(self, rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
         return (self.init_scale * rng.standard_normal(shape, np.float32)).astype(np.float32)
 
+    def _towers(
+        self, rng: np.random.Generator, data: TrainingData, workers: Workers
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The embeddings of queries and documents that training starts from, [words, rank]."""
+        words = self._words(data.D)
+        shape = (data.D.shape[1] if words is None else len(words), self.rank)
+        U = self._normal(rng, shape)
+        if self.init == "normal":
+            return U, self._normal(rng, shape)
+        V = np.zeros(shape, np.float32)
+        if self.init == "lsi":
+            A = data.once(("lsi", self.rank, self.seed), lambda: self._lsi(data, words, workers))
+            # Dimensions that the texts do not have start as with "identity".
+            U[:, : A.shape[1]] = V[:, : A.shape[1]] = A
+        return U, V
+
+    def _lsi(
+        self, data: TrainingData, words: NDArray[np.int64] | None, workers: Workers
+    ) -> NDArray[np.float32]:
+        texts = stacked(data.Q, data.D, "shared")
+        if words is not None:
+            texts = take_columns(texts, words)
+        A, _ = right_singular_vectors([texts], self.rank, self.seed, workers)
+        return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
+
     def _table(self, values: NDArray[np.float32], rate: float) -> Table:
         return Table(values, rate, self._accumulator_start)
 
@@ -116,8 +148,8 @@ class LowRankSSI(EmbeddingModel):
     :class:`EmbeddingModel` the diagonal and the limit on words.
 
     Args:
-        symmetric: U = V, W = U'U + I. Embeddings then always start at N(0, init_scale^2), because
-            0 is a stationary point.
+        symmetric: U = V, W = U'U + I. Embeddings then start at N(0, init_scale^2) or at "lsi",
+            because 0 is a stationary point.
 
     Attributes:
         U_, V_: float32 [V, N]; row j holds the embedding of word j (the paper's column j).
@@ -137,16 +169,9 @@ class LowRankSSI(EmbeddingModel):
     V_: NDArray[np.float32] = field(init=False)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
-        words = self._words(data.D)
-        shape = (data.D.shape[1] if words is None else len(words), self.rank)
-        rng = np.random.default_rng([self.seed, 1])
-        U = self._table(self._normal(rng, shape), rate)
-        if self.symmetric:
-            V = U
-        elif self.init == "normal":
-            V = self._table(self._normal(rng, shape), rate)
-        else:
-            V = self._table(np.zeros(shape, np.float32), rate)
+        start, other = self._towers(np.random.default_rng([self.seed, 1]), data, workers)
+        U = self._table(start, rate)
+        V = U if self.symmetric else self._table(other, rate)
         lexical = self._lexical(data.D.shape[1], rate)
         name = "U" if self.symmetric else "V"
         return TowerScorer(
@@ -156,7 +181,7 @@ class LowRankSSI(EmbeddingModel):
             [(name, V)],
             lexical,
             workers,
-            words=words,
+            words=self._words(data.D),
             dropout=self.dropout,
             seed=self.seed,
         )

@@ -53,16 +53,13 @@ class PolynomialSSI(EmbeddingModel):
             raise ValueError(f"degree must be 2 or more, got {self.degree}")
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
-        words = self._words(data.D)
-        n = data.D.shape[1] if words is None else len(words)
         k = self.degree
         n_tables = k * (k - 1) // 2 if self.separate else k - 1
         rng = np.random.default_rng([self.seed, 1])
-        U = self._normal(rng, (n, self.rank * (k - 1) if self.separate else self.rank))
-        V = np.zeros((n_tables, n, self.rank), np.float32)
-        for i in range(n_tables):
-            if i > 0 or self.init == "normal":
-                V[i] = self._normal(rng, (n, self.rank))
+        U, V0 = self._towers(rng, data, workers)
+        V = [V0, *(self._normal(rng, V0.shape) for _ in range(n_tables - 1))]
+        if self.separate:
+            U = np.hstack([U, self._normal(rng, (len(U), self.rank * (k - 2)))])
         return TowerScorer(
             data.Q,
             data.D,
@@ -71,7 +68,7 @@ class PolynomialSSI(EmbeddingModel):
             self._lexical(data.D.shape[1], rate),
             workers,
             polynomial=self._polynomial,
-            words=words,
+            words=self._words(data.D),
             dropout=self.dropout,
             seed=self.seed,
         )

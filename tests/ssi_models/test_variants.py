@@ -119,6 +119,31 @@ def test_polynomial_of_degree_2_is_low_rank(separate):
     assert scores(polynomial).tobytes() == scores(low_rank).tobytes()
 
 
+@pytest.mark.parametrize("n_frequent", [None, 10])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_lsi_start_is_latent_semantic_indexing_beside_word_matching(symmetric, n_frequent):
+    """W = c AA' + I, A the singular vectors of all texts by scipy's dense SVD."""
+    options = {"init": "lsi", "init_scale": 0.3, "n_frequent": n_frequent}
+    model = LowRankSSI(4, symmetric=symmetric, **options, **{**QUICK, "max_epochs": 0}).fit(*data())
+    Q, D, _ = (x.toarray() if sp.issparse(x) else x for x in data())
+    words = model.embedded_words_ if n_frequent else np.arange(WIDTH)
+    A = np.linalg.svd(np.vstack([Q, D])[:, words])[2][:4].T
+    part = 0.3**2 * len(words) / 4 * (Q[:, words] @ A) @ (D[:, words] @ A).T
+    np.testing.assert_allclose(scores(model), (part + Q @ D.T).ravel(), atol=1e-5)
+
+
+def test_lsi_start_of_texts_with_fewer_dimensions_is_filled_up():
+    """Two distinct texts have two singular vectors; the other dimensions can still be learned."""
+    rows = np.tile(np.eye(2, WIDTH), (N // 2, 1))
+    Q, D = (sp.csr_matrix(rows.astype(np.float32)) for _ in range(2))
+    model = LowRankSSI(5, init="lsi", **QUICK).fit(Q, D, data()[2])
+    assert model.U_.any(axis=0).all()
+    quick = {**QUICK, "max_epochs": 0}
+    start = PolynomialSSI(5, degree=2, init="lsi", **quick).fit(Q, D, data()[2])
+    assert not start.V_[0][:, 2:].any()
+    assert start.V_[0][:2, :2].any(axis=0).all()
+
+
 def test_polynomial_starts_near_its_lower_degree():
     """With no training at all, any degree with init="identity" is q . d."""
     for degree in (2, 3, 5):
