@@ -24,7 +24,12 @@ from reports.model_views import model_facts, nearest_words, test_models, trainin
 from reports.outputs import write_outputs
 from reports.plan import plan_text
 from reports.progress import Reporter
-from reports.query_classes import query_class_table, query_properties
+from reports.query_classes import (
+    entity_source,
+    query_class_table,
+    query_classes,
+    query_properties,
+)
 from reports.report import (
     ColumnInfo,
     NearestWords,
@@ -202,6 +207,9 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         seed=config.seed,
     )
     what = "queries" if output.split.by == "query" else "query groups (articles)"
+    kinds, kinds_note = _kinds(experiment, per_query)
+    measure, (system, baseline) = evaluation.measures[0], config.pairs[0]
+    headline = (per_query[system][measure], per_query[baseline][measure])
     return Study(
         name=output.split.title,
         description=output.split.description,
@@ -218,7 +226,9 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         ),
         facts=notes,
         hard_queries=_hard(experiment, per_query, test),
-        query_classes=_classes(experiment, per_query, test),
+        query_classes=query_class_table(kinds, {f"{system} - {baseline}": headline}, settings=test),
+        query_kinds=kinds,
+        query_kinds_note=kinds_note,
         drill_down=_moves(experiment, output, per_query),
         column_value=_column_value(experiment, output, per_query, test),
         column_value_of=evaluation.column_value or "",
@@ -248,14 +258,18 @@ def _hard(
     )
 
 
-def _classes(
-    experiment: Experiment, per_query: dict[str, pd.DataFrame], test: TestSettings
-) -> pd.DataFrame:
-    measure = experiment.config.evaluation.measures[0]
-    system, baseline = experiment.config.pairs[0]
-    values = (per_query[system][measure], per_query[baseline][measure])
-    properties = query_properties(experiment.context)
-    return query_class_table(properties, {f"{system} - {baseline}": values}, settings=test)
+def _kinds(experiment: Experiment, per_query: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
+    """The class of every query with a relevant document, and which classes are missing, and why."""
+    source = entity_source(experiment._families())
+    properties = query_properties(experiment.context, source)
+    tested = next(iter(per_query.values())).index
+    note = (
+        ""
+        if source is not None
+        else "Classes by the entities that a query mentions are left out: no column family of this "
+        "experiment links entities."
+    )
+    return query_classes(properties.loc[properties.index.intersection(tested)]), note
 
 
 def _moves(

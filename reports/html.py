@@ -108,6 +108,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
                 strict=True,
             )
         ),
+        "kinds": _kinds(study),
         "data": _embedded(study),
     }
 
@@ -188,11 +189,23 @@ def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]
     return tables
 
 
+def _kinds(study: Study) -> list[tuple[str, list[tuple[str, int]]]]:
+    """For each property of queries its classes and how many queries each has."""
+    if study.query_kinds is None:
+        return []
+    found = []
+    for name, column in study.query_kinds.reindex(study.queries).items():
+        counts = column.value_counts(sort=False)
+        found.append((str(name), [(str(label), int(n)) for label, n in counts.items()]))
+    return found
+
+
 def _embedded(study: Study) -> Markup:
     """Per-query values for the page's script: JSON with nothing that HTML would interpret.
 
     Values are whole millionths, as three little-endian bytes each, in base64: all queries of the
-    first measure of the first system, then its next measure, then the next system.
+    first measure of the first system, then its next measure, then the next system. Kinds: for each
+    property the number of each query's class as one character, "-" for none.
     """
     values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
     millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
@@ -203,6 +216,12 @@ def _embedded(study: Study) -> Markup:
         "systems": [s.name for s in study.systems],
         "measures": list(study.measures),
         "values": base64.b64encode(packed).decode("ascii"),
+        "kinds": []
+        if study.query_kinds is None
+        else [
+            "".join("-" if code < 0 else chr(ord("A") + code) for code in column.cat.codes)
+            for _, column in study.query_kinds.reindex(study.queries).items()
+        ],
     }
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

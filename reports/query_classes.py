@@ -1,25 +1,34 @@
-"""Where a system wins and loses: queries by length, relevant documents, overlap of words."""
+"""Where a system wins and loses: queries by length, entities, relevant documents, shared words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.entities import EntitySource
+from ltr_features.columns.registry import ColumnContext, ColumnFamily
 from reports.significance import TestSettings, bootstrap_interval, fisher_randomisation
 
+ENTITIES = "entities"
+#: Classes that do not depend on the queries: the largest value of each, and what they are called.
+_FIXED = {ENTITIES: ((0.0, 1.0), ("none", "one", "two or more"))}
 
-def query_properties(context: ColumnContext) -> pd.DataFrame:
+
+def query_properties(context: ColumnContext, source: EntitySource | None = None) -> pd.DataFrame:
     """Properties of every query that has a relevant document, index = query ids.
+
+    Args:
+        context: of the collection. source: links the queries' entities, see :func:`entity_source`.
 
     Returns:
         ``words``: distinct words of the query that some document has. ``relevant documents``:
         judged 1 or more. ``overlap``: share of its words that a relevant document has, mean over
-        these.
+        these. ``entities``: distinct entities that the query mentions, if there is a source.
     """
     collection, Q = context.collection, context.query_counts
     relevant = collection.judgements.grade >= 1
@@ -36,21 +45,57 @@ def query_properties(context: ColumnContext) -> pd.DataFrame:
         {"words": words, "relevant documents": n, "overlap": sums / np.maximum(n, 1)},
         index=pd.Index(collection.query_ids, name="qid"),
     )
+    if source is not None:
+        bags = source.query_entities(context).bags
+        table[ENTITIES] = np.asarray(bags.sum(axis=1)).ravel().astype(np.int64)
     return table[n > 0]
 
 
-def query_class_table(
-    properties: pd.DataFrame,
-    systems: Mapping[str, tuple[pd.Series, pd.Series]],
-    *,
-    n_classes: int = 3,
-    settings: TestSettings | None = None,
-) -> pd.DataFrame:
-    """Gains by class of queries. Each property makes up to ``n_classes`` classes of about equally
-    many queries; queries of equal value stay together.
+def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
+    """The first of the column families, or of their parts, that links entities."""
+    parts = chain.from_iterable(getattr(family, "parts", [family]) for family in families)
+    return next((part for part in parts if isinstance(part, EntitySource)), None)
+
+
+def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
+    """The class of every query by every property.
 
     Args:
-        properties: a row per query (others are left out), a number per column.
+        properties: a row per query, a number per column. Each makes up to ``n_classes`` classes of
+            about equally many queries, queries of equal value together; ``entities`` makes those
+            with none, one and more.
+
+    Returns:
+        Index and columns as given; ordered categories, named by their values, none of them empty.
+    """
+    classes = {}
+    for name in properties.columns:
+        values = properties[name].to_numpy(dtype=np.float64)
+        if name in _FIXED:
+            edges, called = _FIXED[name]
+            codes = np.searchsorted(edges, values, side="left")
+            labels = {code: called[code] for code in np.unique(codes)}
+        else:
+            codes = _classes(values, n_classes)
+            groups = {code: values[codes == code] for code in np.unique(codes)}
+            labels = {code: _label(group, _short) for code, group in groups.items()}
+            if len(set(labels.values())) < len(labels):
+                labels = {code: _label(group, repr) for code, group in groups.items()}
+        places = np.searchsorted(list(labels), codes)
+        classes[name] = pd.Categorical.from_codes(places, list(labels.values()), ordered=True)
+    return pd.DataFrame(classes, index=properties.index)
+
+
+def query_class_table(
+    classes: pd.DataFrame,
+    systems: Mapping[str, tuple[pd.Series, pd.Series]],
+    *,
+    settings: TestSettings | None = None,
+) -> pd.DataFrame:
+    """Gains by class of queries.
+
+    Args:
+        classes: as :func:`query_classes` makes them, of the queries to be counted.
         systems: values of system and baseline by query, by the name of the comparison.
 
     Returns:
@@ -63,41 +108,37 @@ def query_class_table(
     """
     settings = settings or TestSettings()
     rows = []
-    for comparison, (system, baseline) in systems.items():
-        queries = properties.index.intersection(baseline.index)
-        if not queries.isin(system.index).all():
+    for comparison, values in systems.items():
+        if not all(classes.index.isin(one.index).all() for one in values):
             raise InputError(f"{comparison}: system and baseline have values of other queries")
-        for name in properties.columns:
-            values = properties.loc[queries, name].to_numpy(dtype=np.float64)
-            codes = _classes(values, n_classes)
-            for code in np.unique(codes):
-                chosen = queries[codes == code]
-                s = system.loc[chosen].to_numpy(dtype=np.float64)
-                b = baseline.loc[chosen].to_numpy(dtype=np.float64)
-                low, high = bootstrap_interval(
-                    s - b,
-                    confidence=settings.confidence,
-                    n_resamples=settings.n_resamples,
-                    seed=settings.seed,
-                )[0]
-                p = fisher_randomisation(
-                    s - b, n_permutations=settings.n_permutations, seed=settings.seed
-                )[0]
-                rows.append(
-                    {
-                        "comparison": comparison,
-                        "property": name,
-                        "class": _label(values[codes == code]),
-                        "n_queries": len(chosen),
-                        "baseline_mean": b.mean(),
-                        "system_mean": s.mean(),
-                        "gain": (s - b).mean(),
-                        "low": low,
-                        "high": high,
-                        "p": p,
-                    }
-                )
+        s, b = (one.loc[classes.index].to_numpy(dtype=np.float64) for one in values)
+        for name in classes.columns:
+            for label in classes[name].cat.categories:
+                chosen = (classes[name] == label).to_numpy()
+                row = {"comparison": comparison, "property": name, "class": label}
+                rows.append({**row, **_gain(s[chosen], b[chosen], settings)})
     return pd.DataFrame(rows)
+
+
+def _gain(
+    s: NDArray[np.float64], b: NDArray[np.float64], settings: TestSettings
+) -> dict[str, float]:
+    low, high = bootstrap_interval(
+        s - b,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )[0]
+    p = fisher_randomisation(s - b, n_permutations=settings.n_permutations, seed=settings.seed)[0]
+    return {
+        "n_queries": len(s),
+        "baseline_mean": b.mean(),
+        "system_mean": s.mean(),
+        "gain": (s - b).mean(),
+        "low": low,
+        "high": high,
+        "p": p,
+    }
 
 
 def _classes(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
@@ -105,9 +146,9 @@ def _classes(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     return np.searchsorted(np.unique(edges), values, side="left")
 
 
-def _label(values: NDArray[np.float64]) -> str:
-    low, high = values.min(), values.max()
-    return f"{low:g}" if low == high else f"{_short(low)} to {_short(high)}"
+def _label(values: NDArray[np.float64], shown: Callable[[float], str]) -> str:
+    low, high = float(values.min()), float(values.max())
+    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
 
 
 def _short(value: float) -> str:

@@ -82,6 +82,10 @@ class Study:
         hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
         hard_control: name of its control, for the text.
         query_classes: table of ``reports.query_classes.query_class_table``, or None.
+        query_kinds: ordered categories, a row per query and a column per property: the class of
+            each query (others have none), by which the page's table of queries is filtered; or
+            None.
+        query_kinds_note: which properties are missing, and why.
         drill_down: what moved in single queries of the headline comparison.
         column_value: what column groups are worth to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
@@ -103,6 +107,8 @@ class Study:
     hard_baseline: str = ""
     hard_control: str = "a control that knows no more than the baseline"
     query_classes: pd.DataFrame | None = None
+    query_kinds: pd.DataFrame | None = None
+    query_kinds_note: str = ""
     drill_down: Sequence[QueryMoves] = ()
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""

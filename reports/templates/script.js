@@ -38,9 +38,12 @@
     function rows() {
       const system = data.column(+find(".system").value, +find(".measure").value);
       const baseline = data.column(+find(".against").value, +find(".measure").value);
+      const kind = find(".kind")?.value;  // a property's number, then the letter of a class
+      const kinds = kind && data.kinds[+kind.slice(0, -1)];
       const words = find(".search").value.toLowerCase().split(/\s+/).filter(Boolean);
       const found = [];
       for (let i = 0; i < data.queries.length; i++) {
+        if (kinds && kinds[i] !== kind.slice(-1)) continue;
         if (words.every(w => lower[i].includes(w))) {
           found.push({ i, system: system[i], baseline: baseline[i],
                        difference: rounded(system[i] - baseline[i]) });
@@ -102,6 +105,9 @@
       find(".status").textContent = found.length
         ? `${count(start + 1)}–${count(Math.min(start + PAGE, found.length))} of ${count(found.length)} queries`
         : "no query matches";
+      const sum = found.reduce((total, r) => total + r.difference, 0);
+      find(".mean").textContent = found.length
+        ? `mean difference ${signed(Math.round(sum / found.length * 1e4) / 1e4)}` : "";
       find(".back").disabled = state.page === 0;
       find(".next").disabled = state.page === pages - 1;
       for (const head of root.querySelectorAll("th[data-key]")) {

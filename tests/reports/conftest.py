@@ -9,7 +9,17 @@ import pandas as pd
 import pytest
 
 from reports.hard_queries import hard_query_table
-from reports.report import ColumnInfo, NearestWords, Report, Study, SystemResult, TrainingCurve
+from reports.query_classes import query_class_table, query_classes
+from reports.report import (
+    ColumnInfo,
+    Move,
+    NearestWords,
+    QueryMoves,
+    Report,
+    Study,
+    SystemResult,
+    TrainingCurve,
+)
 from reports.significance import TestSettings
 
 MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
@@ -148,6 +158,17 @@ def _study(
         control=frame(effects[1])["NDCG@20"],
         settings=TestSettings(n_permutations=2000, n_resamples=1000),
     )
+    test = TestSettings(n_permutations=2000, n_resamples=1000)
+    properties = pd.DataFrame(
+        {
+            "words": rng.integers(1, 9, n),
+            "entities": rng.integers(0, 4, n),
+            "overlap": np.round(rng.random(n), 3),
+        },
+        index=pd.Index(ids, name="qid"),
+    )
+    kinds = query_classes(properties[difficulty > 0] if n > 9 else properties)
+    headline = (systems[3].per_query["NDCG@10"], baseline.per_query["NDCG@10"])
     return Study(
         name=name + hostile,
         description=description + hostile,
@@ -158,8 +179,36 @@ def _study(
         query_texts={q: " ".join(rng.choice(WORDS, 5)) + hostile for q in ids},
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
+        query_classes=query_class_table(kinds, {" - ".join(pairs[0]): headline}, settings=test),
+        query_kinds=kinds,
+        query_kinds_note="Another property is left out: nobody measured it." + hostile,
+        drill_down=[
+            QueryMoves(
+                query,
+                [
+                    Move("d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]),
+                    Move("d2", "A river", 0, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]),
+                    Move("d3", "A comet", 1, 2, 9),
+                ],
+            )
+            for query in ids[:3]
+        ],
+        column_value=pd.DataFrame(
+            {
+                "group": ["links" + hostile, "links"],
+                "kind": ["left out", "shuffled"],
+                "with": 0.5,
+                "without": [0.48, 0.47],
+                "value": [0.02, 0.03],
+                "low": [0.01, np.nan],
+                "high": [0.03, np.nan],
+                "p": [0.01, np.nan],
+                "p_corrected": [0.02, np.nan],
+            }
+        ),
+        column_value_of=systems[3].name,
         hard_measure="NDCG@20",
         hard_control="Word counts with a third seed" + hostile,
-        test=TestSettings(n_permutations=2000, n_resamples=1000),
+        test=test,
         warnings=[f"{int((difficulty == 0).sum())} queries have no relevant candidate." + hostile],
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from reports.html import render
@@ -44,6 +45,10 @@ addEventListener("load", () => {
   set(".measure", "2"); note("other measure");
   set(".search", "SEARCHED"); note("found");
   set(".search", "nowhere at all"); note("nothing");
+  set(".search", ""); set(".kind", "1B"); note("kind");
+  out.textContent += `#mean#${root.querySelector(".mean").textContent}#\n`;
+  set(".search", "SEARCHED"); note("kind and search");
+  set(".search", ""); set(".kind", ""); note("all kinds");
   document.getElementById("theme").click();
   out.textContent += `#theme#${document.documentElement.dataset.theme}#\\n`;
 });
@@ -128,6 +133,29 @@ def test_search_needs_every_word_in_any_case(study: Study, seen: dict) -> None:
     assert seen["nothing"] == ("no query matches", [])
 
 
+def test_queries_of_a_kind(study: Study, seen: Seen) -> None:
+    check_kinds(study, seen)
+
+
+def check_kinds(study: Study, seen: Seen) -> None:
+    """The filter by kind (the second class of the second property) keeps the order, by id here,
+    counts what it shows, and works together with the search."""
+    measure = study.measures[2]
+    kinds = study.query_kinds["entities"].reindex(study.queries)
+    wanted = [q for q in study.queries if kinds[q] == kinds.cat.categories[1]]
+    assert 0 < len(wanted) < len(study.queries)
+    status, rows = seen["kind"]
+    assert status == f"1–{min(10, len(wanted))} of {len(wanted):,} queries"
+    assert rows == [expected_row(study, q, measure) for q in wanted[:10]]
+    a, b = (pd.Series(study.values(s, measure), study.queries) for s in study.pairs[0])
+    shown = float(re.sub("[^0-9.-]", "", seen["mean"][0].replace("−", "-")))
+    assert shown == pytest.approx((a - b)[wanted].mean(), abs=6e-5)
+    words = searched(study).split()
+    both = [q for q in wanted if all(w in study.query_texts[q] for w in words)]
+    assert [row[0] for row in seen["kind and search"][1]] == both[:10]
+    assert seen["all kinds"][0].endswith(f" of {len(study.queries):,} queries")
+
+
 def test_theme_switches(seen: dict) -> None:
     assert seen["theme"][0] in ("dark", "light")
 
@@ -153,3 +181,4 @@ def test_few_and_many_queries(make_report: Callable[..., Report], tmp_path: Path
     assert [row[0] for row in seen["found"][1]] == wanted[:10]
     assert seen["found"][0].endswith("queries")
     assert seen["nothing"] == ("no query matches", [])
+    check_kinds(study, seen)
