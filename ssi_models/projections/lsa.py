@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ssi_models.base import LearnsFrom
 from ssi_models.baselines import Baseline
 from ssi_models.fitting import check_choice
+from ssi_models.matrices import take_rows
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts, joined, pair_scores, scaled
@@ -46,8 +47,9 @@ class Projection(CosineOfProjections, Baseline):
 class LSA(Projection):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of the texts.
 
-    PCA on the uncentred correlation matrix of queries and documents, each a text of its own; no
-    label is looked at. The sign of a dimension makes its largest weight positive.
+    PCA on the uncentred correlation matrix of the documents and of the queries that the preferences
+    name (no others, so that queries of a test stay unseen), each a text of its own; no label is
+    looked at. The sign of a dimension makes its largest weight positive.
 
     Args:
         scaling: "none": the eigenvectors of the correlation matrix; "inverse": divided by the
@@ -79,7 +81,7 @@ class LSA(Projection):
         candidates: NDArray[np.int64],
     ) -> None:
         with Workers(self.threads) as workers:
-            texts = [self._texts(Q, D)]
+            texts = [self._texts(take_rows(Q, np.unique(preferences.query)), D)]
             A, values = right_singular_vectors(texts, self.rank, self.seed, workers)
         if self.scaling == "inverse":
             A = (A / values).astype(np.float32)

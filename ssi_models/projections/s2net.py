@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
-from ssi_models.matrices import check_csr
+from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import (
     VOCABULARIES,
     CosineOfProjections,
@@ -37,8 +36,8 @@ SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 class S2Net(CosineOfProjections, RankingModel):
     """f(q, d) = cos(A'q, A'd), with A trained on log(1 + exp(-gamma (f(q, d+) - f(q, d-)))).
 
-    Starts at the LSA matrix of queries and documents (at that of CL-LSA where the vocabularies
-    are separate) and never ends with a higher training loss than there.
+    Starts at the LSA matrix of training queries and documents (at that of CL-LSA where the
+    vocabularies are separate) and never ends with a higher training loss than there.
 
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
@@ -92,16 +91,6 @@ class S2Net(CosineOfProjections, RankingModel):
     A_d_: NDArray[np.float32] = field(init=False)
     training_loss_: tuple[float, float] = field(init=False)
 
-    def fit(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **options: Any
-    ) -> Self:
-        """Learn A; takes what :meth:`ssi_models.fitting.RankingModel.fit` takes."""
-        self._start: NDArray[np.float32] | None = None
-        try:
-            return super().fit(Q, D, preferences, **options)
-        finally:
-            del self._start
-
     def check_params(self) -> None:
         super().check_params()
         for name in ("rank", "negatives_per_pair"):
@@ -129,7 +118,7 @@ class S2Net(CosineOfProjections, RankingModel):
         return self.vocabularies == "shared"
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
-        start = self._lsa(data, workers)
+        start = data.once("lsa", lambda: self._lsa(data, workers))
         sides = split_words(start, data.Q.shape[1], self.vocabularies)
         query, document = (Table(A.copy(), rate, self._accumulator_start) for A in sides)
         if self.symmetric and self.same_words:
@@ -145,13 +134,14 @@ class S2Net(CosineOfProjections, RankingModel):
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
         with columns of zeros where the texts have a lower rank."""
-        if self._start is None:
-            factors = [stacked(data.Q, data.D, self.vocabularies)]
-            if not self.same_words:
-                factors.insert(0, pair_matrix(data.training, 1))
-            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
-            self._start = A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
-        return self._start
+        if self.same_words:
+            queries = take_rows(data.Q, np.unique(data.training.query))
+            factors = [stacked(queries, data.D, "shared")]
+        else:
+            texts = stacked(data.Q, data.D, "separate")
+            factors = [pair_matrix(data.training, 1), texts]
+        A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+        return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
 
     def _learn(self, run: Run, settings: Settings) -> History:
         """Training that goes back to its start if it raised the loss of the training pairs."""

@@ -14,7 +14,6 @@ from ssi_models.lexical import Diagonal, Identity, weigh
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
-from ssi_models.projections.cosine import stacked
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.run import Run, TrainingData
 from ssi_models.scorers import TowerScorer
@@ -31,11 +30,11 @@ class EmbeddingModel(RankingModel):
     With ``init="identity"`` the documents' embeddings start at 0, so that training starts at
     f(q, d) = q . d exactly and early stopping can return to the word-matching model where the
     labels teach nothing; with ``init="normal"`` all start at N(0, init_scale^2) as in the paper
-    (whose scale is 1). With ``init="lsi"`` the embeddings of queries and documents start at the
-    leading singular vectors of the tf-idf rows of all queries and documents, which no label is
-    looked at for: W = s AA' + I is a mixture of latent semantic indexing and word matching, from
-    which training goes on. Where labels are few, or tell nothing of the documents to be found,
-    that start is most of what can be known.
+    (whose scale is 1). With ``init="lsi"`` the embeddings of queries and documents start at A, the
+    leading singular vectors of D: W = s AA' + I is a mixture of latent semantic indexing and word
+    matching that no query or label was looked at for, and training goes on from there. Where
+    labels are few, or tell nothing of the documents to be found, that start is most of what can
+    be known.
 
     Args:
         rank: N, the width of the embeddings.
@@ -97,7 +96,7 @@ class EmbeddingModel(RankingModel):
             return U, self._normal(rng, shape)
         V = np.zeros(shape, np.float32)
         if self.init == "lsi":
-            A = data.once(("lsi", self.rank, self.seed), lambda: self._lsi(data, words, workers))
+            A = data.once("lsi", lambda: self._lsi(data, words, workers))
             # Dimensions that the texts do not have start as with "identity".
             U[:, : A.shape[1]] = V[:, : A.shape[1]] = A
         return U, V
@@ -105,10 +104,8 @@ class EmbeddingModel(RankingModel):
     def _lsi(
         self, data: TrainingData, words: NDArray[np.int64] | None, workers: Workers
     ) -> NDArray[np.float32]:
-        texts = stacked(data.Q, data.D, "shared")
-        if words is not None:
-            texts = take_columns(texts, words)
-        A, _ = right_singular_vectors([texts], self.rank, self.seed, workers)
+        D = data.D if words is None else take_columns(data.D, words)
+        A, _ = right_singular_vectors([D], self.rank, self.seed, workers)
         return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
 
     def _table(self, values: NDArray[np.float32], rate: float) -> Table:

@@ -66,6 +66,18 @@ def test_lsa_is_the_dense_svd(kind):
     np.testing.assert_allclose(matrix(model), twins.cosines(Q, D, A, A), atol=2e-5)
 
 
+def test_lsa_looks_at_no_query_without_preferences():
+    """Queries of a test must not move the model that ranks for them."""
+    Q, D, pairs = data()
+    few = pairs.only(np.arange(3))
+    A = twins.lsa(np.vstack([Q[np.unique(few.query)], D]), 6)
+    other = Q.copy()
+    other[3:] = Q[3:, ::-1]
+    for queries in (Q, other):
+        model = LSA(6).fit(sp.csr_matrix(queries), sp.csr_matrix(D), few)
+        np.testing.assert_allclose(model.A_q_, A, atol=2e-5)
+
+
 def test_inverse_scaling_divides_by_the_singular_values():
     Q, D, _ = data()
     X = np.vstack([Q, D])

@@ -122,12 +122,12 @@ def test_polynomial_of_degree_2_is_low_rank(separate):
 @pytest.mark.parametrize("n_frequent", [None, 10])
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_lsi_start_is_latent_semantic_indexing_beside_word_matching(symmetric, n_frequent):
-    """W = c AA' + I, A the singular vectors of all texts by scipy's dense SVD."""
+    """W = c AA' + I, A the singular vectors of D by a dense SVD."""
     options = {"init": "lsi", "init_scale": 0.3, "n_frequent": n_frequent}
     model = LowRankSSI(4, symmetric=symmetric, **options, **{**QUICK, "max_epochs": 0}).fit(*data())
     Q, D, _ = (x.toarray() if sp.issparse(x) else x for x in data())
     words = model.embedded_words_ if n_frequent else np.arange(WIDTH)
-    A = np.linalg.svd(np.vstack([Q, D])[:, words])[2][:4].T
+    A = np.linalg.svd(D[:, words])[2][:4].T
     part = 0.3**2 * len(words) / 4 * (Q[:, words] @ A) @ (D[:, words] @ A).T
     np.testing.assert_allclose(scores(model), (part + Q @ D.T).ravel(), atol=1e-5)
 
