@@ -57,9 +57,16 @@ def candidate_pairs(
 
 
 def build_columns(
-    context: ColumnContext, pairs: Pairs, families: Sequence[ColumnFamily]
+    context: ColumnContext,
+    pairs: Pairs,
+    families: Sequence[ColumnFamily],
+    *,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> RankingData:
     """Rows of the pairs, in their order, with the families' columns and the judged grades.
+
+    Args:
+        on_progress: called before each family with its name, how many are done, and of how many.
 
     Returns:
         Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``.
@@ -70,7 +77,9 @@ def build_columns(
     """
     context.check(pairs)
     names, parts, provenance = [], [], {}
-    for family in families:
+    for done, family in enumerate(families):
+        if on_progress is not None:
+            on_progress(family.name, done, len(families))
         parts.append(family.compute(context, pairs))
         absent = family.absent(context)
         for column in family.columns:

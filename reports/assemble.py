@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from reports.hard_queries import hard_query_table
 from reports.identity import identity
 from reports.model_views import model_facts, nearest_words, test_models, training_curve
 from reports.outputs import write_outputs
-from reports.plan import plan_text
 from reports.progress import Reporter
 from reports.query_classes import (
     entity_source,
@@ -39,8 +36,9 @@ from reports.report import (
     SystemResult,
     TrainingCurve,
 )
+from reports.runner import Planned
 from reports.significance import TestSettings
-from reports.stages import LIBRARIES
+from reports.stages import versions
 
 
 def run_ranking(
@@ -66,11 +64,9 @@ def run_ranking(
     Raises:
         InputError: the file, the data or the output folder cannot be used.
     """
-    experiment = Experiment(
-        load_config(path, data), out, data, reporter or Reporter(), threads=threads
-    )
+    experiment = Experiment(load_config(path, data), out, data, reporter=reporter, threads=threads)
     if dry_run:
-        print(plan_text(experiment))
+        print(experiment.runner.plan_text(experiment.plan()))
         return Path(out) / "report"
     return run_experiment(experiment)
 
@@ -81,19 +77,18 @@ def run_experiment(experiment: Experiment) -> Path:
     Raises:
         InputError: an input cannot be used, or the folder cannot be written.
     """
-    steps = sum(stage.steps for stage in experiment.plan()) + 1
-    with experiment.reporter.running(steps):
+    runner, config = experiment.runner, experiment.config
+    with runner.running(experiment.plan(), "report"):
         outputs = experiment.run_splits()
-        keys = [system.key for output in outputs for system in output.systems.values()]
-        config = experiment.config.model_dump(mode="json", exclude={"collection"})
-        inputs = {"config": config, "systems": keys}
-        with experiment.reporter.stage("report") as outcome:
-            report = experiment.stages.run(
-                "report", inputs, lambda path: write_report(experiment, outputs, path)
-            )
-            outcome.append("reused" if report.reused else report.reason)
-        experiment.reporter.advance()
-    return report.path
+        inputs = {
+            "config": config.model_dump(mode="json", exclude={"collection"}),
+            "systems": [system.key for output in outputs for system in output.systems.values()],
+        }
+
+        def make(path: Path) -> None:
+            write_report(experiment, outputs, path)
+
+        return runner.done(Planned("report", inputs, make, "the report", "report")).path
 
 
 def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: Path) -> None:
@@ -146,10 +141,7 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
         curves=curves,
         nearest_words=words,
         settings=_settings(experiment),
-        versions={
-            "Python": platform.python_version(),
-            **{name: version(name) for name in ("ltr-features", *LIBRARIES)},
-        },
+        versions=versions(),
         warnings=check_expected(config, studies),
     )
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
 from reports.report import Report, Study, SystemResult
 from reports.significance import TestSettings
-from reports.stages import LIBRARIES, Stages
+from reports.stages import Stages, versions
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 
@@ -90,9 +88,10 @@ def compare_files(
         "test": vars(test),
     }
     stages = Stages(out)
-    return stages.run(
-        "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
-    ).path
+    with stages.claimed():
+        return stages.run(
+            "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
+        ).path
 
 
 def comparison_report(
@@ -142,10 +141,7 @@ def comparison_report(
         title="Comparison of runs",
         introduction=f"{len(rankings)} runs on {len(judged):,} judged queries.",
         studies=[study],
-        versions={
-            "Python": platform.python_version(),
-            **{name: version(name) for name in ("ltr-features", *LIBRARIES)},
-        },
+        versions=versions(),
     )
 
 

@@ -15,7 +15,8 @@ from letor.writing import write_letor
 from ltr_features.build import fold_scores
 from ltr_features.columns.trained import ModelColumn, TrainedColumn
 from reports.config import ModelConfig, SplitConfig, SystemConfig, slug
-from reports.preparation import Planned, Preparation, write_columns
+from reports.preparation import Preparation, write_columns
+from reports.runner import Planned
 from reports.stages import StageResult
 from reports.systems import write_system
 
@@ -50,14 +51,17 @@ class Experiment(Preparation):
 
     def plan(self) -> list[Planned]:
         """All stages up to the systems, in the order of running. Nothing is read or made."""
-        config = self.config
         planned = [self.collection_stage, self.index_stage, self.columns_stage]
-        for split in config.splits:
-            for model in config.models:
-                planned += [self.models_stage(split, model), self.scores_stage(split, model)]
-            planned += [self.letor_stage(split)]
-            planned += [self.system_stage(split, system) for system in config.all_systems]
+        for split in self.config.splits:
+            planned += self._split_plan(split)
         return list({stage.name: stage for stage in planned}.values())
+
+    def _split_plan(self, split: SplitConfig) -> list[Planned]:
+        planned = []
+        for model in self.config.models:
+            planned += [self.models_stage(split, model), self.scores_stage(split, model)]
+        systems = [self.system_stage(split, system) for system in self.config.all_systems]
+        return [*planned, self.letor_stage(split), *systems]
 
     def run_splits(self) -> list[SplitOutputs]:
         """Run all stages up to the systems' runs and values.
@@ -65,18 +69,19 @@ class Experiment(Preparation):
         Raises:
             InputError: an input cannot be used, or the folder cannot be written.
         """
-        self.stages.check([*(stage.name for stage in self.plan()), "report"])
+        for stage in (self.collection_stage, self.index_stage, self.columns_stage):
+            self.done(stage)
         return [self._run_split(split) for split in self.config.splits]
 
     def _run_split(self, split: SplitConfig) -> SplitOutputs:
-        folds = self.folds(split)
-        models = {
-            model.name: self.done(self.models_stage(split, model)) for model in self.config.models
-        }
-        letor = self.done(self.letor_stage(split))
-        systems = {s.name: self.done(self.system_stage(split, s)) for s in self.config.all_systems}
+        for stage in self._split_plan(split):
+            self.done(stage)
         self._parts.clear()
-        return SplitOutputs(split, folds, letor, models, systems)
+        config = self.config
+        models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
+        systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
+        letor = self.done(self.letor_stage(split))
+        return SplitOutputs(split, self.folds(split), letor, models, systems)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; kept until the split is done."""
@@ -94,8 +99,8 @@ class Experiment(Preparation):
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
 
         def report(key: str, event: Any) -> None:
-            number = getattr(event, "number", "")
-            self.reporter.step(f"{split.name}: {model.name}, {key}, {number}")
+            self.runner.reporter.step(f"epoch {getattr(event, 'number', '')} of {key}")
+            self.runner.reporter.tick("epochs")
 
         return TrainedColumn(
             self.context,
@@ -110,11 +115,15 @@ class Experiment(Preparation):
 
         def make(path: Path) -> None:
             column, folds = self.trained_column(split, model, path), self.folds(split)
+            wanted = {}
             for fold in folds[:1] if unlabelled else folds:
                 parts = self.train_parts(split, folds, fold)
                 train = np.sort(np.concatenate(parts))
                 for seen in [train, *(np.setdiff1d(train, part) for part in parts)]:
-                    column.model(seen)
+                    wanted[column.path(seen)] = seen
+            for done, seen in enumerate(wanted.values()):
+                self.runner.reporter.part(done, len(wanted))
+                column.model(seen)
 
         inputs = {
             "index": self.key(self.index_stage),
@@ -128,14 +137,19 @@ class Experiment(Preparation):
         size = "1 model of the documents" if unlabelled else f"at most {n} models"
         group = "documents" if unlabelled else split.name
         name = f"models/{group}/{slug(model.name)}"
-        return Planned(name, inputs, make, size, steps=10, resumable=True, code=_TRAINING)
+        amount = 1 if unlabelled else n
+        return Planned(
+            name, inputs, make, size, f"models {model.name}", amount,
+            resumable=True, code=_TRAINING,
+        )  # fmt: skip
 
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
         def make(path: Path) -> None:
             folder = self.done(self.models_stage(split, model)).path
             column, folds = self.trained_column(split, model, folder), self.folds(split)
             path.mkdir()
-            for fold in folds:
+            for done, fold in enumerate(folds):
+                self.runner.reporter.part(done, len(folds))
                 scores = fold_scores(column, self.pairs, self.train_parts(split, folds, fold))
                 np.save(path / f"{fold.name}.npy", scores)
 
@@ -146,13 +160,15 @@ class Experiment(Preparation):
             "seed": self.config.seed,
         }
         name = f"scores/{split.name}/{slug(model.name)}"
-        return Planned(name, inputs, make, f"{split.folds} folds", code=_TRAINING)
+        size, kind = f"{split.folds} folds", f"scores {model.name}"
+        return Planned(name, inputs, make, size, kind, split.folds, code=_TRAINING)
 
     def letor_stage(self, split: SplitConfig) -> Planned:
         def make(path: Path) -> None:
             folders = [(m, self.done(self.scores_stage(split, m)).path) for m in self.config.models]
             path.mkdir()
-            for fold in self.folds(split):
+            for done, fold in enumerate(self.folds(split)):
+                self.runner.reporter.part(done, split.folds)
                 data = self.base
                 for model, folder in folders:
                     provenance = {**model_column(model).provenance, "fold": fold.name}
@@ -172,7 +188,8 @@ class Experiment(Preparation):
         }
         n = len(self.config.models)
         size = f"{split.folds} folds, {n} trained columns added"
-        return Planned(f"letor/{split.name}", inputs, make, size, code=_TRAINING)
+        name = f"letor/{split.name}"
+        return Planned(name, inputs, make, size, "letor", split.folds, code=_TRAINING)
 
     def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
         config = self.config
@@ -189,6 +206,7 @@ class Experiment(Preparation):
                 config.evaluation.all_measures,
                 slug(system.name),
                 self.threads,
+                on_fold=lambda done: self.runner.reporter.part(done, split.folds),
             )
 
         seen = {*system.columns, system.score}
@@ -207,7 +225,8 @@ class Experiment(Preparation):
         }
         what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
-        return Planned(name, inputs, make, what, code=_RANKING)
+        kind = f"systems {'' if ranker is None else ranker.name}, {len(system.columns)} columns"
+        return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
 
 
 def model_column(model: ModelConfig) -> ModelColumn:

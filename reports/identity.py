@@ -6,6 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from letor.errors import InputError
+
 _LARGE = 1 << 26
 
 
@@ -21,10 +23,23 @@ def identity(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {"name": path.name}
     status = path.stat()
-    found: dict[str, Any] = {"name": path.name, "size": status.st_size}
     if status.st_size > _LARGE:
-        return {**found, "changed": status.st_mtime_ns}
-    return {**found, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {"name": path.name, "size": status.st_size, "changed": status.st_mtime_ns}
+    return content(path)
+
+
+def content(path: Path) -> dict[str, Any]:
+    """Name, size and digest of a file, however large.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return {"name": path.name, "size": path.stat().st_size, "sha256": digest}
 
 
 def size_of(path: Path) -> int:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +11,8 @@ import pandas as pd
 from letor.files import atomic_path
 from reports import html
 from reports.latex import latex_tables
+from reports.manifest import write_manifest
 from reports.report import Report, Study
-from reports.stages import code_digest
 from reports.standalone import write_figures
 from reports.tables import report_text
 
@@ -47,8 +43,13 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
         frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
     _write_text(path / "tables.tex", latex_tables(report))
     write_figures(report, path / "figures")
-    text = json.dumps(manifest(report, path, inputs), indent=1, ensure_ascii=False, default=str)
-    _write_text(path / "manifest.json", text + "\n")
+    write_manifest(
+        path,
+        title=report.title,
+        settings=report.settings,
+        inputs=inputs,
+        seeds={study.name: study.test.seed for study in report.studies},
+    )
 
 
 def tables_of(report: Report) -> dict[str, pd.DataFrame]:
@@ -104,29 +105,6 @@ def _moves(study: Study) -> pd.DataFrame:
             for move in one.moves
         ]
     )
-
-
-def manifest(report: Report, path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report was made from and what it is made of."""
-    return {
-        "title": report.title,
-        "versions": dict(report.versions),
-        "code": code_digest(),
-        "machine": {
-            "system": platform.system(),
-            "release": platform.release(),
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-        },
-        "seeds": {study.name: study.test.seed for study in report.studies},
-        "settings": report.settings,
-        "inputs": inputs,
-        "files": {
-            file.relative_to(path).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-        },
-    }
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,29 +33,9 @@ from reports.checks import files_of, with_paths
 from reports.config import ExperimentConfig, SplitConfig
 from reports.identity import identity, size_of
 from reports.progress import Reporter
-from reports.stages import PACKAGES, StageResult, Stages
+from reports.runner import Planned, StageRunner
 
 _CODE = ("letor", "ltr_features")
-
-
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A stage that may be run.
-
-    Attributes:
-        name: its folder within the output folder.
-        inputs: all that its output depends on, code apart.
-        make: makes the folder. size: what it has to do, in words.
-        steps: of the progress bar. resumable, code: see :meth:`reports.stages.Stages.run`.
-    """
-
-    name: str
-    inputs: Mapping[str, Any]
-    make: Callable[[Path], None]
-    size: str
-    steps: int = 1
-    resumable: bool = False
-    code: tuple[str, ...] = PACKAGES
 
 
 @dataclass(eq=False)
@@ -73,28 +52,13 @@ class Preparation:
     config: ExperimentConfig
     out: str | os.PathLike[str]
     data: str | os.PathLike[str] = "."
-    reporter: Reporter = field(default_factory=Reporter)
+    reporter: Reporter | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        self.stages = Stages(self.out)
-        self._done: dict[str, StageResult] = {}
-
-    def key(self, stage: Planned) -> str:
-        """The stage's key: of its inputs and the code."""
-        return self.stages.look(stage.name, stage.inputs, code=stage.code).key
-
-    def done(self, stage: Planned) -> StageResult:
-        """The stage's result; it is run once, unless an earlier run left it."""
-        if stage.name not in self._done:
-            with self.reporter.stage(stage.name) as outcome:
-                result = self.stages.run(
-                    stage.name, stage.inputs, stage.make, resumable=stage.resumable, code=stage.code
-                )
-                outcome.append("reused" if result.reused else result.reason)
-            self.reporter.advance(stage.steps)
-            self._done[stage.name] = result
-        return self._done[stage.name]
+        self.runner = StageRunner(self.out, self.reporter)
+        self.stages = self.runner.stages
+        self.key, self.done = self.runner.key, self.runner.done
 
     @cached_property
     def source_options(self) -> dict[str, Any]:
@@ -117,9 +81,7 @@ class Preparation:
         def make(path: Path) -> None:
             progress: dict[str, Any] = {}
             if "on_progress" in known:
-                progress["on_progress"] = lambda done, total: self.reporter.step(
-                    f"collection: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read"
-                )
+                progress["on_progress"] = self._read
             collection = read_collection(name, **options, **progress)
             path.mkdir()
             save_collection(collection, path)
@@ -132,7 +94,12 @@ class Preparation:
             "files": [identity(path) for path in files],
         }
         megabytes = sum(size_of(path) for path in files) / 1e6
-        return Planned("collection", inputs, make, f"{megabytes:,.1f} MB to read", code=_CODE)
+        size = f"{megabytes:,.1f} MB to read"
+        return Planned("collection", inputs, make, size, "collection", megabytes, code=_CODE)
+
+    def _read(self, done: float, total: float) -> None:
+        self.runner.reporter.step("MB read")
+        self.runner.reporter.part(done / 1e6, total / 1e6)
 
     @cached_property
     def collection(self) -> Collection:
@@ -147,7 +114,7 @@ class Preparation:
             TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
 
         inputs = {"collection": self.key(self.collection_stage), "text": text}
-        return Planned("index", inputs, make, "all documents", code=_CODE)
+        return Planned("index", inputs, make, "all documents", "index", code=_CODE)
 
     @cached_property
     def context(self) -> ColumnContext:
@@ -172,7 +139,7 @@ class Preparation:
 
         def make(path: Path) -> None:
             pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
-            data = build_columns(self.context, pairs, self._families())
+            data = build_columns(self.context, pairs, self._families(), on_progress=self._built)
             path.mkdir()
             write_letor(data, path / "base.txt.zst", threads=self.threads)
             write_columns(data, path)
@@ -187,7 +154,13 @@ class Preparation:
             "candidate_depth": config.candidate_depth,
         }
         size = f"{len(config.columns)} families, at most {config.candidate_depth} rows per query"
-        return Planned("letor/base", inputs, make, size, code=_CODE)
+        return Planned("letor/base", inputs, make, size, "columns", code=_CODE)
+
+    def _built(self, family: str, done: int, total: int) -> None:
+        reporter = self.runner.reporter
+        reporter.step(family)
+        reporter.part(done, total)
+        reporter.tick("queries", self.collection.n_queries / total)
 
     @cached_property
     def base(self) -> RankingData:

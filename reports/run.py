@@ -54,7 +54,7 @@ def run_file(
         data=folder,
         out=Path(out),
         threads=threads,
-        reporter=reporter or Reporter(),
+        reporter=reporter,
         dry_run=dry_run,
     )
 

@@ -8,19 +8,26 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path
+from reports.lock import locked
 
 PACKAGES = ("ssi_models", "letor", "ltr_features", "reports")
-LIBRARIES = ("numpy", "scipy", "pandas", "numba", "lightgbm", "ranx", "gensim", "safetensors")
+#: Libraries that the numbers of stages come from, and those that reports are written by.
+LIBRARIES = (
+    "numpy", "scipy", "pandas", "numba", "llvmlite", "scikit-learn", "lightgbm", "xgboost", "torch",
+    "gensim", "PyStemmer", "tagme", "ir_datasets", "ranx", "statsmodels", "safetensors",
+)  # fmt: skip
+WRITERS = ("pyarrow", "matplotlib", "jinja2")
 #: The note inside every output folder: what it was made from, and which files it has.
 NOTE = ".stage.json"
 _LEFTOVER = re.compile(r"\..*\.(\d+)\.(?:partial|old)")
@@ -51,15 +58,23 @@ class Stages:
     without one is somebody else's and never touched.
 
     Args:
-        folder: the output folder; made if it is not there. What killed runs left half-made in it
-            is removed.
-
-    Raises:
-        InputError: the folder cannot be made or written.
+        folder: the output folder; nothing is read or written before it is needed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+
+    @contextmanager
+    def claimed(self) -> Iterator[str]:
+        """Hold the folder while the block runs; it is made if it is not there, and what killed
+        runs left half-made in it is removed.
+
+        Yields:
+            What is worth saying of a former run, see :func:`reports.lock.locked`.
+
+        Raises:
+            InputError: the folder cannot be made or written, or another run is going on there.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f".probe-{os.getpid()}"
@@ -69,10 +84,12 @@ class Stages:
             raise InputError(
                 f"{self.folder}: cannot write there ({error.strerror}); name another output folder"
             ) from None
-        for path in list(self.folder.rglob(".*")):
-            match = _LEFTOVER.fullmatch(path.name)
-            if match and not _is_running(int(match[1])):
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with locked(self.folder) as said:
+            for path in list(self.folder.rglob(".*")):
+                match = _LEFTOVER.fullmatch(path.name)
+                if match and not _is_running(int(match[1])):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            yield said
 
     def check(self, names: Iterable[str]) -> None:
         """Raise InputError if an output of that name exists that no stage of ours made."""
@@ -141,12 +158,24 @@ class Stages:
         return StageResult(key, target, reused=False, reason=reason)
 
 
+def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str]:
+    """Versions of Python, of this software, and of those of the libraries that are installed; none
+    is imported for it."""
+    found = {"Python": platform.python_version()}
+    for name in ("ltr-features", *libraries):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
 @cache
 def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
     """Digest of the source of packages or modules of this software and the versions of the
     libraries that their numbers come from, so that outputs of other code are not reused."""
-    versions = [platform.python_version(), *(version(name) for name in LIBRARIES)]
-    digest = hashlib.sha256(" ".join(versions).encode())
+    libraries = (*LIBRARIES, *(WRITERS if "reports" in code else ()))
+    digest = hashlib.sha256(json.dumps(versions(libraries)).encode())
     for name in code:
         for path in _source_files(name):
             digest.update(f"{name}/{path.name}".encode())

@@ -34,6 +34,8 @@ def write_system(
     measures: Sequence[str],
     tag: str,
     threads: int | None = None,
+    *,
+    on_fold: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
     ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
@@ -42,6 +44,9 @@ def write_system(
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once. Folds are worked on side by side, which keeps all cores busy where
     threads within one small ranker would wait for each other.
+
+    Args:
+        on_fold: called with the number of folds that are done.
     """
     path.mkdir()
 
@@ -53,10 +58,14 @@ def write_system(
         scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
         return run_of(test, scores), importance
 
-    runs, importances = zip(*map_blocks(rank, folds, threads), strict=True)
-    run = _in_evaluated_order(pd.concat(runs, ignore_index=True))
-    write_run(run, path / "run.txt.gz", tag=tag)
-    values = evaluate(qrels, run, measures)
+    runs, importances = [], []
+    for run, importance in map_blocks(rank, folds, threads):
+        runs.append(run)
+        importances.append(importance)
+        on_fold(len(runs))
+    ranking = _in_evaluated_order(pd.concat(runs, ignore_index=True))
+    write_run(ranking, path / "run.txt.gz", tag=tag)
+    values = evaluate(qrels, ranking, measures)
     values.to_csv(path / "per_query.csv", index_label="qid")
     if system.score is None:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()

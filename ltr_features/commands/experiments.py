@@ -9,8 +9,13 @@ import typer
 
 from ltr_features.commands.options import Threads
 
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="List the stages even where output is no terminal.")
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--verbose/--quiet",
+        help="Show progress even where output is no terminal; or nowhere.",
+        show_default="on terminals only",
+    ),
 ]
 
 
@@ -29,7 +34,7 @@ def run(
         bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
     ] = False,
     threads: Threads = None,
-    verbose: Verbose = False,
+    progress: Progress = None,
 ) -> None:
     """Run an experiment file and write its report.
 
@@ -37,7 +42,7 @@ def run(
     from reports.progress import Reporter
     from reports.run import run_file
 
-    reporter = Reporter(verbose=verbose)
+    reporter = Reporter(shown=progress)
     report = run_file(
         experiment, out=out, data=data, threads=threads, reporter=reporter, dry_run=dry_run
     )
@@ -61,7 +66,7 @@ def demo(
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),
     ] = None,
     threads: Threads = None,
-    verbose: Verbose = False,
+    progress: Progress = None,
 ) -> None:
     """The whole job on Wikipedia text, from the dump to the report.
 
@@ -78,7 +83,7 @@ def demo(
     given = {} if dump is None else {"dump": str(dump.absolute())}
     collection = config.collection.model_copy(update=given)
     config = config.model_copy(update={"seed": seed, "collection": collection})
-    reporter = Reporter(verbose=verbose)
+    reporter = Reporter(shown=progress)
     report = run_experiment(Experiment(config, out, reporter=reporter, threads=threads))
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from letor.errors import InputError
 from reports.clickthrough.config import ClickthroughConfig, RowConfig, load_clickthrough
 from reports.clickthrough.page import write_page
 from reports.clickthrough.scoring import Grids, ranked
-from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text
+from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.clickthrough.tasks import Task, make_task, task_files
 from reports.config import slug
+from reports.identity import content
+from reports.manifest import write_manifest
 from reports.progress import Reporter
-from reports.stages import StageResult, Stages
+from reports.runner import Planned, StageRunner
 from ssi_models.registry import get_model, load_model
 
 #: What the numbers come from; a new layout of the report trains nothing again.
@@ -55,7 +57,8 @@ def run_clickthrough(
         reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
-        The folder with ``report.html``, ``tables.txt`` and ``rows.csv``.
+        The folder with ``report.html``, ``tables.txt``, ``rows.csv``, ``times.csv`` (seconds of
+        fitting) and ``manifest.json``.
 
     Raises:
         InputError: the file, the data or the output folder cannot be used, or a model refuses the
@@ -64,130 +67,158 @@ def run_clickthrough(
     config = load_clickthrough(path)
     for task in config.tasks.values():
         task_files(task, Path(data))
+    runner = StageRunner(out, reporter)
+    study = _Study(config, Path(data), runner, threads)
     if dry_run:
-        print(plan_text(config))
+        print(f"{config.title}\n{runner.plan_text(study.plan())}")
         return Path(out) / "report"
-    runner = _Runner(config, Path(data), Stages(out), threads, reporter or Reporter())
-    return runner.run()
-
-
-def plan_text(config: ClickthroughConfig) -> str:
-    """The models of every table."""
-    lines = [config.title]
-    for table in config.tables:
-        lines.append(f"{table.name}: {table.title} (task {table.task})")
-        lines += [f"  {row.label}: {row.model}" for row in table.rows]
-    return "\n".join(lines)
+    with runner.running(study.plan(), "report"):
+        return study.run()
 
 
 @dataclass
-class _Runner:
+class _Study:
     config: ClickthroughConfig
     data: Path
-    stages: Stages
+    runner: StageRunner
     threads: int | None
-    reporter: Reporter
-    _tasks: dict[str, tuple[StageResult, Task]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._rows = [(table, row) for table in self.config.tables for row in table.rows]
+        self._stages: dict[str, Planned] = {}
+        self._tasks: dict[str, Task] = {}
+
+    def plan(self) -> list[Planned]:
+        """All stages up to the report."""
+        planned = []
+        for table, row in self._rows:
+            fit, rank = self._fit_stage(table.task, row), self._row_stage(table.task, row)
+            planned += [self._task_stage(table.task), fit, rank]
+        return list({stage.name: stage for stage in planned}.values())
 
     def run(self) -> Path:
-        rows = [(table, row) for table in self.config.tables for row in table.rows]
-        results = {}
-        with self.reporter.running(len(rows)):
-            for table, row in rows:
-                results[table.name, row.label] = self._row(table.task, row)
-                self.reporter.advance()
-        facts = {name: task.facts() for name, (_, task) in self._tasks.items()}
-        found = Results(self.config, results, facts)
-        stage = self.stages.run(
-            "report",
-            {"config": self.config.model_dump(mode="json"), "rows": csv_rows(found)},
-            lambda folder: _write_report(found, folder),
-            code=("reports",),
-        )
-        return stage.path
+        for stage in self.plan():
+            self.runner.done(stage)
+        rows = {(table.name, row.label): self._row(table.task, row) for table, row in self._rows}
+        facts = {table.task: self._task(table.task).facts() for table in self.config.tables}
+        return self._report(Results(self.config, rows, facts))
 
-    def _task(self, name: str) -> tuple[StageResult, Task]:
+    def _task(self, name: str) -> Task:
+        """The task, read once."""
         if name not in self._tasks:
+            self._tasks[name] = Task.load(self.runner.done(self._task_stage(name)).path)
+        return self._tasks[name]
+
+    def _task_stage(self, name: str) -> Planned:
+        if name not in self._stages:
             config = self.config.tasks[name]
-            files = {path.name: _digest(path) for path in task_files(config, self.data)}
+            files = [content(path) for path in task_files(config, self.data)]
 
             def make(folder: Path) -> None:
                 folder.mkdir(parents=True, exist_ok=True)
                 make_task(config, self.data, threads=self.threads).save(folder)
 
             inputs = {"task": config.model_dump(mode="json"), "files": files}
-            stage = self._stage(f"tasks/{slug(name)}", inputs, make, code=_TEXT_CODE)
-            self._tasks[name] = stage, Task.load(stage.path)
-        return self._tasks[name]
+            megabytes = sum(file["size"] for file in files) / 1e6
+            self._stages[name] = Planned(
+                f"tasks/{slug(name)}", inputs, make, f"{megabytes:,.1f} MB to read", "task",
+                megabytes, code=_TEXT_CODE,
+            )  # fmt: skip
+        return self._stages[name]
 
-    def _fitted(self, name: str, row: RowConfig) -> StageResult:
-        """The stage of a fitted model: the files ``model`` and ``fit.json``."""
-        stage, task = self._task(name)
+    def _fit_stage(self, name: str, row: RowConfig) -> Planned:
+        """Makes the files ``model``, ``fit.json`` and ``times.json``."""
         params = self.config.params(row)
-        inputs = {"task": stage.key, "model": row.model, "params": params}
+        task_key = self.runner.key(self._task_stage(name))
+        inputs = _plain({"task": task_key, "model": row.model, "params": params})
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
-            kind = get_model(row.model)
+            kind, task = get_model(row.model), self._task(name)
             model = kind(**{**params, "threads": self.threads})
             Q, _, D = task.matrices(kind.inputs)
             start = time.perf_counter()
             try:
                 model.fit(
                     Q, D, task.train, vocabulary=task.vocabulary,
-                    checkpoint=folder / "checkpoint", callback=self._tell(row.label),
+                    checkpoint=folder / "checkpoint",
+                    callback=lambda _: self.runner.reporter.tick("iterations"),
                 )  # fmt: skip
             except ValueError as error:
                 raise InputError(f"task {name!r}, row {row.label!r}: {error}") from error
-            fit = {"seconds": time.perf_counter() - start, "evaluations": _evaluations(model)}
+            seconds = time.perf_counter() - start
             model.save(folder / "model")
-            (folder / "fit.json").write_text(json.dumps(fit), encoding="utf-8")
+            fit = {"evaluations": _evaluations(model)}
+            for file, found in (("fit.json", fit), ("times.json", {"seconds": seconds})):
+                (folder / file).write_text(json.dumps(found), encoding="utf-8")
 
         path = f"models/{slug(name)}/{row.model}-{digest.hexdigest()[:10]}"
-        title = f"{name}: fit {row.model}"
-        return self._stage(path, inputs, make, title=title, resumable=True)
+        return Planned(
+            path, inputs, make, "1 model", f"{name}: fit {row.model}",
+            title=f"{name}: fit {row.model}", resumable=True, code=_CODE,
+        )  # fmt: skip
 
-    def _row(self, name: str, row: RowConfig) -> RowResult:
-        fitted, config = self._fitted(name, row), self.config
-        _, task = self._task(name)
+    def _row_stage(self, name: str, row: RowConfig) -> Planned:
+        fit, config = self._fit_stage(name, row), self.config
         grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
-        inputs = {"fitted": fitted.key, "mixed": row.mixed, "cutoffs": config.cutoffs, **grids}
+        inputs = {"fitted": self.runner.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
-            model = load_model(fitted.path / "model")
+            model = load_model(self.runner.done(fit).path / "model")
             model.threads = self.threads
+            task = self._task(name)
             values, weights = ranked(model, task, row.mixed, Grids(**grids), config.cutoffs)
             values.to_csv(folder / "per_query.csv", index=False)
             (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
 
-        path = f"rows/{slug(name)}/{fitted.path.name}{'-mixed' if row.mixed else ''}"
-        stage = self._stage(path, inputs, make, title=f"{name}: rank by {row.label}")
-        values = pd.read_csv(stage.path / "per_query.csv", dtype={"query": str})
-        weights = json.loads((stage.path / "weights.json").read_text(encoding="utf-8"))
-        fit = json.loads((fitted.path / "fit.json").read_text(encoding="utf-8"))
-        return RowResult(values.set_index("query"), weights, fit["seconds"], fit["evaluations"])
+        path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"
+        return Planned(
+            path, _plain({**inputs, **grids}), make, "all test queries",
+            f"{name}: rank{' mixed' if row.mixed else ''}", title=f"{name}: rank by {row.label}",
+            code=_CODE,
+        )  # fmt: skip
 
-    def _tell(self, label: str) -> Any:
-        steps = iter(range(1, 1_000_000))
-        return lambda _: self.reporter.step(f"{label}: iteration {next(steps)}")
+    def _row(self, name: str, row: RowConfig) -> RowResult:
+        fitted = self.runner.done(self._fit_stage(name, row)).path
+        ranked = self.runner.done(self._row_stage(name, row)).path
+        values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str}).set_index("query")
+        return RowResult(
+            values,
+            _read(ranked / "weights.json"),
+            _read(fitted / "times.json")["seconds"],
+            _read(fitted / "fit.json")["evaluations"],
+        )
 
-    def _stage(
-        self,
-        name: str,
-        inputs: dict[str, Any],
-        make: Any,
-        *,
-        title: str = "",
-        resumable: bool = False,
-        code: tuple[str, ...] = _CODE,
-    ) -> StageResult:
-        with self.reporter.stage(title or name) as outcome:
-            # Lists as a note's JSON has them, where the configuration has tuples.
-            plain = json.loads(json.dumps(inputs))
-            result = self.stages.run(name, plain, make, resumable=resumable, code=code)
-            outcome.append("reused" if result.reused else result.reason)
-        return result
+    def _report(self, results: Results) -> Path:
+        config = self.config.model_dump(mode="json")
+        inputs = _plain({"config": config, "rows": csv_rows(results), "times": time_rows(results)})
+
+        def make(folder: Path) -> None:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_report(results, folder)
+            write_manifest(
+                folder,
+                title=self.config.title,
+                settings=config,
+                inputs={name: stage.inputs["files"] for name, stage in self._stages.items()},
+                seeds={"models": self.config.seed}
+                | {name: task.seed for name, task in self.config.tasks.items()},
+                timed=("report.html", "tables.txt", "times.csv"),
+            )
+
+        stage = Planned("report", inputs, make, "the report", "report", code=("reports",))
+        return self.runner.done(stage).path
+
+
+def _plain(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Lists as a note's JSON has them, where the configuration has tuples."""
+    plain: dict[str, Any] = json.loads(json.dumps(inputs))
+    return plain
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _evaluations(model: Any) -> list[float]:
@@ -205,17 +236,5 @@ def _write_report(results: Results, folder: Path) -> None:
         f"{results.config.title}\n\n{text}{notes}\n", encoding="utf-8"
     )
     pd.DataFrame(csv_rows(results)).to_csv(folder / "rows.csv", index=False)
+    pd.DataFrame(time_rows(results)).to_csv(folder / "times.csv", index=False)
     write_page(results, folder / "report.html")
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file of data.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None

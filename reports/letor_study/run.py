@@ -6,6 +6,9 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,9 @@ from letor.tuning import GRIDS, tune
 from reports.config import slug
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
 from reports.letor_study.tables import Results, write_tables
+from reports.manifest import write_manifest
 from reports.progress import Reporter
-from reports.stages import Stages
+from reports.runner import Planned, StageRunner
 
 #: What the numbers of a ranker come from; a new layout of tables trains nothing again.
 _CODE = ("letor", "reports.letor_study.run")
@@ -48,56 +52,101 @@ def run_letor_study(
 
     Returns:
         The folder with ``tables.txt``, ``results.json``, ``means.csv``, ``folds.csv``,
-        ``comparisons.csv`` and ``per_query.csv``.
+        ``comparisons.csv``, ``per_query.csv``, ``times.csv`` and ``manifest.json``.
 
     Raises:
         InputError: the file, the data or the output folder cannot be used.
     """
     del threads
     config = load_study(path)
-    reporter = reporter or Reporter()
-    stages = Stages(out)
-    stages.check(["report"])
     folder = Path(data) / config.folder
     rows, official = read_folds(folder, n_columns=config.n_columns)
-    schemes = [(scheme, _folds(scheme, rows, official)) for scheme in config.schemes]
+    runner = StageRunner(out, reporter)
+    study = _Study(config, rows, official, runner)
+    planned = [stage for _, stage in study.stages()]
     if dry_run:
-        print(plan_text(config, rows, [(scheme.name, len(folds)) for scheme, folds in schemes]))
+        print(f"{config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries")
+        print(runner.plan_text(planned))
         return Path(out) / "report"
-    digest = _digest(rows)
-    results = []
-    total = sum(len(folds) for _, folds in schemes) * len(config.rankers)
-    with reporter.running(total):
-        for scheme, folds in schemes:
-            for number, fold in enumerate(folds, start=1):
-                parts = fold.split(rows)
-                for ranker in config.rankers:
-                    name = f"{slug(scheme.name)}/fold{number}/{slug(ranker.label)}"
-                    results.append(
-                        _ranker_stage(stages, reporter, config, name, ranker, fold, parts, digest)
-                        | {"scheme": scheme.name, "fold": number, "ranker": ranker.label}
-                    )
-                    reporter.advance()
-    stage = stages.run(
-        "report",
-        {
-            "results": [result["key"] for result in results],
-            "config": config.model_dump(mode="json"),
-        },
-        lambda target: _report(config, results, target),
-    )
-    return stage.path
+    with runner.running(planned, "report"):
+        return study.run()
 
 
-def plan_text(config: StudyConfig, rows: RankingData, schemes: list[tuple[str, int]]) -> str:
-    """The data, the folds, and the rankers that are tuned and tested in each."""
-    lines = [config.title, f"{len(rows):,} rows, {rows.n_queries:,} queries"]
-    for name, n_folds in schemes:
-        lines.append(f"{name}:")
-        lines += [
-            f"  {ranker.label}: {ranker.ranker}, {n_folds} folds" for ranker in config.rankers
-        ]
-    return "\n".join(lines)
+@dataclass
+class _Study:
+    config: StudyConfig
+    rows: RankingData
+    official: list[Fold]
+    runner: StageRunner
+
+    def __post_init__(self) -> None:
+        self._digest = _digest(self.rows)
+        self._parts: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
+
+    def stages(self) -> Iterator[tuple[dict[str, Any], Planned]]:
+        """For each scheme, fold and ranker: which they are, and their stage."""
+        for scheme in self.config.schemes:
+            for number, fold in enumerate(_folds(scheme, self.rows, self.official), start=1):
+                for ranker in self.config.rankers:
+                    place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label}
+                    yield place, self._stage(scheme, number, fold, ranker)
+
+    def run(self) -> Path:
+        results = []
+        for place, stage in self.stages():
+            done = self.runner.done(stage)
+            found = {
+                key: value
+                for file in ("result.json", "times.json")
+                for key, value in json.loads((done.path / file).read_text("utf-8")).items()
+            }
+            results.append(
+                found | place | {"key": done.key, "per_query": done.path / "per_query.csv"}
+            )
+        settings = self.config.model_dump(mode="json")
+
+        def make(folder: Path) -> None:
+            folder.mkdir()
+            _write_tables(self.config, results, folder)
+            write_manifest(
+                folder,
+                title=self.config.title,
+                settings=settings,
+                inputs={"rows": self._digest},
+                seeds={scheme.name: scheme.seed for scheme in self.config.schemes},
+                timed=("tables.txt", "times.csv"),
+            )
+
+        inputs = {"results": [result["key"] for result in results], "config": settings}
+        return self.runner.done(Planned("report", inputs, make, "the report", "report")).path
+
+    def _stage(
+        self, scheme: SchemeConfig, number: int, fold: Fold, ranker: RankerConfig
+    ) -> Planned:
+        config = self.config
+        grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
+        inputs = {
+            "rows": self._digest,
+            "fold": [list(fold.train), list(fold.validation), list(fold.test)],
+            "ranker": ranker.ranker,
+            "params": ranker.params,
+            "grid": grid,
+            "tune_measure": config.tune_measure,
+            "measures": config.measures,
+        }
+
+        def make(folder: Path) -> None:
+            folder.mkdir(parents=True, exist_ok=True)
+            if self._parts is None or self._parts[0] is not fold:
+                self._parts = (fold, fold.split(self.rows))
+            _train(config, ranker, self._parts[1], folder)
+
+        n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
+        name = f"{slug(scheme.name)}/fold{number}/{slug(ranker.label)}"
+        return Planned(
+            f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
+            n_trials, title=name, code=_CODE,
+        )  # fmt: skip
 
 
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold]) -> list[Fold]:
@@ -113,37 +162,6 @@ def _digest(rows: RankingData) -> str:
     for array in (rows.X, rows.y, rows.query_index):
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _ranker_stage(
-    stages: Stages,
-    reporter: Reporter,
-    config: StudyConfig,
-    name: str,
-    ranker: RankerConfig,
-    fold: Fold,
-    parts: tuple[RankingData, RankingData, RankingData],
-    digest: str,
-) -> dict[str, Any]:
-    inputs = {
-        "rows": digest,
-        "fold": [list(fold.train), list(fold.validation), list(fold.test)],
-        "ranker": ranker.ranker,
-        "params": ranker.params,
-        "grid": GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid,
-        "tune_measure": config.tune_measure,
-        "measures": config.measures,
-    }
-
-    def make(folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        _train(config, ranker, parts, folder)
-
-    with reporter.stage(name) as outcome:
-        stage = stages.run(f"rankers/{name}", inputs, make, code=_CODE)
-        outcome.append("reused" if stage.reused else stage.reason)
-    result = json.loads((stage.path / "result.json").read_text(encoding="utf-8"))
-    return {**result, "key": stage.key, "per_query": stage.path / "per_query.csv"}
 
 
 def _train(
@@ -167,14 +185,13 @@ def _train(
         "chosen": tuned.parameters,
         "validation": float(tuned.trials["value"].max()),
         "trials": len(tuned.trials),
-        "seconds_per_trial": seconds / len(tuned.trials),
     }
-    text = json.dumps(result, indent=1)
-    (folder / "result.json").write_text(text + "\n", encoding="utf-8")
+    times = {"seconds_per_trial": seconds / len(tuned.trials)}
+    for file, content in (("result.json", result), ("times.json", times)):
+        (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _report(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
-    folder.mkdir()
+def _write_tables(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
     frames = []
     for result in results:
         values = pd.read_csv(result["per_query"], dtype={"qid": str})

@@ -36,13 +36,15 @@ def write_tables(config: StudyConfig, results: Results, folder: Path) -> None:
     # LETOR's tables are means over folds of means over queries.
     means = folds.groupby(["scheme", "ranker"], sort=False)[names].mean().reset_index()
     facts = pd.DataFrame(results.trained)
-    seconds = facts.groupby(["scheme", "ranker"], sort=False)[["validation", "seconds_per_trial"]]
-    means = means.merge(seconds.mean().reset_index(), on=["scheme", "ranker"])
+    by_ranker = facts.groupby(["scheme", "ranker"], sort=False)
+    means = means.merge(by_ranker["validation"].mean().reset_index(), on=["scheme", "ranker"])
+    times = by_ranker["seconds_per_trial"].mean().reset_index()
     settings = TestSettings(n_permutations=config.n_permutations)
     comparisons = _comparisons(config, results.per_query, settings)
     results.per_query.to_csv(folder / "per_query.csv", index=False, float_format="%.6f")
     folds.to_csv(folder / "folds.csv", index=False)
     means.to_csv(folder / "means.csv", index=False)
+    times.to_csv(folder / "times.csv", index=False)
     comparisons.to_csv(folder / "comparisons.csv", index=False)
     summary = {
         "title": config.title,
@@ -54,7 +56,8 @@ def write_tables(config: StudyConfig, results: Results, folder: Path) -> None:
     }
     text = json.dumps(summary, indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    text = _text(config, results, means, comparisons, settings)
+    timed = means.merge(times, on=["scheme", "ranker"])
+    text = _text(config, results, timed, comparisons, settings)
     (folder / "tables.txt").write_text(text + "\n", encoding="utf-8")
 
 

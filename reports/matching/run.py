@@ -5,29 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from letor.errors import InputError
 from reports.config import slug
+from reports.identity import content
+from reports.manifest import write_manifest
 from reports.matching.config import (
     CurvesConfig,
     MatchingConfig,
     RowConfig,
+    TableConfig,
     TaskConfig,
     load_matching,
 )
 from reports.matching.curves import training_curve
 from reports.matching.page import write_page
-from reports.matching.tables import Results, RowResult, csv_rows, table_text
+from reports.matching.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.matching.tasks import Task, make_task, task_files, unseen_documents
 from reports.matching.training import make_row
 from reports.progress import Reporter
-from reports.stages import StageResult, Stages
+from reports.runner import Planned, StageRunner
 
 #: What the numbers of a row come from; a new layout of tables trains nothing again.
 _CODE = (
@@ -63,7 +64,8 @@ def run_matching(
         reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
-        The folder with ``report.html``, ``tables.txt`` and ``rows.csv``.
+        The folder with ``report.html``, ``tables.txt``, ``rows.csv``, ``times.csv`` (seconds of
+        training) and ``manifest.json``.
 
     Raises:
         InputError: the file, the data or the output folder cannot be used.
@@ -71,85 +73,90 @@ def run_matching(
     config = load_matching(path)
     for task in config.tasks.values():
         task_files(task, Path(data))
+    runner = StageRunner(out, reporter)
+    study = _Study(config, Path(data), runner, threads)
     if dry_run:
-        print(plan_text(config))
+        print(f"{config.title}\n{runner.plan_text(study.plan())}")
         return Path(out) / "report"
-    runner = _Runner(config, Path(data), Stages(out), threads, reporter or Reporter())
-    runner.stages.check(["report"])
-    return runner.run()
-
-
-def plan_text(config: MatchingConfig) -> str:
-    """The rows of every table, and how many models are trained for each."""
-    lines = [config.title]
-    for table in config.tables:
-        lines.append(f"{table.name}: {table.title} (task {table.task})")
-        for row in table.rows:
-            n = len(config.trials(row))
-            what = f"{row.model}, {n} trained" if n else "the paper's numbers only"
-            lines.append(f"  {row.label}: {what}")
-    return "\n".join(lines)
+    with runner.running(study.plan(), "report"):
+        return study.run()
 
 
 @dataclass
-class _Runner:
+class _Study:
     config: MatchingConfig
     data: Path
-    stages: Stages
+    runner: StageRunner
     threads: int | None
-    reporter: Reporter
+
+    def __post_init__(self) -> None:
+        self._loaded: tuple[str, Task] | None = None
+        self._tasks: dict[str, Planned] = {}
+        # Task by task: only one is held in memory.
+        rows = [(t, row) for t in self.config.tables for row in t.rows if row.model is not None]
+        self._rows = sorted(rows, key=lambda item: item[1].task or item[0].task)
+
+    def plan(self) -> list[Planned]:
+        """All stages up to the report."""
+        planned = []
+        for table, row in self._rows:
+            task = row.task or table.task
+            planned += [self._task_stage(task), self._row_stage(task, row)]
+        planned += [stage for _, stage in self._curve_stages()]
+        planned += [self._task_stage(name) for name in self.config.tasks]
+        return list({stage.name: stage for stage in planned}.values())
 
     def run(self) -> Path:
-        rows = [
-            (table, row)
-            for table in self.config.tables
-            for row in table.rows
-            if row.model is not None
-        ]
-        self._loaded: tuple[str, Task] | None = None
-        self._tasks: dict[str, StageResult] = {}
-        with self.reporter.running(len(rows) + 1):
-            results: dict[tuple[str, str], RowResult] = {}
-            # Task by task: only one is held in memory.
-            for table, row in sorted(rows, key=lambda item: item[1].task or item[0].task):
-                task = row.task or table.task
-                results[table.name, row.label] = self._row(task, row)
-                self.reporter.advance()
-            curves = self._curves(self.config.curves) if self.config.curves is not None else {}
-            facts = {name: self._facts(name) for name in self.config.tasks}
-            self.reporter.advance()
+        for stage in self.plan():
+            self.runner.done(stage)
+        results = {(table.name, row.label): self._row(table, row) for table, row in self._rows}
+        curves = {}
+        for key, stage in self._curve_stages():
+            path = self.runner.done(stage).path / "curve.json"
+            curves[key] = json.loads(path.read_text(encoding="utf-8"))
+        facts = {name: self._facts(name) for name in self.config.tasks}
         return self._report(Results(self.config, results, curves, facts))
 
     def _task(self, name: str) -> Task:
         """The task, read once."""
-        stage = self._task_stage(name)
-        if self._loaded is None or self._loaded[0] != stage.key:
-            self._loaded = (stage.key, Task.load(stage.path))
+        found = self.runner.done(self._task_stage(name))
+        if self._loaded is None or self._loaded[0] != found.key:
+            self._loaded = (found.key, Task.load(found.path))
         return self._loaded[1]
 
-    def _task_stage(self, name: str) -> StageResult:
+    def _task_inputs(self, config: TaskConfig) -> dict[str, Any]:
+        files = [content(path) for path in task_files(config, self.data)]
+        return {"task": config.model_dump(mode="json"), "files": files}
+
+    def _task_stage(self, name: str) -> Planned:
         if name not in self._tasks:
             config = self.config.tasks[name]
-            files = [_identity(path) for path in task_files(config, self.data)]
-            inputs = {"task": config.model_dump(mode="json"), "files": files}
-            self._tasks[name] = self._stage(
-                f"tasks/{slug(name)}", inputs, lambda path: self._make_task(config, path)
+
+            def make(folder: Path) -> None:
+                folder.mkdir(parents=True, exist_ok=True)
+                make_task(config, self.data, threads=self.threads).save(folder)
+
+            inputs = self._task_inputs(config)
+            megabytes = sum(file["size"] for file in inputs["files"]) / 1e6
+            size = f"{megabytes:,.1f} MB to read"
+            self._tasks[name] = Planned(
+                f"tasks/{slug(name)}", inputs, make, size, "task", megabytes, code=_CODE
             )
         return self._tasks[name]
 
-    def _make_task(self, config: TaskConfig, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        make_task(config, self.data, threads=self.threads).save(folder)
-
     def _facts(self, name: str) -> dict[str, float]:
-        path = self._task_stage(name).path / "facts.json"
+        path = self.runner.done(self._task_stage(name)).path / "facts.json"
         facts: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
         return facts
 
-    def _row(self, task: str, row: RowConfig) -> RowResult:
+    def _row_stage(self, task: str, row: RowConfig) -> Planned:
         trials = self.config.trials(row)
-        inputs = {"task": self._task_stage(task).key, "model": row.model, "trials": trials}
-        inputs["choose_on"] = row.choose_on
+        inputs = {
+            "task": self.runner.key(self._task_stage(task)),
+            "model": row.model,
+            "trials": trials,
+            "choose_on": row.choose_on,
+        }
         told = json.dumps([row.model, trials, row.choose_on], sort_keys=True)
         digest = hashlib.sha256(told.encode())
         name = f"models/{slug(task)}/{row.model}-{digest.hexdigest()[:10]}"
@@ -161,28 +168,40 @@ class _Runner:
                 inner = unseen_documents(data, self.config.tasks[task])
             make_row(
                 data, str(row.model), trials, folder,
-                inner=inner, threads=self.threads, step=self.reporter.step,
+                inner=inner, threads=self.threads, reporter=self.runner.reporter,
             )  # fmt: skip
 
-        stage = self._stage(name, inputs, make, title=f"{task}: {row.label}")
-        result = json.loads((stage.path / "result.json").read_text(encoding="utf-8"))
-        return RowResult(result, pd.read_csv(stage.path / "per_query.csv"))
+        return Planned(
+            name, inputs, make, f"{row.model}, {len(trials)} trained", f"{task}: {row.model}",
+            len(trials), title=f"{task}: {row.label}", code=_CODE,
+        )  # fmt: skip
 
-    def _curves(self, curves: CurvesConfig) -> dict[tuple[float, int], list[dict[str, float]]]:
-        return {
-            (share, rank): self._curve(curves, share, rank)
+    def _row(self, table: TableConfig, row: RowConfig) -> RowResult:
+        path = self.runner.done(self._row_stage(row.task or table.task, row)).path
+        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        times = json.loads((path / "times.json").read_text(encoding="utf-8"))
+        return RowResult(result, times["trials"], pd.read_csv(path / "per_query.csv"))
+
+    def _curve_stages(self) -> list[tuple[tuple[float, int], Planned]]:
+        curves = self.config.curves
+        if curves is None:
+            return []
+        return [
+            ((share, rank), self._curve_stage(curves, share, rank))
             for share in curves.shares
             for rank in curves.ranks
-        }
+        ]
 
-    def _curve(self, curves: CurvesConfig, share: float, rank: int) -> list[dict[str, float]]:
+    def _curve_stage(self, curves: CurvesConfig, share: float, rank: int) -> Planned:
         config = self.config.tasks[curves.task].model_copy(update={"use_share": share})
         probe = RowConfig(label="curve", model=curves.model, params=curves.params, choose={})
         params = self.config.trials(probe)[0] | {"rank": rank}
-        files = [_identity(path) for path in task_files(config, self.data)]
-        inputs: dict[str, Any] = {"task": config.model_dump(mode="json"), "files": files}
-        inputs |= {"model": curves.model, "params": params, "epochs": curves.epochs}
-        inputs["n_queries"] = curves.n_queries
+        inputs = self._task_inputs(config) | {
+            "model": curves.model,
+            "params": params,
+            "epochs": curves.epochs,
+            "n_queries": curves.n_queries,
+        }
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -192,31 +211,18 @@ class _Runner:
             )
             (folder / "curve.json").write_text(json.dumps(points, indent=1), encoding="utf-8")
 
-        name = f"curves/{share:g}-{rank}"
-        path = self._stage(name, inputs, make, code=(*_CODE, "reports.matching.curves")).path
-        points: list[dict[str, float]] = json.loads((path / "curve.json").read_text("utf-8"))
-        return points
-
-    def _stage(
-        self,
-        name: str,
-        inputs: dict[str, Any],
-        make: Callable[[Path], None],
-        *,
-        title: str = "",
-        code: tuple[str, ...] = _CODE,
-    ) -> StageResult:
-        with self.reporter.stage(title or name) as outcome:
-            result = self.stages.run(name, inputs, make, code=code)
-            outcome.append("reused" if result.reused else result.reason)
-        return result
+        return Planned(
+            f"curves/{share:g}-{rank}", inputs, make, f"{curves.epochs} epochs", "curve", share,
+            code=(*_CODE, "reports.matching.curves"),
+        )  # fmt: skip
 
     def _report(self, results: Results) -> Path:
-        rows = {" ".join(key): row.result for key, row in results.rows.items()}
+        rows = {" ".join(key): [row.result, row.seconds] for key, row in results.rows.items()}
         curves = [[*key, points] for key, points in results.curves.items()]
         shown = json.dumps([rows, curves, results.facts], sort_keys=True)
+        settings = self.config.model_dump(mode="json")
         inputs = {
-            "config": self.config.model_dump(mode="json"),
+            "config": settings,
             "results": hashlib.sha256(shown.encode()).hexdigest(),
         }
 
@@ -226,16 +232,19 @@ class _Runner:
             text = f"{self.config.title}\n\n{text}\n"
             (folder / "tables.txt").write_text(text, encoding="utf-8")
             pd.DataFrame(csv_rows(results)).to_csv(folder / "rows.csv", index=False)
+            pd.DataFrame(time_rows(results)).to_csv(folder / "times.csv", index=False)
             write_page(results, folder / "report.html")
+            write_manifest(
+                folder,
+                title=self.config.title,
+                settings=settings,
+                inputs={
+                    name: self._task_inputs(task)["files"]
+                    for name, task in self.config.tasks.items()
+                },
+                seeds={name: task.seed for name, task in self.config.tasks.items()},
+                timed=("report.html", "tables.txt", "times.csv"),
+            )
 
-        return self._stage("report", inputs, make, code=("reports",)).path
-
-
-def _identity(path: Path) -> dict[str, Any]:
-    """What says that a file of data is the same: its size and the digest of its bytes."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return {"name": path.name, "size": path.stat().st_size, "sha256": digest}
+        stage = Planned("report", inputs, make, "the report", "report", code=("reports",))
+        return self.runner.done(stage).path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,9 +23,11 @@ HEADER = (
 
 @dataclass(frozen=True, eq=False)
 class RowResult:
-    """What a row's stage wrote: its result and the values per query."""
+    """What a row's stage wrote: its result, the seconds of training each trial, and the values per
+    query."""
 
     result: Mapping[str, Any]
+    trial_seconds: Sequence[float]
     per_query: pd.DataFrame
 
     @property
@@ -37,12 +39,12 @@ class RowResult:
     @property
     def seconds(self) -> float:
         """Of training the model that is reported."""
-        return float(self.kept["seconds"])
+        return self.trial_seconds[self.result["kept"]]
 
     @property
     def tuning_seconds(self) -> float:
         """Of training all that were tried."""
-        return float(sum(trial["seconds"] for trial in self.result["trials"]))
+        return sum(self.trial_seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +168,24 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             records.append(
                 {"table": table.name, "label": row.label, "model": row.model}
                 | dict(found.result["measures"])
-                | {"weights": found.result["parameters"], "seconds": found.seconds}
-                | {"tuning_seconds": found.tuning_seconds}
+                | {"weights": found.result["parameters"]}
                 | {"validation": found.kept["validation"], **shown, **paper}
                 | {"params": str(dict(found.kept["params"]))}
             )
     return records
+
+
+def time_rows(results: Results) -> list[dict[str, Any]]:
+    """Seconds of training of each trained row of all tables."""
+    return [
+        {
+            "table": table,
+            "label": label,
+            "seconds": row.seconds,
+            "tuning_seconds": row.tuning_seconds,
+        }
+        for (table, label), row in results.rows.items()
+    ]
 
 
 def _paper(paper: PaperNumbers) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pandas as pd
 
 from reports.matching.evaluation import evaluate
 from reports.matching.tasks import Task
+from reports.progress import Reporter
 from ssi_models.base import MatchingModel
 from ssi_models.fitting import RankingModel
 from ssi_models.parallel import Workers
@@ -33,7 +34,7 @@ def make_row(
     *,
     inner: Task | None = None,
     threads: int | None = None,
-    step: Callable[[str], None] = lambda text: None,
+    reporter: Reporter | None = None,
 ) -> None:
     """Fit a model with each of the parameters and write how the best one ranks.
 
@@ -41,37 +42,43 @@ def make_row(
     pairs, or the highest MAP on the task ``inner``, which is made of training pairs; test pairs
     are looked at once, for it alone.
 
-    Writes ``result.json`` (measures, parameters, seconds, all trials) and ``per_query.csv``.
+    Writes ``result.json`` (measures, parameters, all trials), ``times.json`` (seconds of training
+    each trial and of ranking) and ``per_query.csv``.
     """
     best: MatchingModel | None = None
     tried: list[dict[str, Any]] = []
-    kept = 0
+    seconds: list[float] = []
+    reporter, kept = reporter or Reporter(shown=False), 0
     warm_up(task, name, trials[0], threads)
     for number, params in enumerate(trials):
-        step(f"{name} {number + 1}/{len(trials)}")
+        reporter.part(number, len(trials))
         model = new_model(name, params, threads)
-        seconds, diverged = _fit(model, task, params)
-        tried.append(_trial(model, params, seconds, diverged))
+        start = time.perf_counter()
+        diverged = _fit(model, task, params, reporter)
+        seconds.append(time.perf_counter() - start)
+        tried.append(_trial(model, params, diverged))
         if inner is not None:
-            tried[-1]["validation"] = _inner_map(name, params, inner, threads)
+            tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
         elif len(trials) > 1 and not isinstance(model, RankingModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if best is None or tried[-1]["validation"] > tried[kept]["validation"]:
             best, kept = model, number
     if best is None:
         raise ValueError("no parameters to train with")
-    step(f"{name}: ranking")
+    reporter.part(len(trials), len(trials))
+    reporter.step("ranking")
     start = time.perf_counter()
     found = evaluate(best, task)
     result = {
         "model": name,
         "measures": found.means(),
-        "ranking_seconds": time.perf_counter() - start,
         "parameters": n_parameters(best),
         "kept": kept,
         "trials": tried,
     }
-    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    times = {"trials": seconds, "ranking": time.perf_counter() - start}
+    for file, content in (("result.json", result), ("times.json", times)):
+        (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     pd.DataFrame(
         {"query": found.queries, "ap": found.average_precision, "p10": found.precision_at_10}
     ).to_csv(folder / "per_query.csv", index=False)
@@ -110,19 +117,22 @@ def new_model(name: str, params: dict[str, Any], threads: int | None) -> Matchin
     return kind(**made, **({"threads": threads} if hasattr(kind, "threads") else {}))
 
 
-def _fit(model: MatchingModel, task: Task, params: dict[str, Any]) -> tuple[float, bool]:
-    """Seconds, and whether training diverged."""
-    start = time.perf_counter()
+def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> bool:
+    """Whether training diverged."""
+    options = fit_options(task, params)
+    if isinstance(model, RankingModel):
+        options["callback"] = lambda epoch: reporter.tick("epochs")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DivergenceWarning)
-        model.fit(task.Q, task.D, task.train, **fit_options(task, params))
-    seconds = time.perf_counter() - start
-    return seconds, any(issubclass(w.category, DivergenceWarning) for w in caught)
+        model.fit(task.Q, task.D, task.train, **options)
+    return any(issubclass(w.category, DivergenceWarning) for w in caught)
 
 
-def _inner_map(name: str, params: dict[str, Any], inner: Task, threads: int | None) -> float:
+def _inner_map(
+    name: str, params: dict[str, Any], inner: Task, threads: int | None, reporter: Reporter
+) -> float:
     model = new_model(name, params, threads)
-    _fit(model, inner, params)
+    _fit(model, inner, params, reporter)
     return float(evaluate(model, inner).average_precision.mean())
 
 
@@ -138,10 +148,8 @@ def _validated(name: str, params: dict[str, Any], task: Task, threads: int | Non
         return validation.measure("map", np.ascontiguousarray(scores), workers)
 
 
-def _trial(
-    model: MatchingModel, params: dict[str, Any], seconds: float, diverged: bool
-) -> dict[str, Any]:
-    trial: dict[str, Any] = {"params": params, "seconds": seconds, "validation": 0.0}
+def _trial(model: MatchingModel, params: dict[str, Any], diverged: bool) -> dict[str, Any]:
+    trial: dict[str, Any] = {"params": params, "validation": 0.0}
     if diverged:
         trial["diverged"] = True
     for attribute in _SHOWN:

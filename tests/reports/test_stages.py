@@ -113,15 +113,19 @@ def test_what_killed_runs_left_is_swept_and_running_ones_are_spared(tmp_path):
     dead, alive = tmp_path / "a" / ".x.999999999.partial", tmp_path / f".y.{os.getpid()}.partial"
     (dead / "deep").mkdir(parents=True)
     alive.touch()
-    Stages(tmp_path)
+    with Stages(tmp_path).claimed():
+        pass
     assert not dead.exists()
     assert alive.exists()
 
 
 def test_folders_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file/out: cannot write there"):
-        Stages(tmp_path / "file" / "out")
+    with (
+        pytest.raises(InputError, match="file/out: cannot write there"),
+        Stages(tmp_path / "file" / "out").claimed(),
+    ):
+        pass
 
 
 def test_a_damaged_note_means_made_again(tmp_path):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from folders import different
 
 from letor.errors import InputError
 from reports.clickthrough import run
@@ -17,6 +19,7 @@ from reports.clickthrough.scoring import NDCG
 from reports.clickthrough.tables import outcome_of
 from reports.measures import evaluate
 from reports.run import find_experiment
+from reports.stages import NOTE
 
 EXPERIMENT = """
 kind = "clickthrough"
@@ -96,6 +99,22 @@ def test_the_report_has_every_row_and_expectation(data):
     page = (folder / "report.html").read_text()
     assert page.count("<svg") == 1
     assert "0.400" in page
+
+
+def test_another_run_gives_the_same_bytes_but_for_clock_times(data):
+    run_it(data)
+    run_it(data, "again")
+    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
+    assert {Path(name).name for name in different(data / "out", data / "again")} <= timed
+    manifest = json.loads((data / "out" / "report" / "manifest.json").read_text())
+    assert set(manifest["files"]) == {"rows.csv"}
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(data, capsys):
+    file, sets = data / "x.toml", data / "data"
+    run_clickthrough(file, data=sets, out=data / "out", dry_run=True)
+    assert "8 stages, 0 cached, 8 to do" in capsys.readouterr().out
+    assert not (data / "out").exists()
 
 
 def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):

@@ -1,10 +1,12 @@
 """A small comparison of rankers from file to tables."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from folders import different
 
 from letor.errors import InputError
 from letor.fold_files import read_folds
@@ -13,6 +15,7 @@ from letor.tuning import tune
 from reports.letor_study.config import load_study
 from reports.letor_study.run import run_letor_study
 from reports.run import find_experiment
+from reports.stages import NOTE
 
 STUDY = """
 kind = "letor"
@@ -104,6 +107,22 @@ def test_finished_stages_are_reused(toy, tmp_path):
     changed = {p for p in kept if p.stat().st_mtime_ns != kept[p]}
     assert {p.parent.name for p in changed} == {"Boosted_steps", "report"}
     assert "n_thresholds=" in text
+
+
+def test_another_run_gives_the_same_bytes_but_for_clock_times(toy, tmp_path):
+    for name in ("out", "again"):
+        folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / name)
+    found = different(tmp_path / "out", tmp_path / "again")
+    assert {Path(name).name for name in found} <= {"times.json", "times.csv", "tables.txt", NOTE}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {"results.json", "means.csv", "per_query.csv"} < set(manifest["files"])
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(toy, tmp_path, capsys):
+    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out", dry_run=True)
+    printed = capsys.readouterr().out
+    assert "official/fold1/Boosted_steps  rankboost, 2 trials  to do: not made yet" in printed
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from folders import different
 
 from letor.errors import InputError
 from reports.matching.run import run_matching
+from reports.stages import NOTE
 
 SMALL = """
 kind = "matching"
@@ -130,6 +133,16 @@ def test_a_second_run_trains_nothing_and_gives_the_same_bytes(finished):
     assert {path.name: path.read_bytes() for path in report.iterdir()} == files
 
 
+def test_another_run_gives_the_same_bytes_but_for_clock_times(finished, tmp_path):
+    data, toml, out, report = finished
+    run_matching(toml, data=data, out=tmp_path / "out", threads=2)
+    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
+    assert {Path(name).name for name in different(out, tmp_path / "out")} <= timed
+    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+    assert set(manifest["files"]) == {"rows.csv"}
+    assert manifest["inputs"]["links"][0]["sha256"]
+
+
 def test_an_interrupted_run_makes_only_what_is_missing(finished):
     data, toml, out, _report = finished
     before = made(out)
@@ -157,8 +170,8 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(small_data, tmp_path, capsy
     toml.write_text(SMALL, encoding="utf-8")
     run_matching(toml, data=small_data, out=tmp_path / "out", dry_run=True)
     printed = capsys.readouterr().out
-    assert "SSI: ssi, 2 trained" in printed
-    assert "In the paper only: the paper's numbers only" in printed
+    assert re.search("links: SSI +ssi, 2 trained +to do: not made yet", printed)
+    assert "8 stages, 0 cached, 8 to do" in printed
     assert not (tmp_path / "out").exists()
 
 
