@@ -13,6 +13,7 @@ from letor.rankers.base import Ranker
 from reports.checks import load_config
 from reports.column_value import retrained_value, shuffled_value
 from reports.config import SystemConfig
+from reports.correlation import column_correlation
 from reports.drill_down import drill_down
 from reports.expected import check_expected
 from reports.experiment import Experiment, SplitOutputs
@@ -224,6 +225,9 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         drill_down=_moves(experiment, output, per_query),
         column_value=_column_value(experiment, output, per_query, test),
         column_value_of=evaluation.column_value or "",
+        column_correlation=column_correlation(
+            [experiment.part(output.split, fold.name, "test") for fold in output.folds]
+        ),
         hard_measure=evaluation.hard_measure,
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
@@ -252,7 +256,7 @@ def _hard(
 
 def _kinds(experiment: Experiment, per_query: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     """The class of every query with a relevant document, and which classes are missing, and why."""
-    source = entity_source(experiment._families())
+    source = entity_source(experiment.column_families())
     properties = query_properties(experiment.context, source)
     tested = next(iter(per_query.values())).index
     note = (

@@ -63,6 +63,8 @@ def gain_loss_chart(
     ):
         word = "won" if style == "gain" else "lost"
         parts.append(text((x, base), f"{count:,} {word}", anchor, f"strong {style}-text"))
+    axis = f"difference in {measure}"
+    parts.append(text((width - right, top + 14), axis, "end"))  # the losses leave room there
     tied = n - won - lost
     middle = left + plot_width * (won + tied / 2) / n
     if tied and left + 90 < middle < width - right - 90:
@@ -111,7 +113,7 @@ def importance_chart(
 
 def curve_chart(curve: TrainingCurve, key: str) -> Markup:
     """Lines over training time, labelled at their ends; a mark where the model was taken."""
-    width, height, left, right, top, bottom = 900.0, 300.0, 64.0, 190.0, 16.0, 44.0
+    width, height, left, right, top, bottom = 900.0, 312.0, 64.0, 190.0, 28.0, 44.0
     xs = [float(v) for x, _ in curve.series.values() for v in x]
     ys = [float(v) for _, y in curve.series.values() for v in y]
     if not xs:
@@ -137,6 +139,7 @@ def curve_chart(curve: TrainingCurve, key: str) -> Markup:
         at = place(i * x_step, y_low)
         parts.append(text((at[0], at[1] + 18), tick_label(i * x_step, x_step), "middle"))
     parts.append(text((left + (width - left - right) / 2, height - 6), curve.x_label, "middle"))
+    parts.append(text((8, 12), curve.y_label, "start"))
     if curve.best_x is not None:
         at = place(curve.best_x, y_high)
         parts.append(line(at, (at[0], height - bottom), "best"))
@@ -160,6 +163,48 @@ def curve_chart(curve: TrainingCurve, key: str) -> Markup:
     )
     title = f"{curve.name}: {curve.y_label} by {curve.x_label}"
     return svg(width, height, parts, title, ends + ".", key)
+
+
+def correlation_chart(names: Sequence[str], values: NDArray[np.float64], key: str) -> Markup:
+    """The lower half of a correlation matrix: blue positive, orange negative, the stronger the
+    larger; hundredths in the cells. A row's name stands left of it, a column's above it, at the
+    diagonal.
+
+    Args:
+        names: of the columns. values: float64 [m, m] in [-1, 1]; NaN is drawn as no cell.
+        key: unique within the page.
+    """
+    width, left, right, top, m = 900.0, 200.0, 190.0, 6.0, len(names)
+    size = min(34.0, (width - left - right) / max(m, 1))
+    shades: dict[tuple[str, int], list[str]] = {}
+    labels = []
+    for i in range(m):
+        y = top + size * i
+        labels.append(text((left - 8, y + size / 2 + 4), clipped(names[i], 30), "end"))
+        at = (left + size * i + 6, y + size / 2 + 4)
+        labels.append(text(at, clipped(names[i], 28), "start"))
+        for j in range(i):
+            if math.isnan(value := float(values[i, j])):
+                continue
+            x = left + size * j
+            style = "gain" if value > 0 else "loss"
+            shades.setdefault((style, math.ceil(abs(value) * 10)), []).append(
+                f"M{x:.1f} {y:.1f}h{size - 1:.1f}V{y + size - 1:.1f}H{x:.1f}Z"
+            )
+            at = (x + (size - 1) / 2, y + size / 2 + 3)
+            labels.append(text(at, f"{100 * value:.0f}".replace("-", "−"), "middle", "tiny"))
+    cells = [
+        Markup(f'<path class="{style}" fill-opacity="{0.06 * shade:.2f}" d="{"".join(path)}"/>')
+        for (style, shade), path in sorted(shades.items())
+    ]
+    pairs = [(abs(values[i, j]), i, j) for i in range(m) for j in range(i)]
+    strongest = sorted((p for p in pairs if p[0] == p[0]), reverse=True)[:3]
+    words = "; ".join(
+        f"{names[i]} and {names[j]} {100 * values[i, j]:.0f}" for _, i, j in strongest
+    ).replace("-", "−")
+    description = f"Correlations of {m} columns, in hundredths; the strongest: {words}."
+    title = "Rank correlation of columns within queries"
+    return svg(width, top + size * m + 4, [*cells, *labels], title, description, key)
 
 
 def interval_chart(low: float, middle: float, high: float, limit: float, style: str) -> Markup:

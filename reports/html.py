@@ -14,12 +14,19 @@ import pandas as pd
 from markupsafe import Markup
 
 from reports import figures, pages, verdicts
+from reports.correlation import DEFINITION as CORRELATION
 from reports.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from reports.report import Report, Study, SystemResult
 from reports.significance import TIE
+from reports.study_figures import (
+    correlation_figure,
+    family_numbers,
+    gains_figure,
+    has_importance,
+    importance_figure,
+)
 from reports.tables import baseline_letters, marks_note, significance_marks
 
-IMPORTANT_COLUMNS = 20
 EXTREME_QUERIES = 8
 
 
@@ -50,8 +57,9 @@ def render(report: Report) -> str:
         definitions=definitions,
         anchors={name: f"definition-{i + 1}" for i, (name, _) in enumerate(definitions)},
         hard_definitions=HARD_DEFINITIONS,
+        correlation_definition=CORRELATION,
         families=sorted({c.family for c in report.columns}),
-        family_number=_family_numbers(report),
+        family_number=family_numbers(report),
         curves=[
             (curve, figures.curve_chart(curve, f"curve{i + 1}"))
             for i, curve in enumerate(report.curves)
@@ -90,16 +98,17 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
         },
         "comparisons": {m: _comparison_rows(study, m) for m in study.measures},
         "charts": [
-            (pair, _gain_loss(study, pair, f"{key}-gain{i + 1}"))
+            (pair, gains_figure(study, pair, f"{key}-gain{i + 1}"))
             for i, pair in enumerate(study.pairs)
         ],
         "hard_baseline": study.hard_baseline or study.pairs[0][1],
         "hard": [] if study.hard_queries is None else study.hard_queries.to_dict("records"),
         "importance": [
-            (system, *_importance(report, system, f"{key}-columns{i + 1}"))
+            (system, *importance_figure(report, system, f"{key}-columns{i + 1}"))
             for i, system in enumerate(_headline_first(study))
-            if system.importance is not None and system.importance["gain"].sum() > 0
+            if has_importance(system)
         ],
+        "correlation": correlation_figure(study, f"{key}-correlation"),
         "extremes": _extremes(study, primary),
         "difference": dict(
             zip(
@@ -128,42 +137,6 @@ def _comparison_rows(study: Study, measure: str) -> list[dict[str, Any]]:
         chart = figures.interval_chart(row["low"], row["difference"], row["high"], limit, style)
         rows.append({**row, "style": style, "chart": chart})
     return rows
-
-
-def _gain_loss(study: Study, pair: tuple[str, str], key: str) -> Markup:
-    measure = study.measures[0]
-    differences = study.values(pair[0], measure) - study.values(pair[1], measure)
-    title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
-    return figures.gain_loss_chart(differences, measure, title, key, TIE)
-
-
-def _family_numbers(report: Report) -> dict[str, int]:
-    """A number (colour) for each family in order of the column table; unlisted columns last."""
-    families = [*(c.family for c in report.columns), "other"]
-    return {family: i for i, family in enumerate(dict.fromkeys(families))}
-
-
-def _importance(report: Report, system: SystemResult, key: str) -> tuple[Markup, str]:
-    """The chart of the most important columns, and the families' shares in words."""
-    numbers = _family_numbers(report)
-    family = {c.name: c.family for c in report.columns}
-    table = pd.DataFrame(system.importance)[["column", "gain"]]
-    table["column"] = table["column"].astype(str)
-    table = table.sort_values(["gain", "column"], ascending=[False, True])
-    table["share"] = table["gain"] / table["gain"].sum()
-    table["family"] = [family.get(c, "other") for c in table["column"]]
-    shown = [
-        (str(r["column"]), float(r["share"]), numbers[r["family"]])
-        for r in table.head(IMPORTANT_COLUMNS).to_dict("records")
-    ]
-    totals = table.groupby("family", sort=False)["share"].sum().sort_values(ascending=False)
-    words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in totals.items())
-    hidden = len(table) - len(shown)
-    if hidden:
-        rest = 100 * table["share"].iloc[len(shown) :].sum()
-        words += f"; {hidden} further columns, not drawn, have {rest:.1f} % together"
-    chart = figures.importance_chart(shown, list(numbers), f"Columns used by {system.name}", key)
-    return chart, words
 
 
 def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]]]]:

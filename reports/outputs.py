@@ -22,8 +22,8 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
 
     - ``report.html``; ``summary.txt``: the same numbers for the terminal
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
-      hard_queries, query_classes, column_value, moves, importance, columns
-      (those that the report has)
+      hard_queries, query_classes, query_kinds, column_value, moves, importance,
+      column_correlation, columns (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
     - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
@@ -80,9 +80,11 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
             "per_query": pd.concat(per_query),
             "hard_queries": study.hard_queries,
             "query_classes": study.query_classes,
+            "query_kinds": _kinds(study),
             "column_value": study.column_value,
             "moves": _moves(study) if study.drill_down else None,
             "importance": pd.concat(importance) if importance else None,
+            "column_correlation": _correlation(study),
         }
         for name, frame in found.items():
             if frame is not None:
@@ -91,6 +93,18 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
     if report.columns:
         frames["columns"] = pd.DataFrame([vars(column) for column in report.columns])
     return frames
+
+
+def _kinds(study: Study) -> pd.DataFrame | None:
+    if study.query_kinds is None:
+        return None
+    return study.query_kinds.astype(object).rename_axis("query").reset_index()
+
+
+def _correlation(study: Study) -> pd.DataFrame | None:
+    if study.column_correlation is None:
+        return None
+    return study.column_correlation.rename_axis("column").reset_index()
 
 
 def _moves(study: Study) -> pd.DataFrame:

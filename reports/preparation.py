@@ -122,7 +122,7 @@ class Preparation:
         index = TermIndex.open(self.done(self.index_stage).path)
         return ColumnContext.of(self.collection, index, threads=self.threads)
 
-    def _families(self) -> list[ColumnFamily]:
+    def column_families(self) -> list[ColumnFamily]:
         """The column families; what they train is kept in the folder ``vectors``."""
         made = []
         for part in self.config.columns:
@@ -139,7 +139,8 @@ class Preparation:
 
         def make(path: Path) -> None:
             pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
-            data = build_columns(self.context, pairs, self._families(), on_progress=self._built)
+            families = self.column_families()
+            data = build_columns(self.context, pairs, families, on_progress=self._built)
             path.mkdir()
             write_letor(data, path / "base.txt.zst", threads=self.threads)
             write_columns(data, path)

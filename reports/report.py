@@ -90,6 +90,7 @@ class Study:
         column_value: what column groups are worth to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
         column_value_of: that system.
+        column_correlation: table of ``reports.correlation.column_correlation``, or None.
         test: settings of the statistical tests.
         warnings: what a reader must know before believing the numbers.
     """
@@ -112,6 +113,7 @@ class Study:
     drill_down: Sequence[QueryMoves] = ()
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""
+    column_correlation: pd.DataFrame | None = None
     test: TestSettings = field(default_factory=TestSettings)
     warnings: Sequence[str] = ()
 

@@ -207,6 +207,9 @@ def _study(
             }
         ),
         column_value_of=systems[3].name,
+        column_correlation=pd.DataFrame(
+            np.corrcoef(rng.normal(size=(len(columns), 20)) + rng.normal(size=20)), columns, columns
+        ),
         hard_measure="NDCG@20",
         hard_control="Word counts with a third seed" + hostile,
         test=test,

@@ -177,3 +177,20 @@ def test_stage_notes_hold_the_inputs(run):
     assert str(Path(run.source_options["dump"]).parent) not in json.dumps(
         note
     )  # the same dump elsewhere is the same
+
+
+def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(run, config):
+    folder = run.stages.folder / "report"
+    table = pd.read_csv(folder / "tables" / "column_correlation.csv")
+    assert table["study"].unique().tolist() == [split.title for split in config.splits]
+    first = table[table["study"] == config.splits[0].title].set_index("column")
+    names = json.loads((run.stages.folder / "letor/by-query/Fold1/columns.json").read_text())
+    assert first.index.tolist() == [column["name"] for column in names]
+    # The model starts from the tf-idf cosine.
+    assert first.loc["ssi", "vsm"] > 0.5
+    assert first.loc["ssi", "ssi"] == 1
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "no column family of this experiment links entities" in page
+    kinds = pd.read_csv(folder / "tables" / "query_kinds.csv")
+    assert list(kinds.columns) == ["query", "words", "relevant documents", "overlap", "study"]
+    assert {path.suffix for path in (folder / "figures").glob("*correlation*")} == {".svg", ".pdf"}

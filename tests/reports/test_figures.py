@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reports.figures import (
     BARS,
     clipped,
+    correlation_chart,
     curve_chart,
     gain_loss_chart,
     importance_chart,
@@ -135,3 +136,27 @@ def test_labels() -> None:
     assert tick_label(1e-12, 0.1, sign=True) == "0"
     assert tick_label(30, 5) == "30"
     assert clipped("abcdef", 4) == "abc…"
+
+
+def test_correlation_chart_shades_and_numbers_each_pair_once() -> None:
+    values = np.array([[1, 0.5, -0.96], [0.5, 1, np.nan], [-0.96, np.nan, 1]])
+    chart = correlation_chart(["first", "second", "third"], values, "k1")
+    root = parsed(chart)
+    cells = {
+        (p.attrib["class"], float(p.attrib["fill-opacity"]), p.attrib["d"].count("M"))
+        for p in root.findall("path")
+    }
+    assert cells == {("gain", 0.3, 1), ("loss", 0.6, 1)}  # no cell without a number
+    words = [t.text for t in root.findall("text")]
+    assert words.count("50") == words.count("−96") == 1
+    assert words.count("second") == 2
+    assert "the strongest: third and first −96; second and first 50." in str(root.findtext("desc"))
+
+
+def test_correlation_chart_of_many_columns_fits() -> None:
+    m = 24
+    chart = correlation_chart([f"a long name of column {i}" for i in range(m)], np.eye(m), "k1")
+    width, height = map(float, parsed(chart).attrib["viewBox"].split()[2:])
+    assert width == 900
+    assert height < 600
+    assert max(float(t.attrib["x"]) for t in parsed(chart).findall("text")) < 720

@@ -25,7 +25,10 @@ def written(make_report, tmp_path_factory):
 
 def test_tables_hold_the_report_s_numbers_in_three_formats(written):
     report, folder = written
-    for name in ("comparisons", "means", "per_query", "hard_queries", "importance", "columns"):
+    for name in (
+        "comparisons", "means", "per_query", "hard_queries", "importance", "columns", "moves",
+        "query_classes", "query_kinds", "column_correlation", "column_value",
+    ):  # fmt: skip
         parquet = pd.read_parquet(folder / "tables" / f"{name}.parquet")
         csv = pd.read_csv(folder / "tables" / f"{name}.csv", keep_default_na=True)
         other = pd.DataFrame(json.loads((folder / "tables" / f"{name}.json").read_text()))
@@ -37,6 +40,9 @@ def test_tables_hold_the_report_s_numbers_in_three_formats(written):
     ours = per_query[(per_query["study"] == study.name) & (per_query["system"] == system.name)]
     assert ours["MAP"].tolist() == system.per_query["MAP"].tolist()
     assert ours["query"].tolist() == study.queries
+    matrix = pd.read_csv(folder / "tables" / "column_correlation.csv").set_index("column")
+    ours = matrix[matrix["study"] == study.name].drop(columns="study")
+    pd.testing.assert_frame_equal(ours, study.column_correlation, check_names=False)
 
 
 def test_latex_has_a_row_per_system_and_its_marks(written):
@@ -62,7 +68,10 @@ def test_figures_stand_alone(written):
     report, folder = written
     figures = sorted(path.name for path in (folder / "figures").iterdir())
     pairs = sum(len(study.pairs) for study in report.studies)
-    assert sum(name.endswith(".pdf") for name in figures) == pairs
+    rankers = sum(system.importance is not None for s in report.studies for system in s.systems)
+    for ending in (".svg", ".pdf"):
+        mine = [name for name in figures if name.endswith(ending)]
+        assert len(mine) == pairs + rankers + len(report.studies) + len(report.curves)
     for name in figures:
         content = (folder / "figures" / name).read_bytes()
         if name.endswith(".pdf"):
