@@ -20,6 +20,9 @@ from letor.svmlight import read_letor
 from letor.writing import append_columns, write_letor
 
 _TEXT_SUFFIXES = (".gz", ".bz2", ".zst")
+_OTHER_FORMATS = frozenset(
+    {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
+)
 
 
 def names_path(path: str | os.PathLike[str]) -> Path:
@@ -129,11 +132,27 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     return named(rows, beside)
 
 
+def check_format(path: str | os.PathLike[str]) -> None:
+    """Raise InputError if rows cannot be written to a path: its suffix is that of another format
+    than Parquet or LETOR text, whose files end in anything else."""
+    other = sorted(set(Path(path).suffixes) & _OTHER_FORMATS)
+    if other:
+        raise InputError(
+            f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
+            f"(.txt, .txt.gz, .txt.zst, ...), not as {other[0]}; name the file otherwise"
+        )
+
+
 def write_rows(
     data: RankingData, path: str | os.PathLike[str], *, threads: int | None = None
 ) -> None:
-    """Write Parquet (by its suffix), or LETOR text and the names of its columns beside it."""
+    """Write Parquet (by its suffix), or LETOR text and the names of its columns beside it.
+
+    Raises:
+        InputError: as :func:`check_format`; or the format cannot hold the rows.
+    """
     path = Path(path)
+    check_format(path)
     if path.suffix == ".parquet":
         write_parquet(data, path)
         return

@@ -19,12 +19,17 @@ from letor.errors import InputError
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
+#: How every Parquet file begins.
+_PARQUET = b"PAR1"
+
+
 @contextmanager
 def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file's content as a stream of bytes, decompressed according to its suffix.
+    """A text file's content as a stream of bytes, decompressed according to its suffix.
 
     Raises:
-        InputError: no such file; or its compressed data is damaged (raised while reading).
+        InputError: no such file, or a Parquet file; or its compressed data is damaged (raised while
+            reading).
     """
     path = Path(path)
     if not path.is_file():
@@ -32,6 +37,12 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     codec = _CODECS.get(path.suffix)
     try:
         with path.open("rb") as raw:
+            if raw.read(len(_PARQUET)) == _PARQUET:
+                raise InputError(
+                    f"{path} is Parquet, not text; to make LETOR text of it: ltr-features convert "
+                    f"{path} {path.with_suffix('.txt')}"
+                )
+            raw.seek(0)
             yield pa.CompressedInputStream(raw, codec) if codec else raw
     except OSError as error:
         if codec is None or error.errno is not None:

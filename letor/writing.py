@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,7 @@ from letor.streams import open_input, open_output
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
+_NO_ID = re.compile(r"[\s\x00-\x20#]")
 _NOTHING = np.frombuffer(b"", dtype=np.uint8)
 
 T = TypeVar("T")
@@ -139,6 +141,24 @@ def append_columns(
         if blocks.has_more():
             raise InputError(f"values have more rows than {source}, which has {n}")
     return list(range(first_id, first_id + blocks.width))
+
+
+def check_ids(ids: Sequence[str], what: str) -> None:
+    """Whether LETOR text and TREC files can hold ids: for checking them before long work.
+
+    Args:
+        ids: of documents or queries. what: named in the message, "document id".
+
+    Raises:
+        InputError: an id is empty, or has a blank, a control character or '#'.
+    """
+    if all(ids) and not _NO_ID.search("".join(ids)):
+        return
+    wrong = next(word for word in ids if not word or _NO_ID.search(word))
+    raise InputError(
+        f"{what} {wrong!r}: LETOR text and TREC files need ids without blanks or '#'; rename it, "
+        f"to {_NO_ID.sub('_', wrong) or '_'!r} for example"
+    )
 
 
 def _check_digits(digits: int | None) -> None:

@@ -73,6 +73,8 @@ def main() -> None:
             if not describe():
                 sys.exit(EXIT_BAD_INPUT)
             _fail(f"{describe()}; see ltr-features --help", EXIT_BAD_INPUT)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            _fail(f"{error.filename}: {error.strerror} (--debug shows where)", EXIT_BAD_INPUT)
         if isinstance(error, (ValueError, OSError)):
             _fail(f"{error} (--debug shows where)", EXIT_BAD_INPUT)
         raise

@@ -167,6 +167,11 @@ class Collection:
         self._check_ids("query", self.query_ids)
 
     def _check_ids(self, what: str, ids: Sequence[str]) -> None:
+        odd = next((i for i in ids if not isinstance(i, str)), None)
+        if odd is not None:
+            raise InputError(
+                f"collection {self.name!r}: {what} ids must be text, got {odd!r}; write str(id)"
+            )
         if len(set(ids)) != len(ids):
             seen: set[str] = set()
             twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]

@@ -116,9 +116,15 @@ class TermIndex:
             threads: worker threads; None for one per core. The index is the same for any number.
 
         Raises:
-            InputError: the collection has no streams.
+            InputError: the collection has no streams, a text is no string, or no text has a word.
         """
-        return cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+        index = cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+        if not len(index.vocabulary):
+            raise InputError(
+                f"collection {collection.name!r}: no document has a word; check which fields are "
+                "read as its text, and how the text is analysed"
+            )
+        return index
 
     @classmethod
     def build_from_blocks(
@@ -301,6 +307,13 @@ def _slices(collection: Collection) -> Iterator[dict[str, Sequence[str]]]:
         raise InputError(f"collection {collection.name!r} has no streams to index")
     begin = characters = 0
     for row in range(collection.n_documents):
+        for stream, texts in collection.streams.items():
+            if not isinstance(texts[row], str):
+                raise InputError(
+                    f"collection {collection.name!r}: {stream} of document "
+                    f"{collection.document_ids[row]!r} is {texts[row]!r}, not text; use '' where "
+                    "there is none"
+                )
         characters += max(len(texts[row]) for texts in collection.streams.values())
         if characters >= BLOCK_CHARACTERS or row + 1 == collection.n_documents:
             yield {s: texts[begin : row + 1] for s, texts in collection.streams.items()}

@@ -174,6 +174,11 @@ class FeatureBuilder:
         absent = [name for name in ("qid", "query", "docno") if name not in frame]
         if absent:
             raise InputError(f"the frame has no column {', '.join(absent)}")
+        missing = frame[["qid", "query", "docno"]].isna()
+        if missing.to_numpy().any():
+            name = missing.columns[missing.any()][0]
+            row = int(np.argmax(missing[name]))
+            raise InputError(f"row {row} of the frame has no {name}")
         texts = frame[["qid", "query"]].drop_duplicates()
         if texts["qid"].duplicated().any():
             twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]

@@ -19,7 +19,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.folds import Fold, k_fold
 from letor.svmlight import read_letor
-from letor.writing import write_letor
+from letor.writing import check_ids, write_letor
 from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.collection import Collection, Pairs
 from ltr_features.collection_files import load_collection, save_collection
@@ -83,6 +83,8 @@ class Preparation:
             if "on_progress" in known:
                 progress["on_progress"] = self._read
             collection = read_collection(name, **options, **progress)
+            check_ids(collection.query_ids, "query id")
+            check_ids(collection.document_ids, "document id")
             path.mkdir()
             save_collection(collection, path)
 

@@ -38,6 +38,7 @@ from ltr_features.columns.word_embeddings import (
 )
 from ltr_features.embeddings.cosines import average_cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
+from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, token_rows, unit_rows
 
 #: Lengths of chunks, in tokens.
@@ -51,12 +52,12 @@ class Doc2VecSource:
     Attributes:
         model: a file that :meth:`Doc2Vec.save` wrote, or ``"train"``: train on the collection.
         dimension, epochs, min_count, negative, seed: of training, see
-            :class:`ltr_features.embeddings.training.TrainingSettings`; negative = 0 trains by
+            :class:`ltr_features.embeddings.settings.TrainingSettings`; negative = 0 trains by
             hierarchical softmax.
         folder: where trained models are kept and looked for; None keeps them in memory only.
 
     Raises:
-        InputError: no such file.
+        InputError: no such file, or a setting of training outside its range.
     """
 
     model: str = TRAIN
@@ -68,6 +69,7 @@ class Doc2VecSource:
     folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
+        TrainingSettings.of(self)  # checks them
         if self.model != TRAIN and not Path(self.model).is_file():
             raise InputError(
                 f"model: no file {self.model}; name a doc2vec model, or {TRAIN!r} to train on the "
@@ -92,13 +94,7 @@ class Doc2VecSource:
         # gensim takes seconds to import; files do not need it.
         from ltr_features.embeddings import training
 
-        settings = training.TrainingSettings(
-            **{
-                part.name: getattr(self, part.name)
-                for part in fields(training.TrainingSettings)
-                if hasattr(self, part.name)
-            }
-        )
+        settings = TrainingSettings.of(self)
         collection, analyzer = context.collection, context.index.analyzer
         if self.folder is None:
             return training.train_doc2vec(collection, analyzer, settings)

@@ -54,6 +54,12 @@ class TermSpace:
         return cls(vocabulary, weighting, Q, D)
 
 
+def check_document_frequency(least: int) -> None:
+    """Raise InputError unless words can be asked to occur in so many documents."""
+    if least < 1:
+        raise InputError(f"min_document_frequency must be 1 or more, got {least}")
+
+
 def _document_space(
     context: ColumnContext, min_document_frequency: int, stream: str
 ) -> tuple[NDArray[np.int64], Vocabulary, TfIdf, csr_matrix]:
@@ -74,7 +80,10 @@ class VectorSpace(ColumnFamily):
     """The cosine of tf-idf vectors: what SSI's identity alone would score.
 
     Args:
-        min_document_frequency: see :class:`TermSpace`.
+        min_document_frequency: 1 or more, see :class:`TermSpace`.
+
+    Raises:
+        InputError: min_document_frequency is below 1.
     """
 
     name = "vsm"
@@ -91,6 +100,7 @@ class VectorSpace(ColumnFamily):
     )
 
     def __init__(self, min_document_frequency: int = 1) -> None:
+        check_document_frequency(min_document_frequency)
         self.min_document_frequency = min_document_frequency
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.columns.term_space import TermSpace
+from ltr_features.columns.term_space import TermSpace, check_document_frequency
 from ltr_features.index import WHOLE, TermIndex
 from ltr_features.parameters import check_values
 from ssi_models.base import MatchingModel
@@ -78,6 +78,10 @@ class ModelColumn:
             )
         if self.kind.inputs == "counts" and "lambda2" in self.params:
             raise InputError(f"column {self.name!r}: give lambda2 as word_weight")
+        try:
+            check_document_frequency(self.min_document_frequency)
+        except InputError as error:
+            raise InputError(f"column {self.name!r}: {error}") from None
         if not 0 <= self.word_weight <= 1:
             raise InputError(
                 f"column {self.name!r}: word_weight must be in 0..1, got {self.word_weight}"

@@ -24,6 +24,7 @@ from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
+from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors
 from ltr_features.term_counts import count_terms
 
@@ -86,11 +87,11 @@ class WordVectorSource:
     Attributes:
         vectors: a file (see :meth:`WordVectors.load`), or ``"train"``: train on the collection.
         dimension, epochs, window, min_count, negative, seed: of training, see
-            :class:`ltr_features.embeddings.training.TrainingSettings`.
+            :class:`ltr_features.embeddings.settings.TrainingSettings`.
         folder: where trained vectors are kept and looked for; None keeps them in memory only.
 
     Raises:
-        InputError: no such file.
+        InputError: no such file, or a setting of training outside its range.
     """
 
     vectors: str = TRAIN
@@ -103,6 +104,7 @@ class WordVectorSource:
     folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
+        TrainingSettings.of(self)  # checks them
         if self.vectors != TRAIN and not Path(self.vectors).is_file():
             raise InputError(
                 f"vectors: no file {self.vectors}; name a vector file, or {TRAIN!r} to train on "
@@ -131,13 +133,7 @@ class WordVectorSource:
         # gensim takes seconds to import; files do not need it.
         from ltr_features.embeddings import training
 
-        settings = training.TrainingSettings(
-            **{
-                part.name: getattr(self, part.name)
-                for part in fields(training.TrainingSettings)
-                if hasattr(self, part.name)
-            }
-        )
+        settings = TrainingSettings.of(self)
         collection, analyzer = context.collection, context.index.analyzer
         if self.folder is None:
             return training.train_word_vectors(collection, analyzer, settings)

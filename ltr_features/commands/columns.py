@@ -34,7 +34,9 @@ def columns_list(
         list[str] | None, typer.Argument(help="Families to list; all by default.")
     ] = None,
 ) -> None:
-    """All columns of the registered families, with unit, range and definition."""
+    """All columns of the registered families, with unit, range and definition.
+
+    Example: ltr-features columns list letor46"""
     from ltr_features.columns.registry import column_table, families, get_family
     from reports.tables import aligned
 
@@ -84,9 +86,13 @@ def columns_build(
 
     A trained model's column differs from fold to fold: test and validation rows are scored by a
     model of the fold's training queries, training rows out of fold, so that no row is scored by a
-    model that saw its label."""
+    model that saw its label.
+
+    Example: ltr-features columns build --workspace workspace --family letor46 --model ssi --param
+    ssi.rank=50 --out folds"""
     from letor.column_names import write_rows
     from letor.folds import k_fold
+    from letor.writing import check_ids
     from ltr_features.build import build_columns, candidate_pairs
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.workspace import open_workspace
@@ -94,9 +100,12 @@ def columns_build(
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], seed)
     in_folds = folds is not None or bool(recipes)
-    _check_target(out, folder=in_folds)
+    _check_target(out, folds=(folds or 5) if in_folds else 0)
     context = open_workspace(workspace, threads=threads)
     collection = context.collection
+    if out.suffix != ".parquet":
+        check_ids(collection.query_ids, "query id")
+        check_ids(collection.document_ids, "document id")
     split = []
     if in_folds:
         groups = _groups(collection) if by_group else None
@@ -141,10 +150,13 @@ def columns_append(
     """Append columns to a LETOR file, joined with its texts by query id and document id.
 
     A model may not score queries on whose judgements it was trained; for columns of models in all
-    parts of a fold see `columns build`."""
+    parts of a fold see `columns build`.
+
+    Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
+    new.txt"""
     import numpy as np
 
-    from letor.column_names import append_named
+    from letor.column_names import append_named, check_format
     from letor.errors import InputError
     from letor.svmlight import read_letor
     from ltr_features.build import column_notes
@@ -156,6 +168,7 @@ def columns_append(
     for path in (file, out):
         if path.suffix == ".parquet":
             raise InputError(f"{path}: only LETOR text; see: ltr-features convert")
+    check_format(out)
     context = open_workspace(workspace, threads=threads)
     rows = read_letor(file, threads=threads)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
@@ -213,14 +226,25 @@ def _check_owners(option: str, found: dict[str, object], names: Sequence[str]) -
             )
 
 
-def _check_target(out: Path, *, folder: bool) -> None:
-    """Before the work: whether the output is a folder where one is to be written, or a file."""
+def _check_target(out: Path, *, folds: int) -> None:
+    """Before the work: whether so many folds (0: one file) can be written there."""
+    from letor.column_names import check_format
     from letor.errors import InputError
 
-    if folder and out.exists() and not out.is_dir():
+    if not folds:
+        check_format(out)
+        if out.is_dir():
+            raise InputError(f"{out} is a folder; name a file, or give --folds")
+        return
+    if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; folds are written into a folder: name another path")
-    if not folder and out.is_dir():
-        raise InputError(f"{out} is a folder; name a file, or give --folds")
+    written = {f"Fold{number}" for number in range(1, folds + 1)}
+    others = sorted(path.name for path in out.glob("Fold*") if path.name not in written)
+    if others:
+        raise InputError(
+            f"{out} has {', '.join(others)} of other folds, which would be taken for parts of "
+            f"these {folds}; remove them, or name another folder"
+        )
 
 
 def _groups(collection: Collection) -> Sequence[str]:

@@ -38,7 +38,9 @@ def run(
 ) -> None:
     """Run an experiment file and write its report.
 
-    The whole file is checked before anything runs. A killed run goes on where it stopped."""
+    The whole file is checked before anything runs. A killed run goes on where it stopped.
+
+    Example: ltr-features run my-experiment.toml --data datasets --out out --dry-run"""
     from reports.progress import Reporter
     from reports.run import run_file
 
@@ -73,7 +75,9 @@ def demo(
     Makes a search task from the excerpt of Wikipedia that is installed with gensim, trains SSI,
     adds its score to the 46 LETOR columns, trains rankers with and without it, tests whether the
     difference is real, and writes a report. A second run into the same folder reuses what is
-    finished."""
+    finished.
+
+    Example: ltr-features demo --out ltr-demo"""
     from reports.assemble import run_experiment
     from reports.checks import demo_config
     from reports.experiment import Experiment
@@ -121,7 +125,9 @@ def compare(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("ltr-comparison"),
     threads: Threads = None,
 ) -> None:
-    """Compare rankings that were made elsewhere, with tests and a report."""
+    """Compare rankings that were made elsewhere, with tests and a report.
+
+    Example: ltr-features compare bm25.run mine.run --qrels qrels.txt --out compared"""
     from reports.compare import DEFAULT_MEASURES, compare_files
     from reports.significance import TestSettings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def measure(
-    data: Annotated[Path, typer.Argument(help="LETOR file with the labels (.gz, .bz2, .zst too).")],
+    data: Annotated[
+        Path, typer.Argument(help="LETOR text (.gz, .bz2, .zst too) or .parquet with the labels.")
+    ],
     scores: Annotated[
         Path | None,
         typer.Option(help="Scores of the rows: a line each, the score last on the line."),
@@ -45,15 +46,21 @@ def measure(
     """One ranking under all definitions in use, side by side.
 
     The same ranking of MQ2008 is an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
-    discount, ties, and in what a query without relevant documents counts."""
+    discount, ties, and in what a query without relevant documents counts.
+
+    Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
+    import numpy as np
+
+    from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.measures import conventions, evaluate, official_measures
-    from letor.svmlight import BadLine, read_letor
+    from letor.svmlight import BadLine
+    from reports.compare import read_scores
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
     rejected: list[BadLine] = []
-    rows = read_letor(
+    rows = read_rows(
         data,
         on_error=on_error,
         non_finite=non_finite,
@@ -64,11 +71,11 @@ def measure(
     for line in rejected:
         typer.echo(f"left out: {data}, {line}", err=True)
     if scores is not None:
-        values = _read_scores(scores, len(rows))
+        values = read_scores(scores, rows)
     else:
         if column > rows.X.shape[1]:
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
-        values = rows.X[:, column - 1].tolist()
+        values = rows.X[:, column - 1].astype(np.float64)
     definitions = official_measures(official) if official else conventions(cutoff)
     _print_measures(evaluate(rows, values, definitions))
 
@@ -94,7 +101,9 @@ def validate(
     """Look through a LETOR file and say what to do about each finding.
 
     Counts, labels, bad lines, groups out of order, constant columns, duplicate documents. The
-    exit code is 2 if the file has lines that cannot be read."""
+    exit code is 2 if the file has lines that cannot be read.
+
+    Example: ltr-features validate train.txt.gz"""
     from letor.validation import render
     from letor.validation import validate as look_through
 
@@ -115,49 +124,30 @@ def convert(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """LETOR text to Parquet and back, or to TREC's judgements and runs."""
-    from letor.column_names import read_rows, write_rows
+    """LETOR text to Parquet and back, or to TREC's judgements and runs.
+
+    Example: ltr-features convert test.txt test.run --scores scores.txt"""
+    from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
+    from reports.compare import read_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):
         raise InputError("a .run needs --scores, and only it: a TREC run is a ranking by scores")
     if source.resolve() == target.resolve():
         raise InputError(f"{target} is the input itself; name another file")
+    if kind is None:
+        check_format(target)
     rows = read_rows(source, threads=threads)
     if kind is not None and rows.document_ids is None:
         raise InputError(
             f"{source}: rows have no document ids (#docid = ...), TREC files need them"
         )
     if scores is not None:
-        write_run(run_of(rows, _read_scores(scores, len(rows))), target)
+        write_run(run_of(rows, read_scores(scores, rows)), target)
     elif kind == ".qrels":
         write_qrels(qrels_of(rows), target)
     else:
         write_rows(rows, target, threads=threads)
     typer.echo(f"{len(rows):,} rows, {rows.n_queries:,} queries: {target}")
-
-
-def _read_scores(path: Path, n: int) -> list[float]:
-    """The last field of each line that is not blank; one per row."""
-    from letor.errors import InputError
-
-    values = []
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.split()
-            if not fields:
-                continue
-            try:
-                values.append(float(fields[-1]))
-            except ValueError:
-                values.append(math.nan)
-            if not math.isfinite(values[-1]):
-                raise InputError(
-                    f"{path}, line {number}: {fields[-1]!r} is not a finite number; each line ends "
-                    "with the score of a row"
-                )
-    if len(values) != n:
-        raise InputError(f"{path} has {len(values)} scores, the data has {n} rows")
-    return values

@@ -23,7 +23,9 @@ def models_list(
         str | None, typer.Argument(help="A model, to see its parameters; all by default.")
     ] = None,
 ) -> None:
-    """The models by name, or the parameters of one with their defaults and description."""
+    """The models by name, or the parameters of one with their defaults and description.
+
+    Example: ltr-features models list ssi"""
     import inspect
 
     from reports.tables import aligned
@@ -45,7 +47,9 @@ def models_list(
 def models_info(
     file: Annotated[Path, typer.Argument(help="Model file (.safetensors).")],
 ) -> None:
-    """What a model file holds: class, parameters, vocabulary, training, arrays."""
+    """What a model file holds: class, parameters, vocabulary, training, arrays.
+
+    Example: ltr-features models info ssi.safetensors"""
     from ssi_models.persistence import load_tensors
     from ssi_models.registry import get_model
 
@@ -78,7 +82,9 @@ def explain(
     """What a model learned: the document words that match a query word best, with their scores.
 
     A model with correlated feature hashing also shows the frequent words that stand for a rare
-    one. A topic model without WORD shows the words of its topics, a translation model its table."""
+    one. A topic model without WORD shows the words of its topics, a translation model its table.
+
+    Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from letor.errors import InputError
     from ssi_models.registry import load_model
 
@@ -191,7 +197,10 @@ def models_fit(
     """Train a model on the judgements of a workspace's queries, or of some of them.
 
     Beside the model stands a file that says on whose judgements it was trained: `columns append
-    --model-file` refuses to score those queries with it."""
+    --model-file` refuses to score those queries with it.
+
+    Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
+    ssi.safetensors"""
     import tempfile
 
     from letor.errors import InputError
@@ -208,11 +217,28 @@ def models_fit(
     context = open_workspace(workspace, threads=threads)
     ids = list(context.collection.query_ids)
     if queries is not None:
-        from ltr_features.sources.records import text_lines
-
-        ids = [line.strip() for _, line in text_lines(queries) if line.strip()]
+        ids = _query_ids(queries, set(ids))
     with tempfile.TemporaryDirectory() as folder:
         builder = FeatureBuilder([], [recipe], models_folder=folder, threads=threads)
         (column,) = builder.fit(context, ids).fitted_
     save_fitted(column, out, ids)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
+
+
+def _query_ids(path: Path, known: set[str]) -> list[str]:
+    """The ids of a file, one per line; each is known."""
+    from letor.errors import InputError
+    from ltr_features.sources.records import text_lines
+
+    ids = []
+    for number, line in text_lines(path):
+        query = line.strip()
+        if query and query not in known:
+            raise InputError(
+                f"{path}, line {number}: the workspace has no query {query!r}; the file has the id "
+                "of a query on each line"
+            )
+        ids += [query] if query else []
+    if not ids:
+        raise InputError(f"{path}: no query id; without --queries all queries are trained on")
+    return ids

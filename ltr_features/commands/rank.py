@@ -14,7 +14,9 @@ app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_a
 
 @app.command("list")
 def rank_list() -> None:
-    """The rankers and their parameters."""
+    """The rankers and their parameters.
+
+    Example: ltr-features rank list"""
     import inspect
 
     from letor.rankers.registry import get_ranker, ranker_names
@@ -72,7 +74,9 @@ def rank_export(
     out: Annotated[Path, typer.Option(help="The model file for the engine.")],
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
 ) -> None:
-    """Write a ranker as the model file of a search engine; features keep the columns' names."""
+    """Write a ranker as the model file of a search engine; features keep the columns' names.
+
+    Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
     from letor.rankers.base import Ranker
     from letor.rankers.export import export
@@ -95,7 +99,9 @@ def rank_score(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Score rows with a trained ranker."""
+    """Score rows with a trained ranker.
+
+    Example: ltr-features rank score ranker test.txt --out scores.txt"""
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.files import atomic_path

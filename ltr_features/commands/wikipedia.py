@@ -17,7 +17,9 @@ def wikipedia(
 ) -> None:
     """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
 
-    The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew."""
+    The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew.
+
+    Example: ltr-features wikipedia pages-articles.xml.bz2 --processes 4 --out kb"""
     from ltr_features.entities.build import build_knowledge_base
     from ltr_features.sources.wikipedia import progress_bar
 

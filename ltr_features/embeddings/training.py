@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from typing import Any
 
 import gensim
@@ -19,6 +19,7 @@ from gensim.models.doc2vec import TaggedDocument
 from letor.errors import InputError
 from ltr_features.collection import STREAMS, Collection
 from ltr_features.embeddings.doc2vec import Doc2Vec
+from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
@@ -28,51 +29,6 @@ TEXT_STREAMS = tuple(stream for stream in STREAMS if stream != "url")
 
 #: What the provenance of a column made from these vectors says.
 TRAINED_ON = "text of all documents, no labels"
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How vectors are trained.
-
-    Attributes:
-        dimension: of the vectors.
-        epochs: passes over the texts.
-        window: words to each side that skip-gram predicts (not for documents).
-        min_count: rarer words are left out.
-        negative: negative samples per prediction; 0 for hierarchical softmax.
-        sample: gensim's threshold for dropping occurrences of frequent words; 0 for none.
-        seed: of everything random.
-
-    Raises:
-        InputError: a value is outside its range.
-    """
-
-    dimension: int = 100
-    epochs: int = 10
-    window: int = 5
-    min_count: int = 2
-    negative: int = 5
-    sample: float = 1e-3
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        least = {"dimension": 1, "epochs": 1, "window": 1, "min_count": 1}
-        for part in fields(self):
-            value, low = getattr(self, part.name), least.get(part.name, 0)
-            if not isinstance(value, (int, float)) or not low <= value < 2**31:
-                raise InputError(f"{part.name} must be a number of {low} or more, got {value!r}")
-
-    def gensim_options(self) -> dict[str, Any]:
-        return {
-            "vector_size": self.dimension,
-            "epochs": self.epochs,
-            "min_count": self.min_count,
-            "negative": self.negative,
-            "hs": int(self.negative == 0),
-            "sample": self.sample,
-            "seed": self.seed,
-            "workers": 1,
-        }
 
 
 def train_word_vectors(

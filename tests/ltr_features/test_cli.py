@@ -133,6 +133,9 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     scores = tmp_path / "scores.txt"
     scores.write_text("1 0 0.9\n1 1 0.5\n1 2 0.1\n2 0 0.3\n")
     assert run("measure", letor, "--scores", scores).stdout == by_column.stdout
+    missing = run("measure", letor, "--scores", tmp_path / "absent")
+    assert missing.returncode == 2
+    assert f"{tmp_path / 'absent'}: cannot be read (No such file or directory)" in missing.stderr
     scores.write_text("0.9\nhigh\n")
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2

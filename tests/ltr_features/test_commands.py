@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
@@ -16,6 +17,19 @@ from ltr_features.cli import app
 from ltr_features.commands.options import settings
 
 N_TOPICS = 8
+
+
+def commands(group=None, path=()):
+    """The names of all commands, those of groups with the group's."""
+    group = get_command(app) if group is None else group
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+COMMANDS = list(commands())
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +260,65 @@ def test_rankers_are_checked_before_they_are_trained(tmp_path):
         "rank", "train", absent, "--out", tmp_path / "r", "--param", "n_estimators=abc"
     )
     assert "mine is there and is no ranker" in refused("rank", "train", absent, "--out", mine)
+
+
+def test_parquet_is_measured_and_not_taken_for_text(tmp_path):
+    text, table = tmp_path / "a.txt", tmp_path / "a.parquet"
+    text.write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n")
+    done("convert", text, table)
+    assert done("measure", table, "--column", 1) == done("measure", text, "--column", 1)
+    said = refused("validate", table)
+    assert "is Parquet, not text" in said
+    assert f"ltr-features convert {table} {text}" in said
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json"])
+def test_letor_text_is_not_written_under_the_name_of_another_format(workspace, tmp_path, name):
+    text = tmp_path / "a.txt"
+    text.write_text("1 qid:1 1:1\n")
+    build = ("--workspace", workspace, "--family", "vsm", "--out", tmp_path / name)
+    for command in (
+        ("convert", text, tmp_path / name),
+        ("columns", "build", *build),
+        ("columns", "append", text, *build),
+    ):
+        assert "rows are written as .parquet" in refused(*command)
+    assert not (tmp_path / name).exists()
+
+
+def test_folds_beside_others_are_refused_before_the_work(workspace, tmp_path):
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", tmp_path)
+    done(*build, "--folds", 5)
+    said = refused(*build, "--folds", 4)
+    assert "has Fold5 of other folds, which would be taken for parts of these 4" in said
+    done(*build, "--folds", 5)
+
+
+def test_ids_that_letor_text_cannot_hold_are_refused_before_the_work(beir, tmp_path):
+    for file in ("corpus.jsonl", "queries.jsonl"):
+        lines = (beir / file).read_text()
+        (tmp_path / file).write_text(lines.replace('"d7"', '"d 7"'))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td 7\t1\n")
+    done("index", "beir", f"folder={tmp_path}", "--out", tmp_path / "w")
+    build = ("columns", "build", "--workspace", tmp_path / "w", "--family", "vsm", "--out")
+    assert "document id 'd 7': LETOR text and TREC files need" in refused(
+        *build, tmp_path / "a.txt"
+    )
+    done(*build, tmp_path / "a.parquet")  # which can hold any id
+    assert "d 7" in set(read_rows(tmp_path / "a.parquet").document_ids)
+
+
+def test_files_of_training_queries_are_checked_line_by_line(workspace, tmp_path):
+    queries, fit = tmp_path / "queries.txt", ("models", "fit", "tfidf", "--workspace", workspace)
+    fit = (*fit, "--out", tmp_path / "m.safetensors", "--queries", queries)
+    queries.write_text("q1\n\nq999\n")
+    assert "queries.txt, line 3: the workspace has no query 'q999'" in refused(*fit)
+    queries.write_text("\n")
+    assert "queries.txt: no query id" in refused(*fit)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example(command):
+    text = " ".join(done(*command, "--help").split())
+    assert f"Example: ltr-features {' '.join(command)}" in text

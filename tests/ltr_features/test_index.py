@@ -94,12 +94,23 @@ def test_words_of_any_script_survive(tmp_path):
 
 
 def test_an_index_without_words_can_be_stored(tmp_path):
-    index = TermIndex.build(collection(body=["", "?"]))
+    index = TermIndex.build_from_blocks([{"body": ["", "?"]}])
     index.save(tmp_path / "index")
     again = TermIndex.open(tmp_path / "index")
     assert len(again.vocabulary) == 0
     assert again.counts("whole").shape == (2, 0)
     assert again.query_counts(["a word"]).shape == (1, 0)
+
+
+def test_a_collection_without_words_is_refused():
+    with pytest.raises(InputError, match="'toy': no document has a word; check which fields"):
+        TermIndex.build(collection(body=["", "?"]))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_text_is_named_by_its_document(missing):
+    with pytest.raises(InputError, match=f"title of document 'd1' is {missing}, not text; use ''"):
+        TermIndex.build(collection(body=["a", "b"], title=["x", missing]))
 
 
 def test_building_from_blocks_equals_building_at_once():

@@ -40,6 +40,40 @@ def test_values_of_their_types_pass(values):
 
 
 @pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        (family, {name: value})
+        for family, names in {
+            "vsm": ["min_document_frequency"],
+            "w2v-word": ["dimension", "epochs", "window", "min_count"],
+            "d2v-word": ["dimension", "epochs", "min_count"],
+            "d2v-chunk": ["dimension", "epochs", "min_count"],
+            "w2v-entity": ["dimension", "epochs", "window", "min_count"],
+            "d2v-entity": ["dimension", "epochs", "min_count"],
+            "ensan2017": ["dimension", "epochs", "window", "min_count"],
+        }.items()
+        for name in names
+        for value in (-1, 0)
+    ]
+    + [
+        ("w2v-word", {"negative": -1}),
+        ("d2v-chunk", {"seed": -1}),
+        ("w2v-word", {"dimension": 10**9}),
+    ],
+)
+def test_whole_numbers_of_families_have_ranges(family, options):
+    with pytest.raises(
+        InputError, match=rf"{next(iter(options))} must be .*{next(iter(options.values()))}"
+    ):
+        get_family(family, **options)
+
+
+def test_a_model_column_asks_for_words_of_one_document_at_least():
+    with pytest.raises(InputError, match="'x': min_document_frequency must be 1 or more, got 0"):
+        ModelColumn("x", "ssi", min_document_frequency=0)
+
+
+@pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"splits": "test"}, "reader: splits must be a list of text, .*got 'test'"),

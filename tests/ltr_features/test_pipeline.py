@@ -151,6 +151,10 @@ def test_wrong_requests_are_named(builder, pipeline, collection, parts):
         builder.transform(frame.drop(columns="query"))
     with pytest.raises(InputError, match="collection 'topics' has no document 'd999'"):
         builder.transform(frame.assign(docno="d999"))
+    for name in ("qid", "query", "docno"):
+        values = [*frame[name][:2], None, float("nan"), *frame[name][4:]]
+        with pytest.raises(InputError, match=f"row 2 of the frame has no {name}"):
+            builder.transform(frame.assign(**{name: values}))
     with pytest.raises(InputError, match="has two different texts"):
         builder.transform(frame.assign(qid="q", query=[f"x{i % 2}" for i in range(len(frame))]))
     with pytest.raises(InputError, match="the frame has columns vsm already"):

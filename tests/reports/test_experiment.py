@@ -12,6 +12,7 @@ import pytest
 from dumps import topical_dump
 from folders import different
 
+from letor.errors import InputError
 from letor.folds import Fold, letor_rotation
 from letor.rankers.base import Ranker
 from letor.trec import read_run
@@ -57,6 +58,21 @@ def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config,
     """The times that stages took are the one file that differs."""
     run_experiment(Experiment(config, tmp_path, threads=2))
     assert different(run.stages.folder, tmp_path) == {TIMES}
+
+
+def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    for name in ("corpus", "queries"):
+        lines = [json.dumps({"_id": f"{name} {i}", "text": "a word"}) for i in range(9)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    judged = "".join(f"queries {i}\tcorpus {i}\t1\n" for i in range(9))
+    (tmp_path / "qrels" / "test.tsv").write_text(judged)
+    values = demo_config().model_dump(mode="json")
+    values["collection"] = {"source": "beir", "folder": str(tmp_path)}
+    experiment = Experiment(ExperimentConfig.model_validate(values), tmp_path / "out")
+    with pytest.raises(InputError, match="query id 'queries 0': LETOR text and TREC files need"):
+        run_experiment(experiment)
+    assert not (tmp_path / "out" / "collection").exists()
 
 
 def test_a_second_run_makes_nothing_again(run, config):

@@ -1,0 +1,60 @@
+"""How word and document vectors are trained. Without gensim, which takes seconds to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from letor.errors import InputError
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How vectors are trained.
+
+    Attributes:
+        dimension: of the vectors.
+        epochs: passes over the texts.
+        window: words to each side that skip-gram predicts (not for documents).
+        min_count: rarer words are left out.
+        negative: negative samples per prediction; 0 for hierarchical softmax.
+        sample: gensim's threshold for dropping occurrences of frequent words; 0 for none.
+        seed: of everything random.
+
+    Raises:
+        InputError: a value is outside its range.
+    """
+
+    dimension: int = 100
+    epochs: int = 10
+    window: int = 5
+    min_count: int = 2
+    negative: int = 5
+    sample: float = 1e-3
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        least = {"dimension": 1, "epochs": 1, "window": 1, "min_count": 1}
+        for part in fields(self):
+            value, low = getattr(self, part.name), least.get(part.name, 0)
+            high = 10_000 if part.name == "dimension" else 2**31 - 1
+            if not isinstance(value, (int, float)) or not low <= value <= high:
+                raise InputError(f"{part.name} must be a number of {low} to {high}, got {value!r}")
+
+    @classmethod
+    def of(cls, source: object) -> TrainingSettings:
+        """The settings that are attributes of another object, the defaults for the others."""
+        names = [part.name for part in fields(cls) if hasattr(source, part.name)]
+        return cls(**{name: getattr(source, name) for name in names})
+
+    def gensim_options(self) -> dict[str, Any]:
+        return {
+            "vector_size": self.dimension,
+            "epochs": self.epochs,
+            "min_count": self.min_count,
+            "negative": self.negative,
+            "hs": int(self.negative == 0),
+            "sample": self.sample,
+            "seed": self.seed,
+            "workers": 1,
+        }
