@@ -49,6 +49,7 @@ def render(report: Report) -> str:
         "signed": verdicts.signed,
         "percent": verdicts.percent,
         "p_value": verdicts.p_value,
+        "plain": _plain,
     }
     definitions = report.definitions
     return environment.get_template("report.html.jinja").render(
@@ -120,6 +121,15 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
         "kinds": _kinds(study),
         "data": _embedded(study),
     }
+
+
+def _plain(setting: Any, between: str = ", ") -> str:
+    """A setting in words: lists without brackets, "none" and "yes" for Python's words."""
+    if isinstance(setting, list | tuple):
+        return between.join(_plain(one, " / ") for one in setting) or "none"
+    if isinstance(setting, bool):
+        return "yes" if setting else "no"
+    return "none" if setting is None else str(setting)
 
 
 def _headline_first(study: Study) -> list[SystemResult]:

@@ -176,7 +176,12 @@
   theme();
   for (const [key, data] of Object.entries(studies)) explorer(key, data);
   for (const figure of document.querySelectorAll("figure.gains")) tips(figure);
+  let opened = [];
   addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details")) details.open = true;
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const details of opened) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
   });
 })();
