@@ -79,7 +79,7 @@ def _draw(axes: Axes, element: ElementTree.Element, style: Style, order: int) ->
     }
     if element.tag == "line":
         x1, x2, y1, y2 = at("x1", "x2", "y1", "y2")
-        axes.add_line(Line2D([x1, x2], [y1, y2], **stroke))
+        axes.add_artist(Line2D([x1, x2], [y1, y2], **stroke))
     elif element.tag in ("path", "rect"):
         if element.tag == "rect":
             x, y, w, h = at("x", "y", "width", "height")
@@ -91,11 +91,11 @@ def _draw(axes: Axes, element: ElementTree.Element, style: Style, order: int) ->
             [Outline.MOVETO if kind == "M" else Outline.LINETO for kind, _, _ in steps],
         )
         if style.get("fill") == "none":
-            axes.add_patch(PathPatch(outline, fill=False, edgecolor=stroke.pop("color"), **stroke))
+            axes.add_artist(PathPatch(outline, fill=False, edgecolor=stroke.pop("color"), **stroke))
         else:
             opacity = float(style.get("fill-opacity", "1"))
             colour = style.get("fill", "#000")
-            axes.add_patch(
+            axes.add_artist(
                 PathPatch(outline, facecolor=colour, alpha=opacity, linewidth=0, zorder=order)
             )
 

@@ -16,14 +16,17 @@ import pandas as pd
 from reports import html
 from reports.hard_queries import hard_query_table
 from reports.outputs import write_outputs
-from reports.report import Report, Study, SystemResult
+from reports.query_classes import query_class_table, query_classes
+from reports.report import ColumnInfo, Move, QueryMoves, Report, Study, SystemResult
 from reports.significance import TestSettings
 
 MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
+COLUMNS = [f"column {i}" for i in range(100)]
 
 
 def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
-    """Random per-query values of systems that differ a little; all compared with the first."""
+    """Random per-query values of systems that differ a little; all compared with the first. Each
+    has a ranker of 100 columns; queries are classed, and documents move in 24 of them."""
     rng = np.random.default_rng(seed)
     ids = [f"q{i:06d}" for i in range(n_queries)]
     base = rng.beta(1.2, 1.6, (n_queries, 1))
@@ -31,10 +34,22 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
     for i in range(n_systems):
         values = np.clip(base + rng.normal(0.003 * i, 0.1, (n_queries, len(MEASURES))), 0, 1)
         frame = pd.DataFrame(np.round(values, 6), index=ids, columns=MEASURES)
-        systems.append(SystemResult(f"system {i}", "random values", frame))
+        gain = pd.DataFrame({"column": COLUMNS, "gain": rng.gamma(0.5, 100, len(COLUMNS))})
+        systems.append(
+            SystemResult(f"system {i}", "random values", frame, COLUMNS[: 80 + i], gain[: 80 + i])
+        )
     test = TestSettings(n_permutations=10_000)
     hard = {s.name: s.per_query["NDCG@20"] for s in systems}
     words = [f"word{i}" for i in range(5000)]
+    kinds = query_classes(
+        pd.DataFrame(
+            {"words": rng.integers(1, 12, n_queries), "entities": rng.integers(0, 4, n_queries)},
+            index=ids,
+        )
+    )
+    headline = (systems[1].per_query["NDCG@10"], systems[0].per_query["NDCG@10"])
+    pushes = [("column 1", 0.5), ("column 2", 0.25), ("column 3", 0.1)]
+    moves = [Move(f"d{i}", "The title of a document", 1, i + 2, i + 1, pushes) for i in range(6)]
     study = Study(
         name="Benchmark",
         description="",
@@ -46,9 +61,16 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
         hard_queries=hard_query_table(
             hard["system 0"], {"system 1": hard["system 1"]}, settings=test
         ),
+        query_classes=query_class_table(kinds, {"1 - 0": headline}, settings=test),
+        query_kinds=kinds,
+        drill_down=[QueryMoves(q, moves) for q in ids[:24]],
+        column_correlation=pd.DataFrame(
+            np.corrcoef(rng.normal(size=(len(COLUMNS), 30))), COLUMNS, COLUMNS
+        ),
         test=test,
     )
-    return Report(title="Benchmark", introduction="", studies=[study])
+    columns = [ColumnInfo(name, f"family {i // 20}", name) for i, name in enumerate(COLUMNS)]
+    return Report(title="Benchmark", introduction="", studies=[study], columns=columns)
 
 
 def main() -> None:
