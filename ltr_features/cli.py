@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands import (
     collections,
     columns,
@@ -72,7 +73,10 @@ def main() -> None:
         if describe is not None:  # wrong options or arguments; no message after the mere help
             if not describe():
                 sys.exit(EXIT_BAD_INPUT)
-            _fail(f"{describe()}; see ltr-features --help", EXIT_BAD_INPUT)
+            command = getattr(getattr(error, "ctx", None), "command_path", "ltr-features")
+            _fail(f"{describe().rstrip('.')}; see {command} --help", EXIT_BAD_INPUT)
+        if isinstance(error, InputError):
+            _fail(str(error), EXIT_BAD_INPUT)
         if isinstance(error, OSError) and error.filename is not None and error.strerror:
             _fail(f"{error.filename}: {error.strerror} (--debug shows where)", EXIT_BAD_INPUT)
         if isinstance(error, (ValueError, OSError)):
@@ -84,7 +88,8 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"ltr-features: {' '.join(message.split())}", file=sys.stderr)
+    lines = [" ".join(line.split()) for line in message.splitlines()]
+    print("ltr-features: " + "\n  ".join(filter(None, lines)), file=sys.stderr)
     sys.exit(code)
 
 

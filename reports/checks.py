@@ -66,6 +66,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
+    if any("," in k for k in known):
+        known = [repr(k) for k in known]
     return f"there are {', '.join(known)}" if known else "there are none"
 
 
@@ -74,15 +76,22 @@ def _typed(raw: dict[str, Any]) -> tuple[list[str], ExperimentConfig | None]:
     too), or None if too much is missing."""
     problems: list[str] = []
     raw = copy.deepcopy(raw)
+    taken: list[tuple[Any, ...]] = []
     for _ in range(20):  # each turn takes what is wrong away, which may show more
         try:
             return problems, ExperimentConfig.model_validate(raw)
         except ValidationError as error:
             found = error.errors()
-            problems += [_said(e) for e in found]
+            taken += [e["loc"] for e in found]
+            # That a list is too short without what is wrong in it is no mistake of its own.
+            problems += [_said(e) for e in found if not any(_inside(t, e["loc"]) for t in taken)]
             if not any(_take_away(raw, e) for e in found):
                 break
     return problems, None
+
+
+def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(place) > len(other) and place[: len(other)] == other
 
 
 def _said(error: Mapping[str, Any]) -> str:

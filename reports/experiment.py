@@ -225,7 +225,7 @@ class Experiment(Preparation):
         }
         what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
-        kind = f"systems {'' if ranker is None else ranker.name}, {len(system.columns)} columns"
+        kind = f"systems {'' if ranker is None else ranker.name}"
         return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
 
 

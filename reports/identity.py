@@ -42,6 +42,11 @@ def content(path: Path) -> dict[str, Any]:
     return {"name": path.name, "size": path.stat().st_size, "sha256": digest}
 
 
+def size_text(size: float) -> str:
+    """A number of bytes for people."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
 def size_of(path: Path) -> int:
     """Bytes of a file or of all files of a folder."""
     if path.is_dir():

@@ -31,7 +31,7 @@ from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.text import Analyzer
 from reports.checks import files_of, with_paths
 from reports.config import ExperimentConfig, SplitConfig
-from reports.identity import identity, size_of
+from reports.identity import identity, size_of, size_text
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -95,9 +95,9 @@ class Preparation:
             "options": {k: v for k, v in options.items() if str(v) not in named},
             "files": [identity(path) for path in files],
         }
-        megabytes = sum(size_of(path) for path in files) / 1e6
-        size = f"{megabytes:,.1f} MB to read"
-        return Planned("collection", inputs, make, size, "collection", megabytes, code=_CODE)
+        n_bytes = sum(size_of(path) for path in files)
+        size = f"{size_text(n_bytes)} to read"
+        return Planned("collection", inputs, make, size, "collection", n_bytes, code=_CODE)
 
     def _read(self, done: float, total: float) -> None:
         self.runner.reporter.step("MB read")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.live import Live
@@ -20,7 +19,8 @@ _HEARTBEAT = 60.0
 
 @dataclass
 class _Stage:
-    """The stage that runs now."""
+    """The stage that runs now; ``ticked``: time of the first and of the last tick, and the sum of
+    those after the first."""
 
     name: str
     start: float
@@ -29,7 +29,7 @@ class _Stage:
     done: float = 0.0
     total: float = 0.0
     unit: str = ""
-    ticks: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=30))
+    ticked: tuple[float, float, float] | None = None
 
 
 class Reporter:
@@ -114,10 +114,12 @@ class Reporter:
         stage = self._stage
         if stage is None:
             return
-        if unit != stage.unit:
-            stage.ticks.clear()
-            stage.unit = unit
-        stage.ticks.append((self._clock(), n))
+        now = self._clock()
+        if stage.ticked is None or unit != stage.unit:
+            stage.unit, stage.ticked = unit, (now, now, 0.0)  # the first only starts the clock
+        else:
+            first, _, total = stage.ticked
+            stage.ticked = first, now, total + n
         self._beat()
 
     def left(self) -> tuple[float, bool]:
@@ -183,12 +185,8 @@ class Reporter:
 
 
 def _rate(stage: _Stage) -> str:
-    """Of the last ticks, the first of which only starts the clock."""
-    ticks = list(stage.ticks)
-    seconds = ticks[-1][0] - ticks[0][0] if ticks else 0.0
-    if not seconds:
-        return ""
-    return f"{sum(n for _, n in ticks[1:]) / seconds:,.3g} {stage.unit}/s"
+    first, last, total = stage.ticked or (0.0, 0.0, 0.0)
+    return f"{total / (last - first):,.3g} {stage.unit}/s" if last > first else ""
 
 
 def _duration(seconds: float) -> str:

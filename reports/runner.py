@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.identity import size_of
+from reports.identity import size_of, size_text
 from reports.progress import Reporter
 from reports.stages import PACKAGES, StageResult, Stages
 from reports.tables import aligned
@@ -98,9 +98,9 @@ class StageRunner:
         rows = []
         for stage in planned:
             found = self.stages.look(stage.name, stage.inputs, code=stage.code)
-            megabytes = f"{size_of(found.path) / 1e6:,.1f} MB" if found.path.is_dir() else ""
+            on_disk = size_text(size_of(found.path)) if found.path.is_dir() else ""
             state = "cached" if found.reused else f"to do: {found.reason}"
-            rows.append([stage.title or stage.name, stage.size, state, megabytes])
+            rows.append([stage.title or stage.name, stage.size, state, on_disk])
         n_cached = sum(row[2] == "cached" for row in rows)
         table = aligned(["Stage", "Size", "State", "On disk"], rows, left=3)
         return f"{table}\n{len(rows)} stages, {n_cached} cached, {len(rows) - n_cached} to do."

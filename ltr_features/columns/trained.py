@@ -50,7 +50,7 @@ class ModelColumn:
             w q . d + (1 - w) f(q, d); language models: their lambda2. 0 is the model alone.
 
     Raises:
-        InputError: no such model, a parameter that it does not have, or a weight out of range.
+        InputError: no such model, a parameter that it does not have, or one out of range.
     """
 
     name: str
@@ -86,6 +86,12 @@ class ModelColumn:
             raise InputError(
                 f"column {self.name!r}: word_weight must be in 0..1, got {self.word_weight}"
             )
+        model = self.kind(**self.all_params)
+        if hasattr(model, "check_params"):
+            try:
+                model.check_params()
+            except ValueError as error:
+                raise InputError(f"column {self.name!r}: {error}") from None
 
     @property
     def kind(self) -> type[MatchingModel]:

@@ -19,7 +19,7 @@ from reports.clickthrough.scoring import Grids, ranked
 from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.clickthrough.tasks import Task, make_task, task_files
 from reports.config import slug
-from reports.identity import content
+from reports.identity import content, size_text
 from reports.manifest import write_manifest
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
@@ -119,10 +119,10 @@ class _Study:
                 make_task(config, self.data, threads=self.threads).save(folder)
 
             inputs = {"task": config.model_dump(mode="json"), "files": files}
-            megabytes = sum(file["size"] for file in files) / 1e6
+            n_bytes = sum(file["size"] for file in files)
             self._stages[name] = Planned(
-                f"tasks/{slug(name)}", inputs, make, f"{megabytes:,.1f} MB to read", "task",
-                megabytes, code=_TEXT_CODE,
+                f"tasks/{slug(name)}", inputs, make, f"{size_text(n_bytes)} to read", "task",
+                n_bytes, code=_TEXT_CODE,
             )  # fmt: skip
         return self._stages[name]
 

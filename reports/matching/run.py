@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from reports.config import slug
-from reports.identity import content
+from reports.identity import content, size_text
 from reports.manifest import write_manifest
 from reports.matching.config import (
     CurvesConfig,
@@ -137,10 +137,10 @@ class _Study:
                 make_task(config, self.data, threads=self.threads).save(folder)
 
             inputs = self._task_inputs(config)
-            megabytes = sum(file["size"] for file in inputs["files"]) / 1e6
-            size = f"{megabytes:,.1f} MB to read"
+            n_bytes = sum(file["size"] for file in inputs["files"])
+            size = f"{size_text(n_bytes)} to read"
             self._tasks[name] = Planned(
-                f"tasks/{slug(name)}", inputs, make, size, "task", megabytes, code=_CODE
+                f"tasks/{slug(name)}", inputs, make, size, "task", n_bytes, code=_CODE
             )
         return self._tasks[name]
 

@@ -167,3 +167,8 @@ def test_models_of_other_texts_are_refused(tmp_path):
         fitted.compute(stemmed, EVERY)
     with pytest.raises(InputError, match="a model 'ssi', not 'lsi'"):
         FittedColumn(ModelColumn("x", "lsi"), fitted.model)
+
+
+def test_parameters_out_of_range_are_refused_with_the_recipe():
+    with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
+        ModelColumn("x", "ssi", {"rank": 0})

@@ -117,6 +117,18 @@ comparisons = [["more", "words"], ["words", "bm25"]]
 """
 
 
+def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
+    with pytest.raises(InputError) as error:
+        load(tmp_path, GRID.replace('title = "S" }', 'title = "S", folds = 2 }'))
+    assert "1 to mend" in str(error.value)
+    assert "splits.0.folds" in str(error.value)
+
+
+def test_names_with_commas_are_told_apart(tmp_path):
+    with pytest.raises(InputError, match="no system 'x'; there are 'words, a', 'words, b'"):
+        load(tmp_path, GRID + 'hard_baseline = "x"\nhard_systems = ["bm25"]\n')
+
+
 def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
     config = load(tmp_path, GRID)
     assert [s.name for s in config.all_systems] == [
