@@ -13,87 +13,141 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from ssi_models.kernels.prefetch import prefetch
+
 _FAST = {"contract", "reassoc", "nsz"}
 _NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there is no NaN here
 _SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
-_RUN = 32  # addends that are summed in float32 before the sum goes to float64
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, forceinline=True)
+def _ask_for(first, last, indices, X):
+    """Have the rows of X that the entries first..last name fetched while others are worked on."""
+    for p in range(first, last):
+        for k in range(0, X.shape[1], 16):
+            prefetch(X, indices[p], k)
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _add_side(first, last, indices, counts, phi, weights, gain, ratio):
     """gain += sum_w r_w phi_w, ratio[p] = r_w = n_w / (phi_w . weights), over entries first..last.
 
     Words whose probability is 0 are skipped. Returns sum_w n_w log(phi_w . weights), and sum n_w
-    over the words that were not skipped. Four words at a time: their rows come from memory
-    together, and weights and gain go through the registers once for all four.
+    over the words that were not skipped. Four words at a time where three or more are left, so
+    that weights and gain go through the registers once for all.
     """
     K = len(weights)
-    log_likelihood, length, product = 0.0, 0.0, 1.0
-    probability = np.empty(4, np.float32)
-    r = np.empty(4, np.float32)
-    for start in range(first, last, 4):
-        n = min(4, last - start)
-        # Where fewer are left, the first stands in with a ratio of 0.
-        a = phi[indices[start]]
-        b = phi[indices[start + (1 if n > 1 else 0)]]
-        c = phi[indices[start + (2 if n > 2 else 0)]]
-        d = phi[indices[start + (3 if n > 3 else 0)]]
+    p = first
+    while p < last:
+        n = min(4, last - p) if last - p > 2 else 1
+        a = phi[indices[p]]
         sum_a, sum_b = np.float32(0.0), np.float32(0.0)
         sum_c, sum_d = np.float32(0.0), np.float32(0.0)
-        for k in range(K):
-            sum_a += a[k] * weights[k]
-            sum_b += b[k] * weights[k]
-            sum_c += c[k] * weights[k]
-            sum_d += d[k] * weights[k]
-        probability[0], probability[1], probability[2], probability[3] = sum_a, sum_b, sum_c, sum_d
-        r[:] = 0.0
-        for i in range(n):
-            p, count = probability[i], counts[start + i]
-            if p > 0.0:
-                r[i] = count / p
-                length += count
-                # One logarithm for many factors; most counts are 1.
-                if count == 1.0:
-                    product *= p
-                    if product < 1e-200:
-                        log_likelihood += np.log(product)
-                        product = 1.0
-                else:
-                    log_likelihood += count * np.log(np.float64(p))
-            ratio[start + i] = r[i]
-        ra, rb, rc, rd = r[0], r[1], r[2], r[3]
-        for k in range(K):
-            gain[k] += (ra * a[k] + rb * b[k]) + (rc * c[k] + rd * d[k])
+        if n == 1:
+            for k in range(K):
+                sum_a += a[k] * weights[k]
+        else:
+            b, c, d = phi[indices[p + 1]], phi[indices[p + 2]], phi[indices[p + n - 1]]
+            for k in range(K):
+                sum_a += a[k] * weights[k]
+                sum_b += b[k] * weights[k]
+                sum_c += c[k] * weights[k]
+                sum_d += d[k] * weights[k]
+            ratio[p + 1], ratio[p + 2], ratio[p + n - 1] = sum_b, sum_c, sum_d
+        ratio[p] = sum_a
+        p += n
+    log_likelihood, length, product = 0.0, 0.0, 1.0
+    for p in range(first, last):
+        probability, count = ratio[p], counts[p]
+        ratio[p] = 0.0
+        if probability > 0.0:
+            ratio[p] = count / probability
+            length += count
+            # One logarithm for many factors; most counts are 1.
+            if count == 1.0:
+                product *= probability
+                if product < 1e-200:
+                    log_likelihood += np.log(product)
+                    product = 1.0
+            else:
+                log_likelihood += count * np.log(np.float64(probability))
+    p = first
+    while p < last:
+        n = min(4, last - p) if last - p > 2 else 1
+        a, ra = phi[indices[p]], ratio[p]
+        if n == 1:
+            for k in range(K):
+                gain[k] += ra * a[k]
+        else:
+            b, c, d = phi[indices[p + 1]], phi[indices[p + 2]], phi[indices[p + n - 1]]
+            rb, rc = ratio[p + 1], ratio[p + 2]
+            rd = ratio[p + 3] if n == 4 else np.float32(0.0)
+            for k in range(K):
+                gain[k] += (ra * a[k] + rb * b[k]) + (rc * c[k] + rd * d[k])
+        p += n
     return log_likelihood + np.log(product), length
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+def _log_sum(x, bits, mantissa_bits, mantissa):
+    """sum_k log x_k of normal positive numbers, ``bits`` being theirs and ``mantissa_bits`` those
+    of the scratch ``mantissa``, float32 [K].
+
+    Exponents are added up as integers, and the mantissas, in 1..2, multiplied: one logarithm for
+    up to 120 numbers.
+    """
+    K = len(x)
+    exponents = np.int32(0)
+    for k in range(K):
+        exponents += (bits[k] >> np.int32(23)) - np.int32(127)
+        mantissa_bits[k] = (bits[k] & np.int32(0x7FFFFF)) | np.int32(0x3F800000)
+    total = exponents * np.log(2.0)
+    for first in range(0, K, 120):
+        product = np.float32(1.0)
+        for k in range(first, min(first + 120, K)):
+            product *= mantissa[k]
+        total += np.log(np.float64(product))
+    return total
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def expect_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, new_theta, q_ratio, d_ratio, value, start, stop,
+    pseudo_count, old_theta, q_ratio, d_ratio, value, start, stop,
 ):  # fmt: skip
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
     Args:
-        theta: float32 [B, K]. pseudo_count: alpha - 1.
-        new_theta: float32 [B, K], written. q_ratio, d_ratio: float32 [nnz], written.
-        value: float64 [B], written: log P(q_i, d_i) under theta and phi.
+        theta: float32 [B, K]; the new one on return. pseudo_count: alpha - 1.
+        old_theta: float32 [B, K], written: theta on entry.
+        q_ratio, d_ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
+        value: float64 [B], written: log P(q_i, d_i) + (alpha - 1) sum_z log theta_iz on entry.
     """
     K = theta.shape[1]
     gain = np.empty(K, np.float32)
+    bits, mantissa_bits = theta.view(np.int32), np.empty(K, np.int32)
+    mantissa = mantissa_bits.view(np.float32)
     for b in range(start, stop):
-        gain[:] = 0.0
+        if b + 1 < stop:
+            _ask_for(q_indptr[b + 1], q_indptr[b + 2], q_indices, phi_q)
+            _ask_for(d_indptr[b + 1], d_indptr[b + 2], d_indices, phi_d)
+        weights = old_theta[b]
+        for k in range(K):
+            weights[k] = theta[b, k]
+            gain[k] = 0.0
         lq, nq = _add_side(
-            q_indptr[b], q_indptr[b + 1], q_indices, q_counts, phi_q, theta[b], gain, q_ratio
+            q_indptr[b], q_indptr[b + 1], q_indices, q_counts, phi_q, weights, gain, q_ratio
         )
         ld, nd = _add_side(
-            d_indptr[b], d_indptr[b + 1], d_indices, d_counts, phi_d, theta[b], gain, d_ratio
+            d_indptr[b], d_indptr[b + 1], d_indices, d_counts, phi_d, weights, gain, d_ratio
         )
         value[b] = lq + ld
+        if pseudo_count > 0.0:
+            value[b] += pseudo_count * _log_sum(theta[b], bits[b], mantissa_bits, mantissa)
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
-            mean = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
-            new_theta[b, k] = max(mean, np.float32(1e-30))
+            mean = (weights[k] * gain[k] + np.float32(pseudo_count)) * norm
+            theta[b, k] = max(mean, np.float32(1e-30))
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
@@ -130,8 +184,8 @@ def _tilt(theta, exponent, factor, bits, out):
 @nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
 def project_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, multiplier, tolerance, limit, q_theta, d_theta, new_theta, q_ratio, d_ratio,
-    value, evaluations, start, stop,
+    pseudo_count, multiplier, tolerance, limit, q_theta, d_theta, q_ratio, d_ratio, value,
+    evaluations, start, stop,
 ):  # fmt: skip
     """E-step of pairs, projected so that query and title have equal topic fractions, and M-step
     of theta (Gao et al., eq. 9-13).
@@ -150,7 +204,7 @@ def project_pairs(
         multiplier: float32 [B, K], lambda; the start on entry, the solution on return.
         tolerance: the largest |f_q - f_d| that is accepted. limit: most evaluations per pair.
         q_theta, d_theta: float32 [B, K], written: the two tilted theta.
-        value: float64 [B], written: E_Q[log P(q, d, z)] + H(Q).
+        value: float64 [B], written: E_Q[log P(q, d, z)] + H(Q) + (alpha - 1) sum_z log theta_iz.
         evaluations: int32 [B], written: gradients computed.
         others: see ``expect_pairs``.
     """
@@ -159,6 +213,7 @@ def project_pairs(
     gradient, scale = np.zeros(K, np.float32), np.zeros(K, np.float32)
     lam, best, step = np.zeros(K), np.zeros(K), np.zeros(K, np.float32)
     bits = np.empty(K, np.int32)
+    theta_bits, mantissa = theta.view(np.int32), bits.view(np.float32)
     for b in range(start, stop):
         u, v = q_theta[b], d_theta[b]
         lam[:] = multiplier[b]
@@ -209,11 +264,13 @@ def project_pairs(
         multiplier[b] = lam
         evaluations[b] = done
         value[b] = lq + nq * q_shift + ld + nd * d_shift
+        if pseudo_count > 0.0:
+            value[b] += pseudo_count * _log_sum(theta[b], theta_bits[b], bits, mantissa)
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
             value[b] += lam[k] * gradient[k]
             expected = u[k] * q_gain[k] + v[k] * d_gain[k]
-            new_theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, np.float32(1e-30))
+            theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, np.float32(1e-30))
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
@@ -226,45 +283,32 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
         theta: float32 [B, K]. sums: float64 [V, K].
     """
     K = theta.shape[1]
-    part = np.empty(K, np.float32)
     for s in range(first, last):
-        total = sums[words[s]]
-        for run in range(starts[s], starts[s + 1], _RUN):
-            part[:] = 0.0
-            for p in range(run, min(run + _RUN, starts[s + 1])):
-                r = ratio[position[p]]
-                topics = theta[owner[p]]
+        w = words[s]
+        p, stop = starts[s], starts[s + 1]
+        while p < stop:
+            n = min(4, stop - p) if stop - p > 2 else 1
+            a, ra = theta[owner[p]], ratio[position[p]]
+            if n == 1:
                 for k in range(K):
-                    part[k] += r * topics[k]
-            for k in range(K):
-                total[k] += part[k]
+                    sums[w, k] += ra * a[k]
+            else:
+                b, c, d = theta[owner[p + 1]], theta[owner[p + 2]], theta[owner[p + n - 1]]
+                rb, rc = ratio[position[p + 1]], ratio[position[p + 2]]
+                rd = ratio[position[p + 3]] if n == 4 else np.float32(0.0)
+                for k in range(K):
+                    sums[w, k] += (ra * a[k] + rb * b[k]) + (rc * c[k] + rd * d[k])
+            p += n
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def sum_logs(X, out, start, stop):
-    """out[i] = sum_k log X[i, k] for rows start..stop, 0 for a row that starts with 0.
-
-    X holds normal positive numbers. Exponents are added up as integers, and the mantissas, in
-    1..2, multiplied: one logarithm for up to 96 numbers.
-    """
-    K = X.shape[1]
-    bits = X.view(np.int32)
-    mantissa_bits = np.empty(K, np.int32)
+    """out[i] = sum_k log X[i, k] for rows start..stop of normal positive numbers, 0 for a row that
+    starts with 0."""
+    bits, mantissa_bits = X.view(np.int32), np.empty(X.shape[1], np.int32)
     mantissa = mantissa_bits.view(np.float32)
     for i in range(start, stop):
-        out[i] = 0.0
-        if X[i, 0] <= 0.0:
-            continue
-        exponents = np.int32(0)
-        for k in range(K):
-            exponents += (bits[i, k] >> np.int32(23)) - np.int32(127)
-            mantissa_bits[k] = (bits[i, k] & np.int32(0x7FFFFF)) | np.int32(0x3F800000)
-        out[i] = exponents * np.log(2.0)
-        for first in range(0, K, 96):
-            product = np.float32(1.0)
-            for k in range(first, min(first + 96, K)):
-                product *= mantissa[k]
-            out[i] += np.log(np.float64(product))
+        out[i] = _log_sum(X[i], bits[i], mantissa_bits, mantissa) if X[i, 0] > 0.0 else 0.0
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)

@@ -125,14 +125,14 @@ class Scratch:
     Attributes:
         queries, titles: float64 [V, K], sum_i r_iw theta_i per word and topic; one and the same
             array where phi is shared; 0 between passes.
-        old_theta, q_theta, d_theta: float32 [BLOCK, K].
+        q_theta, d_theta: float32 [BLOCK, K], the theta that the sides' posteriors come from.
     """
 
     def __init__(self, state: State) -> None:
         shape = state.phi_q.shape
         self.queries = np.zeros(shape)
         self.titles = self.queries if state.phi_q is state.phi_d else np.zeros(shape)
-        self.old_theta, self.q_theta, self.d_theta = np.empty((3, BLOCK, shape[1]), np.float32)
+        self.q_theta, self.d_theta = np.empty((2, BLOCK, shape[1]), np.float32)
 
     @property
     def sums(self) -> list[NDArray[np.float64]]:
@@ -161,32 +161,23 @@ def expect(
     """
     n = block.stop - block.start
     q, d = block.queries, block.titles
-    old_theta, value = scratch.old_theta[:n], np.empty(n)
+    value, evaluations = np.empty(n), np.zeros(n, np.int32)
     q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
-    evaluations = np.zeros(n, np.int32)
-    given = (*q.rows, *d.rows, state.phi_q, state.phi_d, old_theta, prior.alpha - 1)
-    log_theta = np.zeros(n)
-    q_theta = d_theta = old_theta
-
-    def work(start: int, stop: int) -> None:
-        old_theta[start:stop] = theta[start:stop]
-        if prior.alpha > 1:
-            sum_logs(old_theta, log_theta, start, stop)
-        if projection is None:
-            expect_pairs(*given, theta, q_ratio, d_ratio, value, start, stop)
-        else:
-            # The kernel sums in float32; half the tolerance leaves room for its rounding.
-            limits = np.float32(projection.tolerance / 2), projection.limit
-            results = q_theta, d_theta, theta, q_ratio, d_ratio, value, evaluations
-            project_pairs(*given, multiplier, *limits, *results, start, stop)
-
-    if projection is not None:
-        q_theta, d_theta = scratch.q_theta[:n], scratch.d_theta[:n]
-    workers.split(work, n)
+    given = (*q.rows, *d.rows, state.phi_q, state.phi_d, theta, prior.alpha - 1)
+    q_theta = d_theta = scratch.q_theta[:n]
+    if projection is None:
+        results = q_theta, q_ratio, d_ratio, value
+        workers.split(lambda a, b: expect_pairs(*given, *results, a, b), n)
+    else:
+        d_theta = scratch.d_theta[:n]
+        # The kernel sums in float32; half the tolerance leaves room for its rounding.
+        how = multiplier, np.float32(projection.tolerance / 2), projection.limit
+        projected = q_theta, d_theta, q_ratio, d_ratio, value, evaluations
+        workers.split(lambda a, b: project_pairs(*given, *how, *projected, a, b), n)
     # One side after the other: where phi is shared, both add to the same sums.
     _add_words(q, q_ratio, q_theta, scratch.queries, workers)
     _add_words(d, d_ratio, d_theta, scratch.titles, workers)
-    return float(value.sum() + (prior.alpha - 1) * log_theta.sum()), int(evaluations.sum())
+    return float(value.sum()), int(evaluations.sum())
 
 
 def _add_words(

@@ -91,12 +91,12 @@ def test_projected_posteriors_have_equal_fractions(concentration):
     theta = np.maximum(rng.dirichlet(np.full(K, 0.5), n), 0.01).astype(np.float32)
     sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
     multiplier = np.zeros((n, K), np.float32)
-    u, v, new = np.empty((3, n, K), np.float32)
+    u, v = np.empty((2, n, K), np.float32)
     ratios = [np.empty(X.nnz, np.float32) for X in sides]
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
     project_pairs(
-        *arrays(sides[0]), *arrays(sides[1]), phi_q, phi_d, theta, 0.1, multiplier,
-        np.float32(5e-7), 500, u, v, new, *ratios, value, evaluations, 0, n,
+        *arrays(sides[0]), *arrays(sides[1]), phi_q, phi_d, theta.copy(), 0.1, multiplier,
+        np.float32(5e-7), 500, u, v, *ratios, value, evaluations, 0, n,
     )  # fmt: skip
     assert evaluations.max() < 500
     for i in range(n):
@@ -114,11 +114,11 @@ def test_projection_is_the_closest_one():
     phi_q, phi_d = rng.dirichlet(np.ones(12), (2, K)).transpose(0, 2, 1)
     theta = rng.dirichlet(np.ones(K), len(Q))
     sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
-    u, v, new = np.empty((3, *theta.shape), np.float32)
+    u, v = np.empty((2, *theta.shape), np.float32)
     project_pairs(
         *arrays(sides[0]), *arrays(sides[1]), *(np.float32(np.ascontiguousarray(p)) for p in
         (phi_q, phi_d)), theta.astype(np.float32), 0.1, np.zeros(theta.shape, np.float32),
-        np.float32(5e-7), 500, u, v, new, *[np.empty(X.nnz, np.float32) for X in sides],
+        np.float32(5e-7), 500, u, v, *[np.empty(X.nnz, np.float32) for X in sides],
         np.empty(len(Q)), np.zeros(len(Q), np.int32), 0, len(Q),
     )  # fmt: skip
     for i in range(len(Q)):

@@ -1,0 +1,32 @@
+"""The processor's prefetch instruction, for kernels that gather rows of a large array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of ``array[row, column]``, a C-contiguous matrix; reads nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        matrix = context.make_array(signature.args[0])(context, builder, args[0])
+        indices = [
+            context.cast(builder, value, kind, types.intp)
+            for value, kind in zip(args[1:], signature.args[1:], strict=True)
+        ]
+        at = cgutils.get_item_pointer(context, builder, signature.args[0], matrix, indices)
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # To read, to be kept in every level of the cache, of data.
+        flags = [ir.Constant(flag, value) for value in (0, 3, 1)]
+        builder.call(instruction, [builder.bitcast(at, byte), *flags])
+        return context.get_dummy_value()
+
+    return types.void(array, row, column), generate
