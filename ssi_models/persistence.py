@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,30 @@ def save_tensors(
     header: Mapping[str, Any],
     tensors: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write tensors and a JSON-compatible header; the file appears only when it is complete."""
-    path = Path(path)
+    """Write tensors and a JSON-compatible header; the file appears only when it is complete.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # One entry: safetensors writes several in random order, and equal models give equal bytes.
+    write_safetensors(Path(path), tensors, {FORMAT: json.dumps(header, sort_keys=True)})
+
+
+def write_safetensors(
+    path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> None:
+    """Write a file of tensors, which appears only when it is complete.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    # One entry: safetensors writes several in random order, and equal models give equal bytes.
-    metadata = {FORMAT: json.dumps(header, sort_keys=True)}
     try:
-        save_file(contiguous, partial, metadata=metadata)
+        save_file(contiguous, partial, metadata=dict(metadata))
         os.replace(partial, path)
+    except SafetensorError as error:  # which a full disk is, too
+        raise OSError(f"{path}: cannot be written ({error})") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -46,6 +62,33 @@ def load_tensors(
         FileNotFoundError: no such file.
         ValueError: not a model file of this package, of another format version, or damaged.
     """
+    with _opened(path) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return _header(file), tensors
+
+
+def load_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the header alone. Raises: as :func:`load_tensors`."""
+    with _opened(path) as file:
+        return _header(file)
+
+
+def load_rows(
+    path: str | os.PathLike[str], name: str, count: int
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Read a tensor ``count`` rows at a time: (number of the first, rows).
+
+    Raises: as :func:`load_tensors`.
+    """
+    with _opened(path) as file:
+        rows = file.get_slice(name)
+        total = rows.get_shape()[0]
+        for start in range(0, total, count):
+            yield start, rows[start : min(start + count, total)]
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such model file")
     try:
@@ -54,10 +97,14 @@ def load_tensors(
             if FORMAT not in metadata:
                 found = ", ".join(sorted(metadata)) or "none"
                 raise ValueError(f"{path}: model format is {found}, not {FORMAT}; fit it again")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            yield file
     except SafetensorError as error:
         raise ValueError(f"{path}: not a readable model file ({error})") from error
-    return json.loads(metadata[FORMAT]), tensors
+
+
+def _header(file: Any) -> dict[str, Any]:
+    header: dict[str, Any] = json.loads(file.metadata()[FORMAT])
+    return header
 
 
 def pack_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from ssi_models.kernels.topics import (
 )
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.topics.state import Iteration, State
 
 BLOCK = 16_384  # pairs
 _RUN = 256  # words whose counts are added up together
@@ -38,11 +39,12 @@ class Side:
     def of(cls, X: sp.csr_matrix, rows: NDArray[np.int64]) -> Side:
         taken = take_rows(X, rows)
         indptr, indices, _ = arrays(taken)
-        position = np.argsort(indices, kind="stable").astype(np.int32)
-        words, first = np.unique(indices[position], return_index=True)
-        owner = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(indptr))[position]
-        starts = np.append(first, len(indices)).astype(np.int64)
-        return cls(arrays(taken), words.astype(np.int32), starts, owner, position)
+        entries = np.arange(len(indices), dtype=np.int32)
+        by_word = sp.csr_matrix((entries, indices, indptr), shape=taken.shape).tocsc()
+        words = np.flatnonzero(np.diff(by_word.indptr)).astype(np.int32)
+        starts = np.append(by_word.indptr[words], len(indices)).astype(np.int64)
+        owner = by_word.indices.astype(np.int32, copy=False)
+        return cls(arrays(taken), words, starts, owner, by_word.data)
 
     def shares(self, n: int) -> NDArray[np.int64]:
         """int64 [n + 1]: slots of words, cut into n parts of about equally many entries."""
@@ -59,30 +61,25 @@ class Block:
     titles: Side
 
 
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of all pairs, made anew by each pass over them."""
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+
+    def __iter__(self) -> Iterator[Block]:
+        return blocks_of(self.Q, self.D, self.query, self.document)
+
+
 def blocks_of(
     Q: sp.csr_matrix, D: sp.csr_matrix, query: NDArray[np.int64], document: NDArray[np.int64]
 ) -> Iterator[Block]:
     for start in range(0, len(query), BLOCK):
         stop = min(start + BLOCK, len(query))
         yield Block(start, stop, Side.of(Q, query[start:stop]), Side.of(D, document[start:stop]))
-
-
-@dataclass(eq=False)
-class State:
-    """The parameters.
-
-    Attributes:
-        theta: float32 [n_pairs, K], topics of each pair.
-        phi_q, phi_d: float32 [V, K], P(w|z), word-major; one and the same array where the
-            vocabulary is shared. Rows of words that the side does not have are 0.
-        multiplier: float32 [n_pairs, K], the multipliers of posterior regularisation, which the
-            next projection starts from; [n_pairs, 0] without.
-    """
-
-    theta: NDArray[np.float32]
-    phi_q: NDArray[np.float32]
-    phi_d: NDArray[np.float32]
-    multiplier: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -100,23 +97,6 @@ class Prior:
 
     alpha: float
     beta: float
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One line of the training history.
-
-    Attributes:
-        number: from 1.
-        objective: J (Gao et al., eq. 3, without its constant), or with posterior regularisation
-            the bound F = E_Q[log p] + H(Q) + log prior, at the parameters that the iteration
-            began with. EM never lets it fall.
-        evaluations: mean number of gradients per pair in the projection; 0 without.
-    """
-
-    number: int
-    objective: float
-    evaluations: float
 
 
 class Scratch:
@@ -193,7 +173,7 @@ def _add_words(
 
 
 def iterate(
-    blocks: list[Block],
+    blocks: Iterable[Block],
     state: State,
     prior: Prior,
     projection: Projection | None,
@@ -209,6 +189,7 @@ def iterate(
         part, count = expect(block, state, theta, multiplier, prior, projection, scratch, workers)
         objective += part
         evaluations += count
+        state.release()
     for phi, sums in zip(phis_of(state), scratch.sums, strict=True):
         maximise_words(sums, phi, prior, workers)
     return Iteration(number, objective, evaluations / len(state.theta))

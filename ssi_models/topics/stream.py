@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ssi_models import persistence
 from ssi_models.parallel import Workers
-from ssi_models.topics.em import Block, Iteration, Scratch, State, expect, phis_of, set_mode
+from ssi_models.topics.em import Block, Scratch, expect, phis_of, set_mode
+from ssi_models.topics.state import Iteration, State
 
 if TYPE_CHECKING:
     from ssi_models.topics.topic_model import TopicModel
@@ -100,6 +101,7 @@ class Stream:
 
 def _identity(model: TopicModel) -> str:
     """The model and the parameters that its stream depends on."""
-    ignored = ("iterations", "fold_in_iterations", "warm_start", *model.scoring_params)
+    ignored = {"iterations", "fold_in_iterations", "warm_start", "memory_limit"}
+    ignored.update(model.scoring_params)
     params = {k: v for k, v in model.get_params().items() if k not in ignored}
     return f"{model.name} {params}"

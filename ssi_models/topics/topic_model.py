@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,22 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models import persistence
 from ssi_models.kernels.topics import fold_in, word_probabilities
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.topics.em import (
     BLOCK,
-    Iteration,
+    Block,
+    Blocks,
     Prior,
     Projection,
     Scratch,
-    State,
     blocks_of,
     iterate,
 )
 from ssi_models.topics.language_model import LanguageModel
+from ssi_models.topics.state import Iteration, State
 from ssi_models.topics.stream import Stream
 from ssi_models.vocabulary import Vocabulary
 
@@ -49,12 +49,16 @@ class TopicModel(LanguageModel):
         step_power: kappa of the online steps (t + 2)^-kappa of :meth:`partial_fit`, in (.5, 1].
         warm_start: a further ``fit`` starts from the fitted phi.
         seed: of the start.
+        memory_limit: GiB that theta (and the multipliers of posterior regularisation) of all
+            training pairs may take in memory. Where they need more, they live in a temporary file
+            without a name, in the folder TMPDIR, and memory holds no more than phi, its sums and
+            one block of pairs beside the given matrices. No number depends on it.
 
     Attributes:
         phi_q_, phi_d_: float32 [V, K], P(w|z) of query and title words; 0 for unseen words.
-        theta_: float32 [n, K], topics of the pairs trained on (not saved).
+        theta_: float32 [n, K], topics of the pairs trained on (not saved); see memory_limit.
         pairs_: int64 [n, 2], their rows (not saved).
-        history_: list of :class:`ssi_models.topics.em.Iteration`.
+        history_: list of :class:`ssi_models.topics.state.Iteration`.
         n_left_out_: pairs that were left out because a side is empty.
     """
 
@@ -71,6 +75,7 @@ class TopicModel(LanguageModel):
     step_power: float = 0.7
     warm_start: bool = False
     seed: int = 0
+    memory_limit: float = 2.0
 
     phi_q_: NDArray[np.float32] = field(init=False)
     phi_d_: NDArray[np.float32] = field(init=False)
@@ -92,6 +97,8 @@ class TopicModel(LanguageModel):
                 )
         if not 0 < self.jitter < np.inf:
             raise ValueError(f"jitter must be positive: equal topics never part; got {self.jitter}")
+        if not self.memory_limit >= 0:
+            raise ValueError(f"memory_limit must be 0 GiB or more, got {self.memory_limit}")
         if not 0.5 < self.step_power <= 1:
             raise ValueError(f"step_power must be in (0.5, 1], got {self.step_power}")
 
@@ -126,15 +133,18 @@ class TopicModel(LanguageModel):
         state = self._start(self._seen(X, D, query, document), len(query))
         path = None if checkpoint is None else Path(checkpoint)
         digest = self._fingerprint(X, D, query, document, state) if path is not None else ""
-        history = _resume(path, digest, state) if path is not None else []
-        blocks, scratch = list(blocks_of(X, D, query, document)), Scratch(state)
+        history = state.resume(path, digest) if path is not None else []
+        blocks: Iterable[Block] = Blocks(X, D, query, document)
+        if not state.mapped:
+            blocks = list(blocks)
+        scratch = Scratch(state)
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
                 history.append(
                     iterate(blocks, state, self._prior, self._projection, scratch, workers, number)
                 )
                 if path is not None:
-                    _save(path, digest, state, history)
+                    state.save(path, digest, history)
                 if callback is not None:
                     callback(history[-1])
         if path is not None:
@@ -257,10 +267,10 @@ class TopicModel(LanguageModel):
         document: NDArray[np.int64],
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The words of both sides of the training pairs: bool [V] each."""
-        sides = [
-            np.bincount(take_rows(M, np.unique(rows)).indices, minlength=D.shape[1]) > 0
-            for M, rows in ((X, query), (D, document))
-        ]
+        sides = [np.zeros(D.shape[1], bool) for _ in "qd"]
+        for known, M, rows in zip(sides, (X, D), (query, document), strict=True):
+            for start in range(0, len(rows), BLOCK):
+                known[take_rows(M, rows[start : start + BLOCK]).indices] = True
         if self.shared:
             sides = [sides[0] | sides[1]] * 2
         limits = {"pairs": len(query), "title words": int(np.count_nonzero(sides[1]))}
@@ -298,9 +308,9 @@ class TopicModel(LanguageModel):
                 phi = np.where(known[:, None] & (old[:, :1] > 0), old, phi)
                 phi /= phi.sum(axis=0, dtype=np.float64)
             phis.append(np.ascontiguousarray(phi, np.float32))
-        width = 0 if self._projection is None else K
-        theta = np.full((n_pairs, K), 1 / K, np.float32)
-        return State(theta, phis[0], phis[-1], np.zeros((n_pairs, width), np.float32))
+        regularised = self._projection is not None
+        on_disk = n_pairs * K * 4 * (1 + regularised) > self.memory_limit * 2**30
+        return State.of_pairs(n_pairs, phis[0], phis[-1], regularised=regularised, on_disk=on_disk)
 
     def _document_side(self, D: sp.csr_matrix) -> NDArray[np.float32]:
         return self.document_topics(D)
@@ -332,7 +342,7 @@ class TopicModel(LanguageModel):
 
     def _fingerprint(self, *parts: Any) -> str:
         digest = hashlib.sha256()
-        ignored = ("threads", "iterations", "lambda1", "lambda2", "fold_in_iterations")
+        ignored = (*self.scoring_params, "iterations", "fold_in_iterations", "memory_limit")
         params = {k: v for k, v in self.get_params().items() if k not in ignored}
         digest.update(repr((self.name, params)).encode())
         for part in parts:
@@ -367,21 +377,3 @@ def both_sides(
     if not kept.any():
         raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
     return preferences.query[kept], preferences.document[kept]
-
-
-def _save(path: Path, digest: str, state: State, history: list[Iteration]) -> None:
-    header = {"fingerprint": digest, "history": [vars(line) for line in history]}
-    tensors = {name: getattr(state, name) for name in ("theta", "phi_q", "phi_d", "multiplier")}
-    persistence.save_tensors(path, header, tensors)
-
-
-def _resume(path: Path, digest: str, state: State) -> list[Iteration]:
-    """Load a checkpoint of the same run into the state; its history, empty if there is none."""
-    if not path.exists():
-        return []
-    header, tensors = persistence.load_tensors(path)
-    if header.get("fingerprint") != digest:
-        return []
-    for name, array in tensors.items():
-        getattr(state, name)[...] = array
-    return [Iteration(**line) for line in header["history"]]

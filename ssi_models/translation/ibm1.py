@@ -18,8 +18,8 @@ from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.topics.em import Iteration
 from ssi_models.topics.language_model import LanguageModel
+from ssi_models.topics.state import Iteration
 from ssi_models.topics.topic_model import both_sides
 from ssi_models.vocabulary import Vocabulary
 
@@ -42,7 +42,7 @@ class IBMModel1(LanguageModel):
     Attributes:
         table_indptr_: int64 [V + 1], table_indices_: int32 [nnz], table_values_: float32 [nnz]:
             t(q|w) as CSR by query word q; column V is NULL.
-        history_: list of :class:`ssi_models.topics.em.Iteration`; the objective is
+        history_: list of :class:`ssi_models.topics.state.Iteration`; the objective is
             log prod P(q|d) before the iteration, without the constant epsilon.
         n_left_out_: pairs that were left out because a side is empty.
 

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bltm import BLTM
-from ssi_models.topics.em import Prior, Projection, Scratch, State, blocks_of, iterate
+from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
+from ssi_models.topics.state import State
 
 K, V = 100, 20_000
 ITERATIONS = 16

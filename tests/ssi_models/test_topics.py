@@ -1,5 +1,9 @@
 """PLSA, BLTM, BLTM-PR and BLTM-PR-1V: EM against its slow twin, and the models' promises."""
 
+import errno
+import os
+import tempfile
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,9 +16,10 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.topics import em
 from ssi_models.topics.bltm import BLTM
-from ssi_models.topics.em import Prior, Projection, Scratch, State, blocks_of, iterate
+from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
 from ssi_models.topics.plsa import PLSA
 from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
+from ssi_models.topics.state import State
 
 MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]
 K = 4
@@ -215,6 +220,27 @@ def test_one_and_two_threads_give_equal_bytes(model, monkeypatch):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_pairs_on_disk_give_equal_bytes_and_leave_no_file(model, planted, monkeypatch, tmp_path):
+    monkeypatch.setattr(em, "BLOCK", 37)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    inside = fitted(model, planted, iterations=3)
+    outside = fitted(model, planted, iterations=3, memory_limit=0)
+    for name in ("phi_q_", "phi_d_", "theta_"):
+        np.testing.assert_array_equal(getattr(outside, name), getattr(inside, name))
+    assert outside.history_ == inside.history_
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_room_for_the_pairs_is_said_before_training(planted, monkeypatch):
+    def full(descriptor, offset, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="raise memory_limit"):
+        fitted(BLTM, planted, memory_limit=0)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_saved_models_score_the_same(model, planted, tmp_path):
     Q, D, _ = planted
     first = fitted(model, planted, iterations=4)
@@ -233,7 +259,8 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("model", [BLTM, BLTMPR1V])
-def test_killed_run_resumes_to_the_same_parameters(model, planted, tmp_path):
+@pytest.mark.parametrize("memory_limit", [2, 0])
+def test_killed_run_resumes_to_the_same_parameters(model, memory_limit, planted, tmp_path):
     Q, D, _ = planted
     pairs, path = paired(Q.shape[0]), tmp_path / "checkpoint"
     whole = fitted(model, planted, iterations=6)
@@ -242,11 +269,11 @@ def test_killed_run_resumes_to_the_same_parameters(model, planted, tmp_path):
         if line.number == 4:
             raise KilledError
 
-    fresh = model(n_topics=K, iterations=6)
+    fresh = model(n_topics=K, iterations=6, memory_limit=memory_limit)
     with pytest.raises(KilledError):
         fresh.fit(Q, D, pairs, checkpoint=path, callback=kill)
     seen = []
-    resumed = model(n_topics=K, iterations=6)
+    resumed = model(n_topics=K, iterations=6, memory_limit=memory_limit)
     resumed.fit(Q, D, pairs, checkpoint=path, callback=lambda line: seen.append(line.number))
     assert seen == [5, 6]
     assert not path.exists()
@@ -332,6 +359,7 @@ def test_unseen_query_words_leave_only_the_collection(planted):
         ({"lambda1": 1.5}, "lambda1 must be in 0..1"),
         ({"iterations": -1}, "iterations must be 0"),
         ({"step_power": 0.5}, "step_power"),
+        ({"memory_limit": -1}, "memory_limit must be 0"),
         ({"tolerance": 0}, "tolerance"),
         ({"max_evaluations": 0}, "max_evaluations"),
     ],

@@ -1,0 +1,131 @@
+"""Parameters of topic models: in memory, in a temporary file, and in checkpoints."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssi_models import persistence
+
+_TENSORS = ("theta", "phi_q", "phi_d", "multiplier")
+_ROWS = 16_384  # that are filled or loaded at a time
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the training history.
+
+    Attributes:
+        number: from 1.
+        objective: J (Gao et al., eq. 3, without its constant), or with posterior regularisation
+            the bound F = E_Q[log p] + H(Q) + log prior, at the parameters that the iteration
+            began with. EM never lets it fall.
+        evaluations: mean number of gradients per pair in the projection; 0 without.
+    """
+
+    number: int
+    objective: float
+    evaluations: float
+
+
+@dataclass(eq=False)
+class State:
+    """The parameters.
+
+    Attributes:
+        theta: float32 [n_pairs, K], topics of each pair.
+        phi_q, phi_d: float32 [V, K], P(w|z), word-major; one and the same array where the
+            vocabulary is shared. Rows of words that the side does not have are 0.
+        multiplier: float32 [n_pairs, K], the multipliers of posterior regularisation, which the
+            next projection starts from; [n_pairs, 0] without.
+        mapped: the files of theta and multiplier where they do not live in memory.
+    """
+
+    theta: NDArray[np.float32]
+    phi_q: NDArray[np.float32]
+    phi_d: NDArray[np.float32]
+    multiplier: NDArray[np.float32]
+    mapped: tuple[mmap.mmap, ...] = ()
+
+    @classmethod
+    def of_pairs(
+        cls,
+        n_pairs: int,
+        phi_q: NDArray[np.float32],
+        phi_d: NDArray[np.float32],
+        *,
+        regularised: bool,
+        on_disk: bool = False,
+    ) -> State:
+        """Uniform theta and multipliers of 0.
+
+        Raises:
+            OSError: no room for the temporary file.
+        """
+        K = phi_q.shape[1]
+        shapes = [(n_pairs, K), (n_pairs, K if regularised else 0)]
+        if on_disk:
+            files = [_temporary(4 * n * width) if width else None for n, width in shapes]
+            theta, multiplier = (
+                np.zeros(shape, np.float32) if file is None else np.frombuffer(file, np.float32)
+                for shape, file in zip(shapes, files, strict=True)
+            )
+            mapped = tuple(file for file in files if file is not None)
+        else:
+            theta, multiplier = (np.zeros(shape, np.float32) for shape in shapes)
+            mapped = ()
+        state = cls(theta.reshape(shapes[0]), phi_q, phi_d, multiplier.reshape(shapes[1]), mapped)
+        for start in range(0, n_pairs, _ROWS):
+            state.theta[start : start + _ROWS] = 1 / K
+            state.release()
+        return state
+
+    def save(self, path: Path, fingerprint: str, history: list[Iteration]) -> None:
+        """Write a checkpoint of a run."""
+        header = {"fingerprint": fingerprint, "history": [vars(line) for line in history]}
+        persistence.save_tensors(path, header, {name: getattr(self, name) for name in _TENSORS})
+        self.release()
+
+    def resume(self, path: Path, fingerprint: str) -> list[Iteration]:
+        """Take over a checkpoint of the same run; its history, empty if there is none."""
+        if not path.exists():
+            return []
+        header = persistence.load_header(path)
+        if header.get("fingerprint") != fingerprint:
+            return []
+        for name in _TENSORS:
+            target = getattr(self, name)
+            for start, rows in persistence.load_rows(path, name, _ROWS):
+                target[start : start + len(rows)] = rows
+                self.release()
+        return [Iteration(**line) for line in header["history"]]
+
+    def release(self) -> None:
+        """Take the pages of mapped arrays out of memory; what they hold stays in the file."""
+        for file in self.mapped:
+            if hasattr(mmap, "MADV_DONTNEED"):
+                file.madvise(mmap.MADV_DONTNEED)
+
+
+def _temporary(size: int) -> mmap.mmap:
+    """A mapped file without a name: it ends with the array, or with the process."""
+    with tempfile.TemporaryFile() as file:
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{size / 2**30:.1f} GiB for the topics of the pairs ({error.strerror}); have "
+                "TMPDIR name a folder with more room, or raise memory_limit",
+                tempfile.gettempdir(),
+            ) from None
+        return mmap.mmap(file.fileno(), size)
