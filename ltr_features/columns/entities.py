@@ -42,6 +42,7 @@ from ltr_features.columns.word_embeddings import (
 from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
+from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
 from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
@@ -56,11 +57,14 @@ class EntitySource:
 
     Attributes:
         knowledge: folder of the knowledge base (``ltr-features wikipedia``).
+        dump: instead of ``knowledge``, a small dump of Wikipedia whose knowledge base is made when
+            it is first needed, or ``"wikipedia-excerpt"``, the one installed with gensim.
         linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the service) or
             ``"stored"``.
         annotations: of ``"tagme"`` the cache, of ``"stored"`` the file of annotations.
         min_rho, min_rho_query: least rho of mentions in documents and in queries, 0 to 1.
         min_link_probability: least link probability of mentions, 0 to 1.
+        folder: where knowledge bases made of dumps are kept and looked for; None keeps none.
 
     Raises:
         InputError: an unknown linker, a threshold outside its range, or files that are not there.
@@ -72,6 +76,8 @@ class EntitySource:
     min_rho: float = 0.1
     min_rho_query: float = 0.0
     min_link_probability: float = 0.0
+    dump: str | None = None
+    folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.linker not in LINKERS:
@@ -81,23 +87,33 @@ class EntitySource:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
         if self.linker != "wikipedia" and self.annotations is None:
             raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
+        if self.knowledge is not None and self.dump is not None:
+            raise InputError("knowledge and dump are both given; give one of them")
         if self.knowledge is not None:
             KnowledgeBase.open(self.knowledge)
+        if self.dump is not None:
+            dump_path(self.dump)
 
     @property
     def entity_key(self) -> tuple[str | None, ...]:
         """Equal for sources that link alike."""
-        return ("entities", str(self.knowledge), self.linker, str(self.annotations))
+        where = str(self.knowledge or self.dump)
+        return ("entities", where, self.linker, str(self.annotations))
 
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context."""
-        folder = self.knowledge
-        if folder is None:
-            raise InputError(
-                "entity columns need a knowledge base: make one with ltr-features wikipedia "
-                "DUMP.xml.bz2 --out kb/ and name it by the option knowledge"
-            )
-        return context.once((self.entity_key, "base"), lambda: KnowledgeBase.open(folder))
+        return context.once((self.entity_key, "base"), self._open)
+
+    def _open(self) -> KnowledgeBase:
+        if self.knowledge is not None:
+            return KnowledgeBase.open(self.knowledge)
+        if self.dump is not None:
+            return base_of_dump(self.dump, self.folder)
+        raise InputError(
+            "entity columns need a knowledge base: make one with ltr-features wikipedia "
+            "DUMP.xml.bz2 --out kb/ and name it by the option knowledge, or name a small dump "
+            f"({EXCERPT_NAME!r}) by the option dump"
+        )
 
     def make_linker(self, context: ColumnContext) -> EntityLinker:
         """The linker of these options."""

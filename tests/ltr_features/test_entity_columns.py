@@ -127,3 +127,26 @@ def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
         EntityOverlap(**options).compute(
             context.for_queries(["new"]), Pairs(*np.zeros((2, 1), int))
         )
+
+
+def test_a_dump_gives_the_columns_of_its_knowledge_base(context, pairs, options, tmp_path):
+    dump = options["knowledge"].replace("kb", "dump.xml")
+    expected = EntityOverlap(**options).compute(context, pairs)
+    linked = {k: v for k, v in options.items() if k != "knowledge"} | {"dump": dump}
+    np.testing.assert_array_equal(EntityOverlap(**linked).compute(context, pairs), expected)
+    kept = EntityOverlap(**linked, folder=tmp_path)
+    fresh = ColumnContext.of(context.collection, context.index)
+    np.testing.assert_array_equal(kept.compute(fresh, pairs), expected)
+    (made,) = tmp_path.iterdir()
+    marked = (made / "knowledge.json").stat()
+    again = ColumnContext.of(context.collection, context.index)
+    np.testing.assert_array_equal(kept.compute(again, pairs), expected)
+    assert (made / "knowledge.json").stat() == marked
+
+
+def test_dumps_that_are_not_there_or_in_excess_are_named(options):
+    with pytest.raises(InputError, match="dump: no file nowhere; name a dump"):
+        EntityOverlap(dump="nowhere")
+    with pytest.raises(InputError, match="knowledge and dump are both given"):
+        EntityOverlap(**options, dump="wikipedia-excerpt")
+    assert EntityOverlap(dump="wikipedia-excerpt").dump

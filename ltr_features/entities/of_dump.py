@@ -1,0 +1,58 @@
+"""The knowledge base of a dump by the dump's name: made when it is first asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import weakref
+from pathlib import Path
+
+from letor.errors import InputError
+from ltr_features.entities.build import build_knowledge_base
+from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
+from ltr_features.sources.wikipedia import excerpt_path
+
+#: Names the dump that is installed with gensim, see :func:`excerpt_path`.
+EXCERPT_NAME = "wikipedia-excerpt"
+
+
+def dump_path(dump: str) -> Path:
+    """The file of a dump, or of :data:`EXCERPT_NAME`.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    path = excerpt_path() if dump == EXCERPT_NAME else Path(dump)
+    if not path.is_file():
+        raise InputError(
+            f"dump: no file {dump}; name a dump of Wikipedia, or {EXCERPT_NAME!r} for the one that "
+            "is installed with gensim"
+        )
+    return path
+
+
+def base_of_dump(dump: str, folder: str | os.PathLike[str] | None = None) -> KnowledgeBase:
+    """The knowledge base of a dump, made in this process unless ``folder`` has it.
+
+    Args:
+        dump: see :func:`dump_path`.
+        folder: where knowledge bases are kept, each in a folder of its own, and looked for by the
+            dump's path, size and time of change; None makes one that goes with the object.
+
+    Raises:
+        InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
+    """
+    path = dump_path(dump).resolve()
+    if folder is None:
+        scratch = tempfile.TemporaryDirectory()
+        build_knowledge_base(path, scratch.name)
+        base = KnowledgeBase.open(scratch.name)
+        weakref.finalize(base, scratch.cleanup)
+        return base
+    facts = path.stat()
+    identity = f"{VERSION}\n{path}\n{facts.st_size}\n{facts.st_mtime_ns}"
+    made = Path(folder) / f"knowledge-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    if not (made / MARK).is_file():
+        build_knowledge_base(path, made)
+    return KnowledgeBase.open(made)
