@@ -42,6 +42,10 @@ def atomic_path(
             os.replace(temporary, target)
         else:
             os.replace(temporary, target)
+    except OSError as error:  # a full disk names no file, and the temporary one helps nobody
+        if error.errno is not None and str(error.filename or temporary).startswith(str(temporary)):
+            error.filename = str(target)
+        raise
     finally:
         if aside.exists() and not target.exists():  # interrupted between the two renames
             os.replace(aside, target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
+from ssi_models.persistence import write_safetensors
 from ssi_models.sampling import Batch
 
 
@@ -177,9 +177,7 @@ def _save_checkpoint(
         "best_epoch": str(history.best_epoch),
         "epochs": json.dumps([list(vars(epoch).values()) for epoch in history.epochs]),
     }
-    partial = settings.checkpoint.with_name(settings.checkpoint.name + ".partial")
-    save_file(tensors, partial, metadata=header)
-    os.replace(partial, settings.checkpoint)
+    write_safetensors(settings.checkpoint, tensors, header)
 
 
 def _resume(

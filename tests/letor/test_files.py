@@ -56,3 +56,13 @@ def test_files_never_replace_folders_nor_folders_files(tmp_path):
     ):
         pass
     assert sorted(os.listdir(tmp_path)) == ["notes", "thesis"]
+
+
+def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
+    target = tmp_path / "out.txt"
+    for error in (OSError(28, "No space left on device"), None):
+        with pytest.raises(OSError) as caught, atomic_path(target) as partial:
+            if error is not None:
+                raise error
+            (partial / "x").touch()
+        assert caught.value.filename == str(target)
