@@ -59,10 +59,17 @@ def test_files_never_replace_folders_nor_folders_files(tmp_path):
 
 
 def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
-    target = tmp_path / "out.txt"
-    for error in (OSError(28, "No space left on device"), None):
-        with pytest.raises(OSError) as caught, atomic_path(target) as partial:
-            if error is not None:
-                raise error
-            (partial / "x").touch()
-        assert caught.value.filename == str(target)
+    def full(partial):
+        raise OSError(28, "No space left on device")
+
+    def no_folder(partial):
+        (partial / "x").touch()
+
+    def write(make):
+        with atomic_path(tmp_path / "out.txt") as partial:
+            make(partial)
+
+    for make in (full, no_folder):
+        with pytest.raises(OSError) as caught:
+            write(make)
+        assert caught.value.filename == str(tmp_path / "out.txt")
