@@ -21,6 +21,7 @@ from reports.hard_queries import hard_query_table
 from reports.identity import identity
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
+from reports.query_classes import judged_properties, query_class_table, query_classes
 from reports.report import Report, Study, SystemResult
 from reports.significance import TestSettings
 from reports.stages import Stages, versions
@@ -115,6 +116,9 @@ def comparison_report(
     ]
     judged = next(iter(values.values())).index
     hard = {name: frame[hard_measure] for name, frame in values.items()}
+    properties = judged_properties(qrels, texts or {})
+    kinds = query_classes(properties.loc[judged.intersection(properties.index)])
+    headline = (values[pairs[0][0]][measures[0]], values[pairs[0][1]][measures[0]])
     study = Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
@@ -133,6 +137,10 @@ def comparison_report(
         )
         if others
         else None,
+        query_classes=query_class_table(kinds, {" - ".join(pairs[0]): headline}, settings=test),
+        query_kinds=kinds,
+        query_kinds_note="Classes by shared words and by entities are left out: they need the "
+        "documents and a linker; classes by words need the texts of all queries.",
         hard_measure=hard_measure,
         hard_baseline=baselines[0],
         test=test,

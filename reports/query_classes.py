@@ -51,6 +51,24 @@ def query_properties(context: ColumnContext, source: EntitySource | None = None)
     return table[n > 0]
 
 
+def judged_properties(qrels: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame:
+    """What is known of queries without their collection; of those with a relevant document.
+
+    Args:
+        qrels: columns ``qid`` and ``label``. texts: of the queries; may be empty.
+
+    Returns:
+        ``words``: distinct words of the query, as blanks separate them, if all queries have a
+        text. ``relevant documents``: judged 1 or more. Index = query ids.
+    """
+    n = qrels[qrels["label"] >= 1].groupby("qid", sort=False).size()
+    table = pd.DataFrame({"relevant documents": n})
+    if len(table) and table.index.isin(list(texts)).all():
+        words = [len(set(texts[query].lower().split())) for query in table.index]
+        table.insert(0, "words", words)
+    return table
+
+
 def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
     """The first of the column families, or of their parts, that links entities."""
     parts = chain.from_iterable(getattr(family, "parts", [family]) for family in families)
@@ -66,10 +84,11 @@ def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
             with none, one and more.
 
     Returns:
-        Index and columns as given; ordered categories, named by their values, none of them empty.
+        Index and columns as given (no columns if there are no queries); ordered categories, named
+        by their values, none of them empty.
     """
     classes = {}
-    for name in properties.columns:
+    for name in properties.columns if len(properties) else []:
         values = properties[name].to_numpy(dtype=np.float64)
         if name in _FIXED:
             edges, called = _FIXED[name]

@@ -22,6 +22,7 @@ from ltr_features.text import Analyzer
 from reports.drill_down import _moved, _movers
 from reports.query_classes import (
     entity_source,
+    judged_properties,
     query_class_table,
     query_classes,
     query_properties,
@@ -110,6 +111,21 @@ def test_queries_are_classed_by_the_entities_that_the_experiment_s_linker_finds(
     assert entity_source([SimpleNamespace(parts=[Letor46(), overlap])]) is overlap
     assert entity_source([Letor46()]) is None
     assert "entities" not in query_properties(context)
+
+
+def test_kinds_of_judged_queries_without_their_collection():
+    qrels = pd.DataFrame(
+        {"qid": ["b", "b", "a", "a", "c"], "docno": list("vwxyz"), "label": [1, 2, 0, 3, 0]}
+    )
+    bare = judged_properties(qrels, {"a": "one text only"})
+    assert bare.to_dict("list") == {"relevant documents": [2, 1]}
+    assert bare.index.tolist() == ["b", "a"]
+    full = judged_properties(qrels, {"a": "Fox and fox", "b": "owl"})
+    assert full["words"].tolist() == [1, 2]
+    none = judged_properties(qrels[qrels["label"] == 0], {})
+    assert query_classes(none).empty
+    one = pd.Series(0.5, index=["a"])
+    assert query_class_table(query_classes(none), {"x - y": (one, one)}).empty
 
 
 def test_moves_are_those_of_the_first_ten_relevant_ones_first():
