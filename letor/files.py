@@ -56,5 +56,5 @@ def atomic_path(
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    else:
+    elif os.path.lexists(path):  # a read-only file system refuses to remove what is not there
         path.unlink(missing_ok=True)
