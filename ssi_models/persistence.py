@@ -50,7 +50,8 @@ def write_safetensors(
     except SafetensorError as error:  # which a full disk is, too
         raise OSError(f"{path}: cannot be written ({error})") from None
     finally:
-        partial.unlink(missing_ok=True)
+        if partial.exists():  # a read-only file system refuses to remove what is not there
+            partial.unlink()
 
 
 def load_tensors(
