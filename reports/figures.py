@@ -194,7 +194,7 @@ def correlation_chart(names: Sequence[str], values: NDArray[np.float64], key: st
             at = (x + (size - 1) / 2, y + size / 2 + 3)
             labels.append(text(at, f"{100 * value:.0f}".replace("-", "−"), "middle", "tiny"))
     cells = [
-        Markup(f'<path class="{style}" fill-opacity="{0.06 * shade:.2f}" d="{"".join(path)}"/>')
+        Markup(f'<path class="{style}" fill-opacity="{0.055 * shade:.3g}" d="{"".join(path)}"/>')
         for (style, shade), path in sorted(shades.items())
     ]
     pairs = [(abs(values[i, j]), i, j) for i in range(m) for j in range(i)]

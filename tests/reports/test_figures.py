@@ -146,7 +146,7 @@ def test_correlation_chart_shades_and_numbers_each_pair_once() -> None:
         (p.attrib["class"], float(p.attrib["fill-opacity"]), p.attrib["d"].count("M"))
         for p in root.findall("path")
     }
-    assert cells == {("gain", 0.3, 1), ("loss", 0.6, 1)}  # no cell without a number
+    assert cells == {("gain", 0.275, 1), ("loss", 0.55, 1)}  # no cell without a number
     words = [t.text for t in root.findall("text")]
     assert words.count("50") == words.count("−96") == 1
     assert words.count("second") == 2
