@@ -167,7 +167,10 @@
     const dark = () => root.dataset.theme
       ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
-    const label = () => { button.textContent = dark() ? "Light" : "Dark"; };
+    const label = () => {
+      button.textContent = dark() ? "Light" : "Dark";
+      button.setAttribute("aria-label", `${button.textContent} colours`);
+    };
     button.hidden = !CSS.supports("color", "light-dark(#000, #fff)");
     button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
     label();
