@@ -13,6 +13,7 @@ The contributions of a row add up to its score, up to a constant that all rows s
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 
@@ -20,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.normalise import NoNormaliser
 from letor.rankers.base import Ranker
 
-ORDERS = 16
+ORDERS = 8
 """Sampled orders of the columns; half of them are the others reversed."""
 
 
@@ -69,20 +71,44 @@ def _xgboost(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
     """Shapley values by sampled orders. The rows are put in place of the median row column by
-    column; each column gets the change of the score when its turn comes."""
+    column; each column gets the change of the score when its turn comes. If the ranker adds up its
+    columns one order tells everything."""
+    rows = ranker.normaliser_.transform(rows)
+    plain = copy.copy(ranker)
+    plain.normaliser_ = NoNormaliser()
     X = rows.X
     middle = np.sort(X, axis=0)[(len(X) - 1) // 2]  # a value that some row has; NaN sorts last
     varying = np.flatnonzero((middle != X).any(axis=0))
     parts = np.zeros(X.shape)
     rng = np.random.default_rng(0)
-    for _ in range(ORDERS // 2):
-        order = rng.permutation(varying)
-        for turns in (order, order[::-1]):
-            steps = np.repeat(np.broadcast_to(middle, X.shape)[None], len(turns) + 1, axis=0)
-            for step, column in enumerate(turns, start=1):
-                steps[step:, :, column] = X[:, column]
-            parts[:, turns] += np.diff(_scores(ranker, rows, steps), axis=0).T
-    return parts / ORDERS
+    order = rng.permutation(varying)
+    orders = [order]
+    if not _adds_up(plain, rows, middle, order[::2]):
+        orders += [rng.permutation(varying) for _ in range(ORDERS // 2 - 1)]
+        orders += [order[::-1] for order in orders]
+    for turns in orders:
+        steps = np.repeat(np.broadcast_to(middle, X.shape)[None], len(turns) + 1, axis=0)
+        for step, column in enumerate(turns, start=1):
+            steps[step:, :, column] = X[:, column]
+        parts[:, turns] += np.diff(_scores(plain, rows, steps), axis=0).T
+    return parts / len(orders)
+
+
+def _adds_up(
+    ranker: Ranker,
+    rows: RankingData,
+    middle: NDArray[np.float32],
+    half: NDArray[np.int64],
+) -> bool:
+    """Whether the scores are those of half of the columns plus those of the other half, as they
+    are, to the precision of scores, if the ranker adds up functions of single columns."""
+    X = rows.X
+    none, all_of = np.broadcast_to(middle, X.shape), X
+    first, second = none.copy(), all_of.copy()
+    first[:, half], second[:, half] = X[:, half], none[:, half]
+    f = _scores(ranker, rows, np.stack([none, first, second, all_of]))
+    size = float(np.abs(f).max())
+    return bool(np.abs(f[1] + f[2] - f[0] - f[3]).max() <= 4 * np.finfo(np.float32).eps * size)
 
 
 def _scores(ranker: Ranker, rows: RankingData, X: NDArray[np.float32]) -> NDArray[np.float64]:

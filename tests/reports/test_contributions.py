@@ -14,7 +14,7 @@ from letor.rankers.lambdamart import LambdaMART
 from letor.rankers.neural import ListNet, RankNet
 from letor.rankers.rankboost import RankBoost
 from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
-from reports.contributions import column_contributions
+from reports.contributions import ORDERS, column_contributions
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +112,20 @@ def test_missing_values_and_a_single_row(rows, tmp_path):
     np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-5)
     one = query.select_rows(np.array([0]))
     assert np.array_equal(column_contributions(ranker, tmp_path / "ranker", one), np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "calls"), [(AdaRank(n_rounds=20), 2), (RankNet(n_epochs=20), 1 + ORDERS)], ids=repr
+)
+def test_one_order_is_enough_for_rankers_that_add_up(ranker, calls, rows, tmp_path, monkeypatch):
+    seen = []
+    predict = type(ranker).predict
+
+    def counted(self, data):
+        seen.append(len(data))
+        return predict(self, data)
+
+    monkeypatch.setattr(type(ranker), "predict", counted)
+    parts_of(ranker, rows, tmp_path)
+    assert len(seen) == calls
+    assert set(seen[1:]) == {5 * 10}  # the median row, then one more column each time
