@@ -55,9 +55,21 @@ def load_config(
     return config
 
 
-def demo_config() -> ExperimentConfig:
-    """The experiment that ``ltr-features demo`` runs."""
-    return load_config(demo_path())
+def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
+    """The experiment that ``ltr-features demo`` runs, on another dump or with another seed if one
+    is given."""
+    config = load_config(demo_path())
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    if dump is None:
+        return config
+    given = {"dump": str(dump.absolute())}
+    columns = tuple(
+        part.model_copy(update={"options": part.options | given} if "dump" in part.options else {})
+        for part in config.columns
+    )
+    collection = config.collection.model_copy(update=given)
+    return config.model_copy(update={"collection": collection, "columns": columns})
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -330,7 +330,7 @@ class TrainedColumn:
             sorted((k, v) for k, v in self.recipe.all_params.items() if k not in scoring),
             self.recipe.stream,
             self.recipe.min_document_frequency,
-            self.hold_out_groups,
+            self.hold_out_groups and not self._unlabelled,
             self.context.index.fingerprint,
         ]
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()

@@ -60,9 +60,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")
     ] = Path("ltr-demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of queries, folds, SSI models and tests.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of queries, folds, models and tests.")] = 0,
     dump: Annotated[
         Path | None,
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),
@@ -72,10 +70,10 @@ def demo(
 ) -> None:
     """The whole job on Wikipedia text, from the dump to the report.
 
-    Makes a search task from the excerpt of Wikipedia that is installed with gensim, trains SSI,
-    adds its score to the 46 LETOR columns, trains rankers with and without it, tests whether the
-    difference is real, and writes a report. A second run into the same folder reuses what is
-    finished.
+    Makes a search task from the excerpt of Wikipedia that is installed with gensim, trains word,
+    document and matching models, adds their columns to the 46 of LETOR, trains rankers with and
+    without them, tests whether the difference is real, and writes a report. A second run into the
+    same folder reuses what is finished.
 
     Example: ltr-features demo --out ltr-demo"""
     from reports.assemble import run_experiment
@@ -83,12 +81,10 @@ def demo(
     from reports.experiment import Experiment
     from reports.progress import Reporter
 
-    config = demo_config()
-    given = {} if dump is None else {"dump": str(dump.absolute())}
-    collection = config.collection.model_copy(update=given)
-    config = config.model_copy(update={"seed": seed, "collection": collection})
     reporter = Reporter(shown=progress)
-    report = run_experiment(Experiment(config, out, reporter=reporter, threads=threads))
+    report = run_experiment(
+        Experiment(demo_config(dump, seed), out, reporter=reporter, threads=threads)
+    )
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")
 

@@ -18,13 +18,21 @@ def load(tmp_path, text: str):
     return load_config(path)
 
 
-def test_the_demo_is_valid_and_compares_with_and_without_the_model():
+def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
     config = demo_config()
     by_name = {system.name: system for system in config.systems}
     system, baseline = config.evaluation.comparisons[0]
-    assert set(by_name[system].columns) - set(by_name[baseline].columns) == {"vsm", "ssi"}
-    # A control that knows the tf-idf cosine too: the gain of SSI's learned part alone.
-    assert ("words+TF-IDF+SSI", "words+TF-IDF") in config.evaluation.comparisons
+    assert by_name[baseline].columns == ("letor46",)
+    every = {part.family for part in config.columns} | {model.name for model in config.models}
+    assert set(by_name[system].columns) == every
+    # Controls that know the tf-idf cosine, or SSI's start, too: the gain of what is learned.
+    assert ("words+SSI", "words+TF-IDF") in config.evaluation.comparisons
+    assert ("words+SSI", "words+LSA") in config.evaluation.comparisons
+
+    other = demo_config(tmp_path / "dump.xml", seed=7)
+    named = [part.options["dump"] for part in other.columns if "dump" in part.options]
+    assert {other.collection.dump, *named} == {str(tmp_path / "dump.xml")}
+    assert other.seed == 7
 
 
 def test_all_mistakes_are_listed_at_once(tmp_path):
@@ -83,10 +91,10 @@ def test_mistakes_are_named(tmp_path, before, after, message):
 
 def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
     text = DEMO.replace("candidate_depth = 100", "candidate_dept = 100")
-    text = text.replace("rank = 50", "rnak = 50").replace("turn = 2", "turn = -2")
+    text = text.replace("\nrank = 50", "\nrnak = 50").replace("turn = 2", "turn = -2")
     with pytest.raises(InputError) as error:
         load(tmp_path, text)
-    for said in ("candidate_depth", "'rank'", "systems.7.turn", "3 to mend"):
+    for said in ("candidate_depth", "'rank'", "systems.10.turn", "3 to mend"):
         assert said in str(error.value)
 
 

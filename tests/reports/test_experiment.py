@@ -31,16 +31,15 @@ from ssi_models.ssi.low_rank import LowRankSSI
 def config(tmp_path_factory) -> ExperimentConfig:
     dump = tmp_path_factory.mktemp("dump") / "topics.xml"
     dump.write_bytes(topical_dump(25, 5))
-    values = demo_config().model_dump(mode="json")
-    values["collection"] |= {"dump": str(dump), "words_per_query": 4, "min_words": 20}
-    values["collection"]["min_document_frequency"] = 2
+    values = demo_config(dump).model_dump(mode="json")
+    values["collection"] |= {"words_per_query": 4, "min_words": 20, "min_document_frequency": 2}
     values["candidate_depth"] = 30
-    values["models"][0]["params"] |= {
-        "rank": 8,
-        "max_epochs": 3,
-        "batch_size": 64,
-        "n_negatives": 64,
-    }
+    for part in values["columns"]:
+        if "dimension" in part["options"]:
+            part["options"] |= {"dimension": 8, "epochs": 2}
+    lsa, ssi = values["models"]
+    lsa["params"] |= {"rank": 8}
+    ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
     values["nearest_words"] = ["topicaaworda", "absent"]
     return ExperimentConfig.model_validate(values)
@@ -93,7 +92,8 @@ def test_every_query_is_tested_once_and_its_pool_is_complete(run):
     ]
     assert sorted(tested) == sorted(run.collection.query_ids)
     rows = run.read_rows(folder / "Fold1", "test.txt.zst")
-    assert list(rows.column_names)[-2:] == ["vsm", "ssi"]
+    assert len(rows.column_names) == 46 + 1 + 34 + 2
+    assert list(rows.column_names)[-2:] == ["lsa", "ssi"]
     assert rows.provenance["ssi"]["fold"] == "Fold1"
     for part in ("train", "vali"):
         assert not set(run.read_rows(folder / "Fold1", f"{part}.txt.zst").query_ids) & set(
@@ -109,7 +109,7 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     row = {q: i for i, q in enumerate(run.collection.query_ids)}
     document = {d: i for i, d in enumerate(run.collection.document_ids)}
     folder = run.stages.folder / "models" / "by-query" / "ssi"
-    scores = run.trained_column(split, run.config.models[0], folder)
+    scores = run.trained_column(split, run.config.models[1], folder)
     path = scores.path(np.array([row[q] for q in train.query_ids]))
     model = LowRankSSI.load(path)
     space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
@@ -133,7 +133,7 @@ def test_articles_are_kept_together_by_group_splits(run):
 
 
 def test_saved_rankers_give_the_run_s_scores(run):
-    folder = run.stages.folder / "systems" / "by-query" / "words_TF-IDF_SSI"
+    folder = run.stages.folder / "systems" / "by-query" / "words_SSI"
     ranker = Ranker.load(folder / "Fold3")
     rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
     scores = ranker.predict(rows.select_columns(ranker.feature_names_))
@@ -149,7 +149,7 @@ def test_saved_rankers_give_the_run_s_scores(run):
     np.testing.assert_allclose(first[best.index], best, rtol=1e-5)
 
 
-@pytest.mark.parametrize("system", ["BM25", "words", "words_TF-IDF_SSI"])
+@pytest.mark.parametrize("system", ["BM25", "words", "words_SSI"])
 def test_written_runs_are_the_rankings_that_were_evaluated(run, system):
     """Ties included: evaluating the written run gives the written values."""
     folder = run.stages.folder / "systems" / "by-query" / system
@@ -162,14 +162,14 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
     report = run.stages.folder / "report"
     html = (report / "report.html").read_text(encoding="utf-8")
     summary = (report / "summary.txt").read_text(encoding="utf-8")
-    for text in ("Unseen queries", "Unseen articles", "words+TF-IDF+SSI"):
+    for text in ("Unseen queries", "Unseen articles", "words+SSI"):
         assert text in html
         assert text in summary
     assert "accumulator_start" in html
     assert "topicaaworda" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     comparisons = pd.read_csv(report / "comparisons.csv")
-    assert len(comparisons) == 2 * 3 * 4
+    assert len(comparisons) == 2 * 7 * 4
     assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
 
 
@@ -202,11 +202,10 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
     first = table[table["study"] == config.splits[0].title].set_index("column")
     names = json.loads((run.stages.folder / "letor/by-query/Fold1/columns.json").read_text())
     assert first.index.tolist() == [column["name"] for column in names]
-    # The model starts from the tf-idf cosine.
-    assert first.loc["ssi", "vsm"] > 0.5
+    # The model starts from LSA.
+    assert first.loc["ssi", "lsa"] > 0.5
     assert first.loc["ssi", "ssi"] == 1
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "no column family of this experiment links entities" in page
     kinds = pd.read_csv(folder / "tables" / "query_kinds.csv")
-    assert list(kinds.columns) == ["query", "words", "relevant documents", "overlap", "study"]
+    expected = {"query", "words", "entities", "relevant documents", "overlap", "study"}
+    assert set(kinds.columns) == expected
     assert {path.suffix for path in (folder / "figures").glob("*correlation*")} == {".svg", ".pdf"}
