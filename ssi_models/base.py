@@ -107,13 +107,19 @@ class MatchingModel:
             NotFittedError: the model is not fitted.
             ValueError: wrong number of columns, or row numbers outside the matrices.
         """
+        return pair_scores(self, *self._checked_pairs(Q, D, query, document))
+
+    def _checked_pairs(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+        """What :meth:`score` was given, checked."""
         self._check_fitted()
         Q, D = self.check_queries(Q), self.check_documents(D)
         q = check_rows("query", query, Q.shape[0])
         d = check_rows("document", document, D.shape[0])
         if len(q) != len(d):
             raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
-        return pair_scores(self, Q, D, q, d)
+        return Q, D, q, d
 
     def cache(self, D: sp.csr_matrix) -> CachedDocuments:
         """The documents' side of the score, computed once, to score queries against all of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,17 +85,36 @@ def cross_validated_mixture(
     Raises:
         ValueError: fewer than two folds.
     """
+    first, second = a.astype(np.float64), b.astype(np.float64)
+    mixed = [alpha * first + (1 - alpha) * second for alpha in alphas]
+    values = np.array([measure(scores) for scores in mixed])
+    scores, chosen = np.zeros(len(first)), {}
+    for label, best, rows in chosen_on_other_folds(values, query_of_pair, folds):
+        chosen[label] = alphas[best]
+        scores[rows] = mixed[best][rows]
+    return CrossValidatedMixture(scores, chosen)
+
+
+def chosen_on_other_folds(
+    values: NDArray[np.float64], query_of_pair: ArrayLike, folds: ArrayLike
+) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """For each fold the choice that is best on the other folds' queries; ties go to the first.
+
+    Args:
+        values: float64 [n_choices, n_queries].
+        query_of_pair, folds: see :func:`cross_validated_mixture`.
+
+    Yields:
+        The fold's label, the choice's row, and bool [n_pairs]: the pairs of the fold's queries.
+
+    Raises:
+        ValueError: fewer than two folds.
+    """
     fold_of_query = np.asarray(folds)
     labels = np.unique(fold_of_query)
     if len(labels) < 2:
         raise ValueError(f"cross-validation needs two folds or more, got {labels.tolist()}")
-    first, second = a.astype(np.float64), b.astype(np.float64)
-    mixed = [alpha * first + (1 - alpha) * second for alpha in alphas]
-    values = np.array([measure(scores) for scores in mixed])
     fold_of_pair = fold_of_query[np.asarray(query_of_pair)]
-    scores, chosen = np.zeros(len(first)), {}
     for label in labels.tolist():
         best = int(values[:, fold_of_query != label].mean(axis=1).argmax())
-        chosen[label] = alphas[best]
-        scores[fold_of_pair == label] = mixed[best][fold_of_pair == label]
-    return CrossValidatedMixture(scores, chosen)
+        yield label, best, fold_of_pair == label

@@ -76,13 +76,8 @@ class LanguageModel(MatchingModel):
         document: ArrayLike,
         of: Callable[[TermProbabilities, NDArray[np.float64]], NDArray[np.float64]],
     ) -> NDArray[np.float32]:
-        self._check_fitted()
+        Q, D, q, d = self._checked_pairs(Q, D, query, document)
         self.check_params()
-        Q, D = self.check_queries(Q), self.check_documents(D)
-        q = check_rows("query", query, Q.shape[0])
-        d = check_rows("document", document, D.shape[0])
-        if len(q) != len(d):
-            raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
         return CachedTitles(self, D).pairs(Q, q, d, of)
 
     def probabilities(
@@ -92,12 +87,7 @@ class LanguageModel(MatchingModel):
 
         Raises: as :meth:`score`.
         """
-        self._check_fitted()
-        Q, D = self.check_queries(Q), self.check_documents(D)
-        q = check_rows("query", query, Q.shape[0])
-        d = check_rows("document", document, D.shape[0])
-        if len(q) != len(d):
-            raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
+        Q, D, q, d = self._checked_pairs(Q, D, query, document)
         return self._probabilities(Q, D, q, d, self._document_side(D))
 
     def _probabilities(

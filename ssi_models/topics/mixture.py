@@ -9,6 +9,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.mixing import chosen_on_other_folds
+
 #: Weights that are compared where the caller names none.
 WEIGHTS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _TINY = 1e-12  # the probability of a word where every part of the mixture gives 0
@@ -103,19 +105,12 @@ def cross_validate(
     Raises:
         ValueError: fewer than two folds.
     """
-    fold_of_query = np.asarray(folds)
-    labels = np.unique(fold_of_query)
-    if len(labels) < 2:
-        raise ValueError(f"cross-validation needs two folds or more, got {labels.tolist()}")
     table = measured(probabilities, measure, lambda1, lambda2)
-    fold_of_pair = fold_of_query[np.asarray(query_of_pair)]
     grid = list(product(lambda1, lambda2))
-    scores = np.zeros(len(fold_of_pair))
-    weights = {}
-    for label in labels.tolist():
-        weights[label] = grid[best_of(table, np.flatnonzero(fold_of_query != label))]
-        rows = fold_of_pair == label
-        scores[rows] = probabilities.log_likelihood(*weights[label])[rows]
+    scores, weights = np.zeros(len(probabilities.offsets) - 1), {}
+    for label, best, rows in chosen_on_other_folds(table, query_of_pair, folds):
+        weights[label] = grid[best]
+        scores[rows] = probabilities.log_likelihood(*grid[best])[rows]
     return CrossValidated(scores, weights)
 
 
