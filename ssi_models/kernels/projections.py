@@ -1,9 +1,11 @@
-"""Kernels of S2Net: logistic losses of cosines, and their slopes."""
+"""Kernels of S2Net: unit projections, logistic losses of their cosines, and the gradients."""
 
 from __future__ import annotations
 
 import numba as nb
 import numpy as np
+
+from ssi_models.kernels.sparse import _sum_rows
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -51,12 +53,95 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _square(x):
+    total = 0.0
+    for k in range(len(x)):
+        total += np.float64(x[k]) * np.float64(x[k])
+    return total
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _scale(x, factor):
+    for k in range(len(x)):
+        x[k] *= factor
+
+
+@nb.njit(cache=True, nogil=True)
+def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
+    """H[b] = u / |u| of u = sum_j x_j M[j] for row x = rows[b] of a CSR matrix, b in start..stop.
+
+    inverse[b] = 1 / |u|; both are 0 where u is 0, or so short that 1 / |u| is no float32.
+    """
+    for b in range(start, stop):
+        _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, H[b])
+        square = _square(H[b])
+        inverse[b] = np.float32(1.0 / np.sqrt(square)) if square > 1e-70 else np.float32(0.0)
+        _scale(H[b], inverse[b])
+
+
+@nb.njit(cache=True, nogil=True)
+def distinct(rows, slot):
+    """(The distinct rows in the order of their first occurrence, the place of each among them).
+
+    Args:
+        rows: int64 [n]. slot: int32, longer than any row's number, all -1 on entry and on return.
+    """
+    found, place = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    n = 0
+    for i in range(len(rows)):
+        if slot[rows[i]] < 0:
+            slot[rows[i]] = n
+            found[n] = rows[i]
+            n += 1
+        place[i] = slot[rows[i]]
+    found = found[:n].copy()
+    slot[found] = -1
+    return found, place
+
+
+@nb.njit(cache=True, nogil=True)
+def grouped(place, sequence, n):
+    """(order, starts): the elements of sequence by place; place i < n owns
+    ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
+    starts = np.zeros(n + 1, np.int64)
+    for i in sequence:
+        starts[place[i] + 1] += 1
+    starts = np.cumsum(starts)
+    following, order = starts.copy(), np.empty(len(sequence), np.int64)
+    for i in sequence:
+        order[following[place[i]]] = i
+        following[place[i]] += 1
+    return order, starts
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _exponentials(x, factor, out):
+    """out = exp(factor x) within 1e-5 of it, for products up to 40: a polynomial of a 64th of the
+    product, squared 6 times, which the compiler turns into vectors."""
+    one, small = np.float32(1.0), np.float32(factor / 64)
+    c2, c3, c4 = np.float32(1 / 2), np.float32(1 / 3), np.float32(1 / 4)
+    c5, c6, c7, c8 = np.float32(1 / 5), np.float32(1 / 6), np.float32(1 / 7), np.float32(1 / 8)
+    for k in range(len(x)):
+        y = small * x[k]
+        z = one + y * c7 * (one + y * c8)
+        z = one + y * c5 * (one + y * c6 * z)
+        z = one + y * c3 * (one + y * c4 * z)
+        z = one + y * (one + y * c2 * z)
+        z *= z
+        z *= z
+        z *= z
+        z *= z
+        z *= z
+        out[k] = z * z
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _row_slopes(larger, smaller, chunk, row):
     """Slopes E / (1 + E) of E = larger[k] smaller, taken from row; (their sum, sum of log(1 + E),
     number of E > 1 / e)."""
-    one, inside = np.float32(1.0), np.float32(0.36787944117144233)
+    zero, one, inside = np.float32(0.0), np.float32(1.0), np.float32(0.36787944117144233)
     pull, loss = 0.0, 0.0
-    n_inside = 0
+    n_inside = zero
     for start in range(0, len(larger), chunk):
         total, product = np.float32(0.0), 1.0
         for k in range(start, min(start + chunk, len(larger))):
@@ -65,10 +150,10 @@ def _row_slopes(larger, smaller, chunk, row):
             row[k] -= slope
             total += slope
             product *= np.float64(one + E)
-            n_inside += inside < E
+            n_inside += one if inside < E else zero
         pull += np.float64(total)
         loss += np.log(product)
-    return pull, loss, n_inside
+    return pull, loss, np.int64(n_inside)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -124,8 +209,7 @@ def batch_slopes(
     share = np.float32(1.0 / K)
     for i in range(first, last):
         C[i] = 0.0
-        for k in range(K):
-            exponential[k] = np.float32(np.exp(gamma * negative[i, k]))
+        _exponentials(negative[i], gamma, exponential)
         losses[i] = 0.0
         counts[i] = 0
         present, n_tuples = np.float32(-1.0), 0
@@ -143,3 +227,70 @@ def batch_slopes(
             counts[i, 0] += n_inside
             counts[i, 1] += n_tuples
         C[i] *= share
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _add(x, factor, out):
+    for k in range(len(x)):
+        out[k] += factor * x[k]
+
+
+@nb.njit(cache=True, nogil=True)
+def _through_unit_row(g, h, inverse):
+    """g = (g - (g . h) h) / |u|: the gradient by u, from that by h = u / |u|."""
+    _add(h, -_dot(g, h), g)
+    _scale(g, inverse)
+
+
+@nb.njit(cache=True, nogil=True)
+def query_gradients(
+    Hq, inverse, Hd, order, starts, positive_of, query, grade, slot, judged_offsets,
+    judged_document, judged_grade, given_only, gamma, size, pull, G, shares, losses, counts,
+    first, last,
+):  # fmt: skip
+    """Slopes of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
+
+    Args, beside those of ``batch_slopes``:
+        Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``; the first
+            K documents are the negatives.
+        positive_of: int64 [B], the pairs' documents.
+        G: float32 [u, k], written: minus the derivatives of the summed loss by the queries' u,
+            divided by gamma K.
+        shares: float32 [blocks, K, k], written: those by the negatives' h, from each block.
+    """
+    Hn = Hd[: shares.shape[1]]
+    positive = np.empty(len(positive_of), np.float32)
+    for block in range(first, last):
+        a, b = block * size, min((block + 1) * size, len(Hq))
+        for i in range(a, b):
+            for e in order[starts[i] : starts[i + 1]]:
+                positive[e] = _dot(Hq[i], Hd[positive_of[e]])
+        cosines = np.dot(Hq[a:b], Hn.T)
+        C = np.empty_like(cosines)
+        batch_slopes(
+            positive, cosines, order, starts[a : b + 1], query[a:b], grade, slot, judged_offsets,
+            judged_document, judged_grade, given_only, gamma, pull, C, losses[a:b], counts[a:b],
+            0, b - a,
+        )  # fmt: skip
+        np.dot(C.T, Hq[a:b], shares[block])
+        np.dot(C, Hn, G[a:b])
+        for i in range(a, b):
+            for e in order[starts[i] : starts[i + 1]]:
+                _add(Hd[positive_of[e]], pull[e], G[i])
+            _through_unit_row(G[i], Hq[i], inverse[i])
+
+
+@nb.njit(cache=True, nogil=True)
+def document_gradients(
+    Hq, Hd, inverse, order, starts, query_of, pull, shares, G, first, last
+):  # fmt: skip
+    """G[j] = minus the derivative of the summed loss by u of document j, divided by gamma K, for
+    documents first..last; ``order`` and ``starts`` are the pairs by document."""
+    for j in range(first, last):
+        G[j] = 0.0
+        if j < shares.shape[1]:
+            for block in range(len(shares)):
+                _add(shares[block, j], np.float32(1.0), G[j])
+        for e in order[starts[j] : starts[j + 1]]:
+            _add(Hq[query_of[e]], pull[e], G[j])
+        _through_unit_row(G[j], Hd[j], inverse[j])

@@ -48,28 +48,25 @@ def transpose_rows(indptr, indices, data, rows, place):
             occurs, -1 elsewhere (the caller restores ``place[words] = -1``).
 
     Returns:
-        words int32 [S] ascending; starts int64 [S + 1]; owner int32 and value float32 [n], where
-        slot s owns entries ``starts[s]:starts[s + 1]``, in ascending order of owner (0..B - 1).
+        words int32 [S] in the order of their first occurrence; starts int64 [S + 1]; owner int32
+        and value float32 [n], where slot s owns entries ``starts[s]:starts[s + 1]``, in ascending
+        order of owner (0..B - 1).
     """
+    n_entries = 0
+    for b in range(len(rows)):
+        n_entries += indptr[rows[b] + 1] - indptr[rows[b]]
+    words = np.empty(n_entries, np.int32)
+    starts = np.zeros(n_entries + 1, np.int64)
     n_words = 0
     for b in range(len(rows)):
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
             j = indices[p]
             if place[j] < 0:
+                place[j] = n_words
+                words[n_words] = j
                 n_words += 1
-            place[j] += 1
-    words = np.empty(n_words, np.int32)
-    starts = np.empty(n_words + 1, np.int64)
-    n_entries = 0
-    s = 0
-    for j in range(len(place)):
-        if place[j] >= 0:
-            words[s] = j
-            starts[s] = n_entries
-            n_entries += place[j] + 1
-            place[j] = s
-            s += 1
-    starts[n_words] = n_entries
+            starts[place[j] + 1] += 1
+    words, starts = words[:n_words].copy(), np.cumsum(starts[: n_words + 1])
     following = starts[:-1].copy()
     owner = np.empty(n_entries, np.int32)
     value = np.empty(n_entries, np.float32)

@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.matrices import check_csr
+from ssi_models.kernels.projections import unit_rows
+from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
-from ssi_models.tables import embed
 
 #: Whether column j of queries and of documents is the same word.
 VOCABULARIES = ("shared", "separate")
@@ -36,17 +36,17 @@ class CosineOfProjections:
 
     def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
-            return unit_rows(embed(X, np.arange(X.shape[0]), A, workers))[0]
+            return unit_projections(X, np.arange(X.shape[0]), A, workers)[0]
 
 
-def unit_rows(X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Rows scaled to length 1 (a zero row stays), and 1 / length, float32 [n] (0 of a zero row)."""
-    squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    inverse = np.zeros(len(X))
-    # Shorter rows count as zero rows: the inverse of their length is no float32.
-    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 1e-70)
-    factor = inverse.astype(np.float32)
-    return X * factor[:, None], factor
+def unit_projections(
+    X: sp.csr_matrix, rows: NDArray[np.int64], A: NDArray[np.float32], workers: Workers
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """u / |u| of u = A'x for the given rows x of a checked matrix, float32 [B, k], and 1 / |u|,
+    float32 [B]; both 0 where u is 0."""
+    H, inverse = np.empty((len(rows), A.shape[1]), np.float32), np.empty(len(rows), np.float32)
+    workers.split(lambda a, b: unit_rows(*arrays(X), rows, A, H, inverse, a, b), len(rows))
+    return H, inverse
 
 
 def transposed(X: sp.csr_matrix) -> sp.csr_matrix:

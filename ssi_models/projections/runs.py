@@ -11,11 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.kernels.projections import batch_slopes
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.projections.lbfgs import LBFGS
-from ssi_models.projections.scorer import BatchTexts, CosineScorer
+from ssi_models.projections.scorer import CosineScorer, Judgements
 from ssi_models.projections.tuples import TupleObjective
 from ssi_models.run import Run, Trained, TrainingData
 from ssi_models.sampling import Batch
@@ -34,6 +33,17 @@ class ProjectionRun(Run):
     model: TrainedProjection
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
     _parts: tuple[int, Iterator[Batch]] | None = None  # the next epoch, and batches from there on
+
+    def __init__(
+        self,
+        model: TrainedProjection,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, data, rate, workers, **options)
+        self.slot = np.full(max(data.Q.shape[0], data.D.shape[0]), -1, np.int32)
 
     def batches(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""
@@ -73,22 +83,10 @@ class ProjectionRun(Run):
         return loss / max(1, tuples.n_tuples)
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
-        texts = BatchTexts.of(batch)
-        positive, negative = self.scorer.cosines(texts)
-        pull, C, n = np.empty_like(positive), np.empty_like(negative), len(texts.queries)
-        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
-        self.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
-        self.workers.split(
-            lambda first, last: batch_slopes(
-                positive, negative, texts.order, texts.starts, texts.queries, batch.grade,
-                self.slot, *self.judged, self.model.negatives == "given", 1 / self.model.margin,
-                pull, C, losses, counts, first, last,
-            ),
-            n,
-        )  # fmt: skip
-        self.slot[batch.negatives] = -1
-        self.scorer.ascend(pull, C)
-        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
+        given_only = self.model.negatives == "given"
+        return self.scorer.step(
+            batch, Judgements(1 / self.model.margin, given_only, self.judged, self.slot)
+        )
 
     def validate(self) -> float:
         if self.model.validation_measure == "loss":

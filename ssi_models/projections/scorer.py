@@ -9,12 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import embed_rows
+from ssi_models.kernels.projections import (
+    distinct,
+    document_gradients,
+    grouped,
+    query_gradients,
+)
 from ssi_models.parallel import Workers
-from ssi_models.projections.cosine import unit_rows
-from ssi_models.projections.tuples import through_unit_rows
+from ssi_models.projections.cosine import unit_projections
 from ssi_models.sampling import Batch
-from ssi_models.tables import BatchRows, Space, Table
+from ssi_models.tables import Space, Table
+
+# Fixed, so that sums over queries do not depend on the number of threads.
+BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +29,11 @@ class BatchTexts:
     """The distinct texts of a batch, each embedded once.
 
     Attributes:
-        queries: int64 [u] and documents: int64 [n], distinct rows.
+        queries: int64 [u] and documents: int64 [n], distinct rows, the K negatives first.
         order, starts: the batch's pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
-        query_of: int64 [B], places among the queries.
-        positive_of: int64 [B], negative_of: int64 [K], places among the documents.
+        query_of, positive_of: int64 [B], places among the queries and documents.
+        n_negatives: K.
     """
 
     queries: NDArray[np.int64]
@@ -35,18 +42,37 @@ class BatchTexts:
     starts: NDArray[np.int64]
     query_of: NDArray[np.int64]
     positive_of: NDArray[np.int64]
-    negative_of: NDArray[np.int64]
+    n_negatives: int
 
     @classmethod
-    def of(cls, batch: Batch) -> BatchTexts:
-        n = len(batch.query)
-        order = np.lexsort((batch.grade, batch.query))
-        queries, query_of = np.unique(batch.query, return_inverse=True)
-        starts = np.searchsorted(batch.query[order], queries)
-        both = np.concatenate([batch.positive, batch.negatives])
-        documents, place = np.unique(both, return_inverse=True)
-        starts = np.append(starts, n).astype(np.int64)
-        return cls(queries, documents, order, starts, query_of, place[:n], place[n:])
+    def of(cls, batch: Batch, slot: NDArray[np.int32]) -> BatchTexts:
+        """With the workspace ``slot``, longer than any row's number, -1 on entry and return."""
+        n_negatives = len(batch.negatives)
+        queries, query_of = distinct(batch.query, slot)
+        documents, place = distinct(np.concatenate([batch.negatives, batch.positive]), slot)
+        by_grade = np.argsort(batch.grade, kind="stable")
+        order, starts = grouped(query_of, by_grade, len(queries))
+        return cls(queries, documents, order, starts, query_of, place[n_negatives:], n_negatives)
+
+    def by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(order, starts) of the pairs by document."""
+        return grouped(self.positive_of, np.arange(len(self.positive_of)), len(self.documents))
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """What a batch's losses depend on beside its cosines.
+
+    Attributes:
+        gamma: of the loss. given_only: whether only judged documents are negatives.
+        judged: CSR of judged documents by query (offsets, documents, grades).
+        slot: int32, -1 everywhere; marks the batch's negatives during a step.
+    """
+
+    gamma: float
+    given_only: bool
+    judged: tuple[NDArray[Any], ...]
+    slot: NDArray[np.int32]
 
 
 class CosineScorer:
@@ -78,34 +104,46 @@ class CosineScorer:
     def begin_epoch(self) -> None:
         """Called before an epoch's first step; the tables may have been changed since the last."""
 
-    def cosines(self, texts: BatchTexts) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Of each pair, float32 [B]; of each query with each negative, float32 [u, K]."""
-        self._texts = texts
-        self._Hq, self._inverse_q = self._unit(self.query, self.Q, texts.queries)
-        self._Hd, self._inverse_d = self._unit(self.document, self.D, texts.documents)
-        own = self._Hq[texts.query_of], self._Hd[texts.positive_of]
-        self._negatives = self._Hd[texts.negative_of]
-        return np.einsum("bk,bk->b", *own), self._Hq @ self._negatives.T
-
-    def ascend(self, pull: NDArray[np.float32], C: NDArray[np.float32]) -> None:
-        """A step up the sum of pull_b cos(pair b) + C_ik cos(query i, negative k) over the texts of
-        ``cosines``."""
-        texts = self._texts
-        G_q = self._sums(texts.order, texts.starts, texts.positive_of, pull, self._Hd)
-        G_q += C @ self._negatives
-        order = np.argsort(texts.positive_of, kind="stable")
-        starts = np.searchsorted(texts.positive_of[order], np.arange(len(texts.documents) + 1))
-        G_d = self._sums(order, starts.astype(np.int64), texts.query_of, pull, self._Hq)
-        G_d[texts.negative_of] += C.T @ self._Hq
-        G_q = through_unit_rows(G_q, self._Hq, self._inverse_q)
-        G_d = through_unit_rows(G_d, self._Hd, self._inverse_d)
+    def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
+        """A step down the batch's losses, of which the mean over the negatives is taken, divided by
+        gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
+        texts = BatchTexts.of(batch, judgements.slot)
+        Hq, inverse_q = self._projected(self.query, self.Q, texts.queries)
+        Hd, inverse_d = self._projected(self.document, self.D, texts.documents)
+        n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
+        size = max(BLOCK, -(-n // BLOCKS))
+        shares = np.empty((-(-n // size), K, width), np.float32)
+        G_q, G_d, pull = (
+            np.empty_like(Hq),
+            np.empty_like(Hd),
+            np.empty(len(batch.query), np.float32),
+        )
+        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
+        judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
+        self.workers.split(
+            lambda first, last: query_gradients(
+                Hq, inverse_q, Hd, texts.order, texts.starts, texts.positive_of, texts.queries,
+                batch.grade, judgements.slot, *judgements.judged, judgements.given_only,
+                judgements.gamma, size, pull, G_q, shares, losses, counts, first, last,
+            ),
+            len(shares),
+        )  # fmt: skip
+        judgements.slot[batch.negatives] = -1
+        by_document = texts.by_document()
+        self.workers.split(
+            lambda first, last: document_gradients(
+                Hq, Hd, inverse_d, *by_document, texts.query_of, pull, shares, G_d, first, last
+            ),
+            len(Hd),
+        )
         for table, space, rows, G in (
             (self.query, self.Q, texts.queries, G_q),
             (self.document, self.D, texts.documents, G_d),
         ):
-            batch: BatchRows = space.rows(rows)
-            table.ascend(batch, G, self.workers)
-            batch.close()
+            with_words = space.rows(rows)
+            table.ascend(with_words, G, self.workers)
+            with_words.close()
+        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def lexical_matrix(self, queries: NDArray[np.int64], documents: NDArray[np.int64]) -> None:
         return None
@@ -114,27 +152,11 @@ class CosineScorer:
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """f of all given queries and documents: float32 [m, p]."""
-        Hq, _ = self._unit(self.query, self.Q, queries)
-        Hd, _ = self._unit(self.document, self.D, documents)
+        Hq, _ = self._projected(self.query, self.Q, queries)
+        Hd, _ = self._projected(self.document, self.D, documents)
         return Hq @ Hd.T
 
-    def _unit(
+    def _projected(
         self, table: Table, space: Space, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return unit_rows(table.embed(space.X, rows, self.workers))
-
-    def _sums(
-        self,
-        order: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        row: NDArray[np.int64],
-        weight: NDArray[np.float32],
-        H: NDArray[np.float32],
-    ) -> NDArray[np.float32]:
-        """out[i] = sum of weight[b] H[row[b]] over b in order[starts[i]:starts[i + 1]]."""
-        out = np.empty((len(starts) - 1, H.shape[1]), np.float32)
-        rows, columns = np.arange(len(out)), row[order].astype(np.int32)
-        self.workers.split(
-            lambda a, b: embed_rows(starts, columns, weight[order], rows, H, out, a, b), len(out)
-        )
-        return out
+        return unit_projections(space.X, rows, table.values, self.workers)

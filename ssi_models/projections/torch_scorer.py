@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.projections.scorer import BatchTexts, CosineScorer
+from ssi_models.projections.scorer import BatchTexts, CosineScorer, Judgements
+from ssi_models.sampling import Batch
 from ssi_models.tables import Space, Table
 
 
@@ -70,33 +72,36 @@ class TorchScorer(CosineScorer):
             table.accumulator[...] = self._sums_of[id(table)].cpu().numpy()
         return super().state()
 
-    def cosines(self, texts: BatchTexts) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        self._texts = texts
-        self._u = self._project(self.query, self.Q, texts.queries)
-        self._v = self._project(self.document, self.D, texts.documents)
-        places = (texts.query_of, texts.positive_of, texts.negative_of)
-        query_of, positive_of, self._negative_of = (self._to(place) for place in places)
-        Hq, Hd = self._u[0], self._v[0]
-        positive = (Hq[query_of] * Hd[positive_of]).sum(1)
-        negative = Hq @ Hd[self._negative_of].T
-        return positive.cpu().numpy(), negative.cpu().numpy()
-
-    def ascend(self, pull: NDArray[np.float32], C: NDArray[np.float32]) -> None:
+    def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
         self._stepped = True
-        texts, (Hq, inverse_q), (Hd, inverse_d) = self._texts, self._u, self._v
+        texts = BatchTexts.of(batch, judgements.slot)
+        Hq, inverse_q = self._project(self.query, self.Q, texts.queries)
+        Hd, inverse_d = self._project(self.document, self.D, texts.documents)
+        query_of, positive_of = self._to(texts.query_of), self._to(texts.positive_of)
+        Hn = Hd[: texts.n_negatives]
+        positive = (Hq[query_of] * Hd[positive_of]).sum(1).cpu().numpy()
+        negative = (Hq @ Hn.T).cpu().numpy()
+        pull, C = np.empty_like(positive), np.empty_like(negative)
+        losses, counts = np.empty(len(C)), np.empty((len(C), 2), np.int64)
+        judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
+        batch_slopes(
+            positive, negative, texts.order, texts.starts, texts.queries, batch.grade,
+            judgements.slot, *judgements.judged, judgements.given_only, judgements.gamma,
+            pull, C, losses, counts, 0, len(C),
+        )  # fmt: skip
+        judgements.slot[batch.negatives] = -1
         slopes = self._to(C)
         G_q = self._pairs(texts.order, texts.starts, texts.positive_of, pull, len(Hd)) @ Hd
-        G_q += slopes @ Hd[self._negative_of]
-        order = np.argsort(texts.positive_of, kind="stable")
-        starts = np.searchsorted(texts.positive_of[order], np.arange(len(Hd) + 1))
-        G_d = self._pairs(order, starts, texts.query_of, pull, len(Hq)) @ Hq
-        G_d[self._negative_of] += slopes.T @ Hq
+        G_q += slopes @ Hn
+        G_d = self._pairs(*texts.by_document(), texts.query_of, pull, len(Hq)) @ Hq
+        G_d[: texts.n_negatives] += slopes.T @ Hq
         for table, space, rows, G, H, inverse in (
             (self.query, self.Q, texts.queries, G_q, Hq, inverse_q),
             (self.document, self.D, texts.documents, G_d, Hd, inverse_d),
         ):
             G = (G - (G * H).sum(1, keepdim=True) * H) * inverse
             self._step(table, space, rows, G)
+        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def _step(self, table: Table, space: Space, rows: NDArray[np.int64], G: Any) -> None:
         """What :meth:`ssi_models.tables.Table.ascend` does."""

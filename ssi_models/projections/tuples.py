@@ -10,7 +10,7 @@ from ssi_models.kernels.projections import tuple_losses
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.projections.cosine import transposed, unit_rows
+from ssi_models.projections.cosine import transposed, unit_projections
 from ssi_models.tables import embed
 
 
@@ -82,7 +82,7 @@ class TupleObjective:
     def _unit(
         self, X: sp.csr_matrix, A: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return unit_rows(self._times(X, A))
+        return unit_projections(X, np.arange(X.shape[0]), A, self.workers)
 
     def _losses(
         self, Hq: NDArray[np.float32], Hd: NDArray[np.float32]
