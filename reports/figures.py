@@ -20,6 +20,8 @@ from reports.verdicts import signed
 Point: TypeAlias = tuple[float, float]
 BARS = 720
 """Queries drawn as bars of their own; more are averaged over neighbours in the order."""
+COLOURS = 12
+"""Colours of families."""
 
 
 def gain_loss_chart(
@@ -85,7 +87,7 @@ def importance_chart(
 
     Args:
         shares: (column, share of the total gain in [0, 1], number of its family), largest first.
-        families: family names; number i has colour i (the ninth has that of the first again).
+        families: family names; number i has colour i, modulo ``COLOURS``.
         title: whose importance.
         key: unique within the page.
     """
@@ -96,7 +98,7 @@ def importance_chart(
         needed = 34 + 6.8 * len(families[family])
         if x > left and x + needed > width:
             x, top = left, top + 20
-        parts.append(rect((x, top), 12, 12, f"c{family % 8}"))
+        parts.append(rect((x, top), 12, 12, f"c{family % COLOURS}"))
         parts.append(text((x + 17, top + 10), families[family], "start"))
         x += needed
     top += 28
@@ -105,7 +107,7 @@ def importance_chart(
         y = top + row * i
         bar = (width - left - right) * share / limit
         parts.append(text((left - 8, y + 14), clipped(column, 34), "end"))
-        parts.append(rect((left, y + 3), bar, row - 7, f"c{family % 8}"))
+        parts.append(rect((left, y + 3), bar, row - 7, f"c{family % COLOURS}"))
         parts.append(text((left + bar + 6, y + 14), f"{100 * share:.1f} %", "start", "number"))
     best = ", ".join(f"{column} {100 * share:.1f} %" for column, share, _ in shares[:3])
     return svg(width, height, parts, title, f"Shares of the total gain; largest: {best}.", key)
@@ -143,7 +145,9 @@ def curve_chart(curve: TrainingCurve, key: str) -> Markup:
     if curve.best_x is not None:
         at = place(curve.best_x, y_high)
         parts.append(line(at, (at[0], height - bottom), "best"))
-        parts.append(text((at[0] + 5, at[1] + 10), f"kept: {short(curve.best_x)}", "start"))
+        late = at[0] > width - right - 60  # the names of the series stand there
+        mark = (at[0] - 5, "end") if late else (at[0] + 5, "start")
+        parts.append(text((mark[0], at[1] + 10), f"kept: {short(curve.best_x)}", mark[1]))
     labels: list[float] = []
     for i, (label, (x, y)) in enumerate(curve.series.items()):
         points = [place(float(a), float(b)) for a, b in zip(x, y, strict=True)]
@@ -155,7 +159,7 @@ def curve_chart(curve: TrainingCurve, key: str) -> Markup:
         while any(abs(at_y - other) < 15 for other in labels):
             at_y += 15
         labels.append(at_y)
-        parts.append(text((width - right + 8, at_y), clipped(label, 27), "start", f"t{i % 8}"))
+        parts.append(text((width - right + 8, at_y), clipped(label, 27), "start"))
     ends = "; ".join(
         f"{label}: {short(float(y[0]))} to {short(float(y[-1]))}"
         for label, (_, y) in curve.series.items()

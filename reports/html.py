@@ -61,6 +61,7 @@ def render(report: Report) -> str:
         correlation_definition=CORRELATION,
         families=sorted({c.family for c in report.columns}),
         family_number=family_numbers(report),
+        colours=figures.COLOURS,
         curves=[
             (curve, figures.curve_chart(curve, f"curve{i + 1}"))
             for i, curve in enumerate(report.curves)

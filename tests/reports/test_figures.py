@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reports.figures import (
     BARS,
+    COLOURS,
     clipped,
     correlation_chart,
     curve_chart,
@@ -21,6 +22,7 @@ from reports.figures import (
     nice_step,
     tick_label,
 )
+from reports.pages import template_text
 from reports.report import TrainingCurve
 
 
@@ -160,3 +162,19 @@ def test_correlation_chart_of_many_columns_fits() -> None:
     assert width == 900
     assert height < 600
     assert max(float(t.attrib["x"]) for t in parsed(chart).findall("text")) < 720
+
+
+@pytest.mark.parametrize(("best", "anchor"), [(2, "start"), (3, "end")])
+def test_the_mark_of_the_kept_step_leaves_the_names_of_the_series_alone(
+    best: int, anchor: str
+) -> None:
+    curve = TrainingCurve("m", "epoch", "loss", {"a": ([1, 2, 3], [3.0, 2.0, 1.0])}, best_x=best)
+    words = {t.text: t.attrib["text-anchor"] for t in parsed(curve_chart(curve, "k")).iter("text")}
+    assert words[f"kept: {best}"] == anchor
+
+
+def test_every_colour_of_families_is_in_the_style_sheet() -> None:
+    sheet = template_text("style.css")
+    for number in range(COLOURS):
+        assert f".c{number} {{ fill: var(--c{number});" in sheet
+        assert f"--c{number}: #" in sheet
