@@ -8,17 +8,17 @@ from collections.abc import Iterable
 
 WORD = re.compile(r"[^\W_]+")
 
-# Of texts in ASCII alone, the characters that are no part of a word, as blanks.
-_BLANKS = {code: " " for code in range(128) if not WORD.match(chr(code))}
+# What is no part of a word becomes a blank: ASCII as bytes, many times faster than the rest.
+_BLANKS = bytes(b if b > 127 or b == 10 or WORD.match(chr(b)) else 32 for b in range(256))
+_NO_WORD = re.compile(r"[^\x00-\x7f\w]")
 
 
 def word_lines(texts: Iterable[str]) -> bytes:
     """UTF-8: a line per text, its case-folded words separated by blanks."""
-    lines = [
-        text.translate(_BLANKS) if text.isascii() else " ".join(WORD.findall(text))
-        for text in texts
-    ]
-    return "".join(line + "\n" for line in lines).casefold().encode("utf8", "surrogatepass")
+    lines = "".join([text.replace("\n", " ") + "\n" for text in texts])
+    if not lines.isascii():
+        lines = _NO_WORD.sub(" ", lines)
+    return lines.casefold().encode("utf8", "surrogatepass").translate(_BLANKS)
 
 
 def title_lines(titles: Iterable[str]) -> bytes:

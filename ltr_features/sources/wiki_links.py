@@ -45,7 +45,7 @@ def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
     """Title in its normal form: single spaces, no underscores, first letter as the site has it."""
     title = " ".join(title.replace("_", " ").split())
     # Letters such as ß have no single capital: MediaWiki leaves them.
-    if site.capital_first and len(title[:1].upper()) == 1:
+    if site.capital_first and not title[:1].isupper() and len(title[:1].upper()) == 1:
         title = title[0].upper() + title[1:]
     return title
 

@@ -16,8 +16,15 @@ OPEN, BAR, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 LITERAL = {ord(c): chr(0xFDD3 + i) for i, c in enumerate("[]{}|<>=*#:;'&_-!~()")}
 UNLITERAL = {ord(stand_in): chr(c) for c, stand_in in LITERAL.items()}
 RESERVED = re.compile("[\ufdd0-\ufdef]")
-MARKER = re.compile("[\ufdd0-\ufdd2]")
-STAND_IN = re.compile("[\ufdd3-\ufdef]")
+# The same and the stand-ins in UTF-8, where they are found many times faster.
+RESERVED_BYTES = re.compile(b"\xef\xb7[\x90-\xaf]")
+STAND_IN_BYTES = re.compile(b"\xef\xb7[\x93-\xaf]")
+
+
+def has_bytes(pattern: re.Pattern[bytes], text: str) -> bool:
+    """Whether a pattern of bytes beyond ASCII occurs in the text's UTF-8."""
+    return not text.isascii() and bool(pattern.search(text.encode("utf8", "surrogatepass")))
+
 
 # --- comments and extension tags ------------------------------------------------------------------
 
@@ -99,13 +106,21 @@ def _replace_spans(
     return "".join(pieces)
 
 
-_TEMPLATE_TOKEN = re.compile(r"([{}])\1")
-
-
 def strip_templates(text: str) -> str:
-    spans = _nested_spans(_TEMPLATE_TOKEN.finditer(text))
-    text = _replace_spans(text, spans, lambda _: "")
-    return text.replace("{{", "").replace("}}", "")
+    """Remove closed templates, and the brackets of others."""
+    first, *rest = text.split("{{")
+    # One text per template that is open, the innermost last.
+    levels = [first]
+    for piece in rest:
+        inside, *behind = piece.split("}}")
+        levels.append(inside)
+        for text in behind:
+            if len(levels) > 1:
+                levels.pop()
+                levels[-1] += text
+            else:
+                levels[0] += "}}" + text
+    return "{{".join(levels).replace("{{", "").replace("}}", "")
 
 
 # --- tags, quotes, entities -----------------------------------------------------------------------
