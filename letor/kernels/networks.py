@@ -24,12 +24,19 @@ def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floa
         target = source + n_in
         out = units[target : target + n_out]
         out[:] = 0.0
-        for j in range(n_in):
-            value = units[source + j]
-            if value != 0.0:
-                row = parameters[weight + j * n_out : weight + (j + 1) * n_out]
-                for k in range(n_out):
-                    out[k] += value * row[k]
+        n_fours = n_in // 4 * 4
+        for j in range(0, n_fours, 4):  # four inputs at a time: outputs are loaded and stored once
+            a, b = units[source + j], units[source + j + 1]
+            c, d = units[source + j + 2], units[source + j + 3]
+            rows = parameters[weight + j * n_out : weight + (j + 4) * n_out]
+            w0, w1 = rows[:n_out], rows[n_out : 2 * n_out]
+            w2, w3 = rows[2 * n_out : 3 * n_out], rows[3 * n_out :]
+            for k in range(n_out):
+                out[k] = out[k] + a * w0[k] + b * w1[k] + c * w2[k] + d * w3[k]
+        for j in range(n_fours, n_in):
+            value, row = units[source + j], parameters[weight + j * n_out :]
+            for k in range(n_out):
+                out[k] += value * row[k]
         weight += n_in * n_out
         if layer < len(sizes) - 1:
             for k in range(n_out):
@@ -59,14 +66,19 @@ def backward(
                 delta[target + k] *= 1.0 - out * out
                 gradient[weight + k] += delta[target + k]
         weight -= n_in * n_out
+        slopes = delta[target : target + n_out]
         for j in range(n_in):
             value = units[source + j]
-            total = 0.0
+            here = weight + j * n_out
+            row = gradient[here : here + n_out]
             for k in range(n_out):
-                place = weight + j * n_out + k
-                gradient[place] += value * delta[target + k]
-                total += parameters[place] * delta[target + k]
-            delta[source + j] = total
+                row[k] += value * slopes[k]
+            if layer > 1:  # nobody asks for the slopes of inputs
+                row = parameters[here : here + n_out]
+                total = 0.0
+                for k in range(n_out):
+                    total += row[k] * slopes[k]
+                delta[source + j] = total
 
 
 @njit(cache=True)
@@ -90,7 +102,10 @@ def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
     goes to ``slopes``."""
     slopes[:] = 0.0
     loss, n_pairs = 0.0, 0
+    lowest = labels.min()
     for i in range(len(scores)):
+        if labels[i] == lowest:
+            continue
         for j in range(len(scores)):
             if labels[i] > labels[j]:
                 n_pairs += 1

@@ -32,14 +32,29 @@ class _NetworkRanker(ArrayRanker):
 
     pairwise: ClassVar[bool]
 
-    hidden: int | Sequence[int]
-    n_epochs: int
-    learning_rate: float
-    batch_size: int
-    weight_decay: float
-    n_networks: int
-    early_stopping_rounds: int
-    seed: int
+    def __init__(
+        self,
+        hidden: int | Sequence[int],
+        n_epochs: int,
+        learning_rate: float,
+        batch_size: int,
+        weight_decay: float,
+        n_networks: int,
+        measure: str,
+        early_stopping_rounds: int,
+        normalise: str,
+        seed: int,
+    ) -> None:
+        self.hidden = hidden
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.n_networks = n_networks
+        self.measure = measure
+        self.early_stopping_rounds = early_stopping_rounds
+        self.normalise = normalise
+        self.seed = seed
 
     def _check(self) -> None:
         check_ranges(self, _RANGES)
@@ -154,17 +169,11 @@ class ListNet(_NetworkRanker):
         normalise: str = "zscore",
         seed: int = 0,
     ) -> None:
-        self.hidden = hidden
+        super().__init__(
+            hidden, n_epochs, learning_rate, batch_size, weight_decay, n_networks, measure,
+            early_stopping_rounds, normalise, seed,
+        )  # fmt: skip
         self.label_scale = label_scale
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.n_networks = n_networks
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-        self.seed = seed
 
     def _check(self) -> None:
         super()._check()
@@ -214,16 +223,10 @@ class RankNet(_NetworkRanker):
         normalise: str = "zscore",
         seed: int = 0,
     ) -> None:
-        self.hidden = hidden
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.n_networks = n_networks
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-        self.seed = seed
+        super().__init__(
+            hidden, n_epochs, learning_rate, batch_size, weight_decay, n_networks, measure,
+            early_stopping_rounds, normalise, seed,
+        )  # fmt: skip
 
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         return train.y.astype(np.float64)

@@ -131,9 +131,9 @@ class RankBoost(ArrayRanker):
 def _thresholds(column: NDArray[np.float32], most: int) -> NDArray[np.float32]:
     """Thresholds t, ascending; a row is above t if x > t. Each is a value of the column or lies
     half way to the next one, so that both sides have rows."""
-    values = np.unique(column)
+    ordered = np.sort(column)
+    values = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(values) - 1 > most:
-        ordered = np.sort(column)
         places = (np.arange(1, most + 1) * len(ordered)) // (most + 1)
         values = np.unique(np.append(ordered[places], values[-1]))
     middle = values[:-1] + (values[1:] - values[:-1]) / 2
