@@ -18,6 +18,16 @@ _STARTS = {
     **dict.fromkeys(("ssi", "psi", "diagonal", "full", "sparse", "correlated-hash"), _COSINE),
     "s2net": "LSA",
 }
+_INITS = {
+    "lsi": "LSI beside the tf-idf cosine",
+    "normal": "random embeddings beside the tf-idf cosine",
+}
+
+
+def start_of(model: ModelConfig) -> str:
+    """What the model is before it is trained, in words."""
+    init = "normal" if model.params.get("symmetric") and model.model == "ssi" else "identity"
+    return _INITS.get(model.params.get("init", init), _STARTS.get(model.model, "its start"))
 
 
 def test_models(
@@ -42,7 +52,7 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
     before = [h.epochs[0].validation for h in histories]
     after = [h.best_validation for h in histories]
     untrained = sum(h.best_epoch == 0 for h in histories)
-    start = _STARTS.get(model.model, "its start")
+    start = start_of(model)
     return {
         f"{model.name}, MAP on held-out training queries": f"{np.mean(before):.4f} before training "
         f"({start}), {np.mean(after):.4f} at the epoch kept (mean of {len(histories)} folds)",
@@ -61,7 +71,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
     history = getattr(fitted, "history_", None)
     name = f"{model.name}, {title.lower()}, first fold"
     if isinstance(history, History):
-        start = _STARTS.get(model.model, "its start")
+        start = start_of(model)
         epochs = history.epochs
         return TrainingCurve(
             name=name,
