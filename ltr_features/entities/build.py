@@ -35,6 +35,7 @@ from ltr_features.entities.digest import Digest, digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, bucket_index, look_up
 from ltr_features.entities.words import hash_phrases, hash_titles, hash_words
 from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
+from ltr_features.parallel import map_blocks
 from ltr_features.sources.wikipedia import map_dump
 
 #: Records held in memory at a time.
@@ -76,7 +77,7 @@ def build_knowledge_base(
         spool.write(blocks)
         if not spool.page_id:
             raise InputError(f"{dump}: no article in it; nothing can be linked to")
-        facts = _finish(spool)
+        facts = _finish(spool, threads=processes)
         sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
         described = {"version": VERSION, "source": Path(dump).name, "sizes": sizes, "facts": facts}
         (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
@@ -175,7 +176,7 @@ class _Spool:
                 file.close()
 
 
-def _finish(spool: _Spool) -> dict[str, int]:
+def _finish(spool: _Spool, threads: int) -> dict[str, int]:
     """The second part: from temporary files to the arrays."""
     folder = spool.folder
 
@@ -192,7 +193,7 @@ def _finish(spool: _Spool) -> dict[str, int]:
     n_links = _resolve(spool, name_hash, name_entity)
     n_in_links = _in_links(spool, n)
     n_phrases, n_senses = _senses(spool, n_links)
-    _occurrences(spool, save)
+    _occurrences(spool, save, threads)
     for path in folder.glob("*.raw"):
         path.unlink()
     return {
@@ -322,19 +323,31 @@ def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
     return np.flatnonzero(np.append(True, changes)[:n])
 
 
-def _occurrences(spool: _Spool, save: Callable[[str, NDArray], None]) -> None:
+def _occurrences(spool: _Spool, save: Callable[[str, NDArray], None], threads: int) -> None:
     hashes = np.load(spool.folder / "phrase_hash.npy")
     links = np.load(spool.folder / "phrase_links.npy", mmap_mode="r")
     first, shift = bucket_index(hashes)
-    counts = np.zeros(len(hashes), dtype=np.int64)
+    counts = np.zeros((threads, len(hashes)), dtype=np.uint32)
+
+    def count(words: NDArray[np.uint64], end: int) -> None:
+        """Count the phrases that start before ``end``, a share of them per thread."""
+        bounds = np.linspace(0, end, threads + 1).astype(np.int64)
+
+        def share(thread: int) -> None:
+            begin, stop = bounds[thread : thread + 2]
+            seen = words[begin : stop + LONGEST_PHRASE - 1]
+            count_phrases(seen, stop - begin, hashes, first, shift, counts[thread])
+
+        list(map_blocks(share, range(threads), threads))
+
     rest = np.zeros(0, dtype=np.uint64)
     for (words,) in spool.chunks(("words", np.uint64)):
         words = np.concatenate([rest, words])
         end = max(0, len(words) - LONGEST_PHRASE + 1)
-        count_phrases(words, end, hashes, first, shift, counts)
+        count(words, end)
         rest = words[end:]
-    count_phrases(rest, len(rest), hashes, first, shift, counts)
-    save("phrase_count", np.maximum(counts, links))
+    count(rest, len(rest))
+    save("phrase_count", np.maximum(counts.sum(axis=0, dtype=np.int64), links))
 
 
 def _raw_to_npy(raw: Path, path: Path, dtype: Any) -> None:
