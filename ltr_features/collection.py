@@ -24,11 +24,18 @@ class Judgements:
         query: int64 [n], row of the query in ``Collection.query_ids``.
         document: int64 [n], row of the document in ``Collection.document_ids``.
         grade: int64 [n], relevance grade (0 = judged not relevant).
+
+    Raises:
+        InputError: not arrays of whole numbers, or of different lengths.
     """
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("query", "document", "grade"):
+            _check_integers(f"judgements.{name}", getattr(self, name), len(self))
 
     def __len__(self) -> int:
         return len(self.grade)
@@ -184,6 +191,17 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
+
+
+def _check_integers(name: str, values: object, n: int) -> None:
+    """Raise InputError unless these are n whole numbers in an array."""
+    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
+        kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        raise InputError(
+            f"{name} must be an int64 array, got {kind}; np.array(..., dtype=np.int64)"
+        )
+    if values.shape != (n,):
+        raise InputError(f"{name} has shape {values.shape}, but there are {n} grades")
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

@@ -80,8 +80,18 @@ def section_collection(
         processes, on_progress: see ``read_dump``.
 
     Raises:
-        InputError: not a readable dump, or a dump in which no query can be made.
+        InputError: a number out of range, not a readable dump, or a dump in which no query can be
+            made.
     """
+    for name, value, least in (
+        ("words_per_query", words_per_query, 1),
+        ("min_words", min_words, 1),
+        ("min_document_frequency", min_document_frequency, 1),
+        ("seed", seed, 0),
+        ("processes", processes, 1),
+    ):
+        if value < least:
+            raise InputError(f"{name} must be {least} or more, got {value}")
     articles, redirects = [], {}
     for record in read_dump(dump, processes=processes, on_progress=on_progress):
         if isinstance(record, Article):

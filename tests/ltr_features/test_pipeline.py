@@ -237,3 +237,21 @@ def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, f
     assert "<table" in page
     assert "cosine" in page
     assert "<td>ssi</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (([0], [1], [1]), "judgements.query must be an int64 array, got list"),
+        ((np.zeros(1), np.zeros(1), np.zeros(1)), "must be an int64 array, got float64"),
+        ((np.zeros(2, int), np.zeros(1, int), np.zeros(1, int)), r"query has shape \(2,\)"),
+    ],
+)
+def test_judgements_are_arrays_of_whole_numbers(parts, message):
+    with pytest.raises(InputError, match=message):
+        Judgements(*parts)
+
+
+def test_ids_are_text():
+    with pytest.raises(InputError, match="document ids must be text, got 7"):
+        two_documents(7, 8)

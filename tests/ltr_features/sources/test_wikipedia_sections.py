@@ -79,6 +79,15 @@ def test_dumps_without_a_task_are_refused(dump):
         section_collection(dump, min_words=5, min_document_frequency=99)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"words_per_query": 0}, {"min_words": -1}, {"min_document_frequency": 0}, {"seed": -1}],
+)
+def test_numbers_out_of_range_are_refused_before_the_dump_is_read(wrong):
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be . or more"):
+        section_collection("absent.xml", **wrong)
+
+
 def test_ids_are_distinct_after_blanks_and_number_signs_are_gone(tmp_path):
     pages = [page_xml("A", f"{RIVER}\n== x y ==\n{RIVER}\n== x_y ==\n{RIVER}\n== x# ==\n{RIVER}"
                       f"\n== x%23 ==\n{RIVER}")]  # fmt: skip
