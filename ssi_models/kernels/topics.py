@@ -287,11 +287,15 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
         w = words[s]
         p, stop = starts[s], starts[s + 1]
         while p < stop:
-            n = min(4, stop - p) if stop - p > 2 else 1
+            n = min(4, stop - p)
             a, ra = theta[owner[p]], ratio[position[p]]
             if n == 1:
                 for k in range(K):
                     sums[w, k] += ra * a[k]
+            elif n == 2:
+                b, rb = theta[owner[p + 1]], ratio[position[p + 1]]
+                for k in range(K):
+                    sums[w, k] += ra * a[k] + rb * b[k]
             else:
                 b, c, d = theta[owner[p + 1]], theta[owner[p + 2]], theta[owner[p + n - 1]]
                 rb, rc = ratio[position[p + 1]], ratio[position[p + 2]]
