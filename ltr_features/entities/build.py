@@ -193,7 +193,7 @@ def _finish(spool: _Spool, threads: int) -> dict[str, int]:
     n_links = _resolve(spool, name_hash, name_entity)
     n_in_links = _in_links(spool, n)
     n_phrases, n_senses = _senses(spool, n_links)
-    _occurrences(spool, save, threads)
+    _occurrences(spool, threads)
     for path in folder.glob("*.raw"):
         path.unlink()
     return {
@@ -323,11 +323,12 @@ def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
     return np.flatnonzero(np.append(True, changes)[:n])
 
 
-def _occurrences(spool: _Spool, save: Callable[[str, NDArray], None], threads: int) -> None:
+def _occurrences(spool: _Spool, threads: int) -> None:
     hashes = np.load(spool.folder / "phrase_hash.npy")
     links = np.load(spool.folder / "phrase_links.npy", mmap_mode="r")
     first, shift = bucket_index(hashes)
     counts = np.zeros((threads, len(hashes)), dtype=np.uint32)
+    spool.append("phrase_count", np.zeros(0))
 
     def count(words: NDArray[np.uint64], end: int) -> None:
         """Count the phrases that start before ``end``, a share of them per thread."""
@@ -347,7 +348,11 @@ def _occurrences(spool: _Spool, save: Callable[[str, NDArray], None], threads: i
         count(words, end)
         rest = words[end:]
     count(rest, len(rest))
-    save("phrase_count", np.maximum(counts.sum(axis=0, dtype=np.int64), links))
+    for begin in range(0, len(hashes), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        total = counts[:, part].sum(axis=0, dtype=np.int64)
+        spool.append("phrase_count", np.maximum(total, links[part]))
+    spool.close("phrase_count")
 
 
 def _raw_to_npy(raw: Path, path: Path, dtype: Any) -> None:

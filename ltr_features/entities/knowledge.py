@@ -119,8 +119,11 @@ def look_up(
 
 
 def bucket_index(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], np.uint64]:
-    """Where each value of the leading bits begins in a rising array, and how far to shift."""
-    bits = max(1, len(hashes).bit_length())
+    """Where each value of the leading bits begins in a rising array, and how far to shift.
+
+    A bucket has two to four hashes: side by side in memory, they cost one access, as one would.
+    """
+    bits = max(1, len(hashes).bit_length() - 2)
     shift = np.uint64(64 - bits)
     bounds = np.arange(1 << bits, dtype=np.uint64) << shift
     return np.append(np.searchsorted(hashes, bounds), len(hashes)).astype(np.int64), shift

@@ -1,12 +1,12 @@
 """Memory of the making of a knowledge base by the size of the dump, and of a full English one.
 
-    python tests/benchmarks/bench_knowledge_memory.py [--shares 40 20 10]
+    python tests/benchmarks/bench_knowledge_memory.py [--shares 80 40 20]
 
-Dumps are made up at 1/40, 1/20... of the English Wikipedia's pages. Assumed of the whole: 7 million
+Dumps are made up at 1/80, 1/40... of the English Wikipedia's pages. Assumed of the whole: 7 million
 articles with 28 links each (200 million), 11 million redirects. Links lead to articles with a
-frequency of rank ** -0.6 (the first one gets 0.2 % of all, as the largest articles do); half of
-them have the title as anchor, the others one of 64 longer ones, by rank ** -1. Texts are short:
-they pass through in blocks of 1 MiB whatever their length, only pages, links and phrases are kept.
+frequency of rank ** -0.6 (the first one gets 0.2 % of all, as the largest articles do); a quarter
+of them have one of 16 further anchors of the article, by rank ** -1, the others its title. Texts
+are short: they pass through in blocks of 1 MiB whatever their length, and wait on disk as hashes.
 
 The peak is that of the one process that builds, its imports and mapped files included. Beside it,
 each process that parses has about 60 MiB, whatever the dump. A straight line through the two
@@ -41,8 +41,8 @@ def write_dump(path: Path, share: int, seed: int = 0) -> None:
         out.write("<mediawiki>\n<siteinfo><case>first-letter</case></siteinfo>\n")
         for page in range(n):
             targets = (n * rng.random(LINKS_EACH) ** 2.5).astype(np.int64).tolist()
-            longer = (64 ** rng.random(LINKS_EACH)).astype(np.int64).tolist()
-            plain = (rng.random(LINKS_EACH) < 0.5).tolist()
+            longer = (16 ** rng.random(LINKS_EACH)).astype(np.int64).tolist()
+            plain = (rng.random(LINKS_EACH) < 0.75).tolist()
             links = [
                 f"[[Page {t}]]" if p else f"[[Page {t}|page {t} as {v}]]"
                 for t, v, p in zip(targets, longer, plain, strict=True)
@@ -62,7 +62,7 @@ def peak_of_building(dump: str, folder: str) -> tuple[float, dict[str, int]]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--shares", type=int, nargs="+", default=[40, 20, 10])
+    arguments.add_argument("--shares", type=int, nargs="+", default=[80, 40, 20])
     shares = sorted(arguments.parse_args().shares, reverse=True)
     peaks = []
     for share in shares:
