@@ -22,6 +22,8 @@ from ssi_models.tables import Space, Table
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
+# A step of fewer multiplications takes 2 ms: to wake other threads six times costs what they save.
+SHARED_STEP = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,7 @@ class CosineScorer:
     ) -> None:
         self.Q, self.D = Space(Q), Space(D)
         self.query, self.document, self.workers = query, document, workers
+        self._alone = Workers(1)
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -108,8 +111,9 @@ class CosineScorer:
         """A step down the batch's losses, of which the mean over the negatives is taken, divided by
         gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
         texts = BatchTexts.of(batch, judgements.slot)
-        Hq, inverse_q = self._projected(self.query, self.Q, texts.queries)
-        Hd, inverse_d = self._projected(self.document, self.D, texts.documents)
+        workers = self._workers_of(texts)
+        Hq, inverse_q = self._projected(self.query, self.Q, texts.queries, workers)
+        Hd, inverse_d = self._projected(self.document, self.D, texts.documents, workers)
         n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
@@ -120,7 +124,7 @@ class CosineScorer:
         )
         losses, counts = np.empty(n), np.empty((n, 2), np.int64)
         judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
-        self.workers.split(
+        workers.split(
             lambda first, last: query_gradients(
                 Hq, inverse_q, Hd, texts.order, texts.starts, texts.positive_of, texts.queries,
                 batch.grade, judgements.slot, *judgements.judged, judgements.given_only,
@@ -130,7 +134,7 @@ class CosineScorer:
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
         by_document = texts.by_document()
-        self.workers.split(
+        workers.split(
             lambda first, last: document_gradients(
                 Hq, Hd, inverse_d, *by_document, texts.query_of, pull, shares, G_d, first, last
             ),
@@ -141,7 +145,7 @@ class CosineScorer:
             (self.document, self.D, texts.documents, G_d),
         ):
             with_words = space.rows(rows)
-            table.ascend(with_words, G, self.workers)
+            table.ascend(with_words, G, workers)
             with_words.close()
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
@@ -152,11 +156,20 @@ class CosineScorer:
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """f of all given queries and documents: float32 [m, p]."""
-        Hq, _ = self._projected(self.query, self.Q, queries)
-        Hd, _ = self._projected(self.document, self.D, documents)
+        Hq, _ = self._projected(self.query, self.Q, queries, self.workers)
+        Hd, _ = self._projected(self.document, self.D, documents, self.workers)
         return Hq @ Hd.T
 
+    def _workers_of(self, texts: BatchTexts) -> Workers:
+        """All threads for a batch that is worth it."""
+        n_products = len(texts.queries) * texts.n_negatives
+        for space, rows in ((self.Q, texts.queries), (self.D, texts.documents)):
+            starts = space.arrays[0]
+            n_products += int((starts[rows + 1] - starts[rows]).sum())
+        many = n_products * self.query.values.shape[1] >= SHARED_STEP
+        return self.workers if many else self._alone
+
     def _projected(
-        self, table: Table, space: Space, rows: NDArray[np.int64]
+        self, table: Table, space: Space, rows: NDArray[np.int64], workers: Workers
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return unit_projections(space.X, rows, table.values, self.workers)
+        return unit_projections(space.X, rows, table.values, workers)

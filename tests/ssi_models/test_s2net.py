@@ -9,9 +9,11 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
+from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
+from ssi_models.projections import scorer
 from ssi_models.projections.lbfgs import LBFGS
 from ssi_models.projections.s2net import S2Net
 from ssi_models.projections.tuples import TupleObjective, draw_negatives
@@ -208,6 +210,46 @@ def test_a_step_of_a_batch_follows_the_gradient():
     np.testing.assert_allclose(
         step, -1e-3 * (G_q + G_d) / N / GAMMA, atol=1e-3 * np.abs(step).max() + 1e-6
     )
+
+
+@pytest.mark.parametrize("gamma", [0.6, 10.0, 40.0])
+def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
+    rng = np.random.default_rng(7)
+    n, K = 9, 40
+    positive, negative = rng.uniform(-1, 1, n), rng.uniform(-1, 1, (n, K))
+    positive[0], negative[0, :2] = 1, [-1, 1]
+    positive[1], negative[1, :2] = -1, [1, -1]
+    pull, C = np.empty(n, np.float32), np.empty((n, K), np.float32)
+    losses, counts, judged = np.empty(n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
+    batch_slopes(
+        positive.astype(np.float32), negative.astype(np.float32), np.arange(n), np.arange(n + 1),
+        np.arange(n), np.ones(n, np.float32), np.full(K, -1, np.int32), judged,
+        np.zeros(0, np.int64), np.zeros(0, np.float32), False, gamma, pull, C, losses, counts, 0, n,
+    )  # fmt: skip
+    x = gamma * (positive[:, None] - negative)
+    slope = 1 / (1 + np.exp(x)) / K
+    np.testing.assert_allclose(losses, np.logaddexp(0, -x).sum(axis=1), rtol=2e-5)
+    np.testing.assert_allclose(C, -slope, rtol=1e-4)
+    np.testing.assert_allclose(pull, slope.sum(axis=1), rtol=1e-4)
+    np.testing.assert_array_equal(counts, np.stack([(x < 1).sum(axis=1), np.full(n, K)], axis=1))
+
+
+@pytest.mark.parametrize("negatives", ["in-batch", "uniform", "given"])
+def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
+    """Small blocks, so that a batch has several, and several threads for every batch."""
+    monkeypatch.setattr(scorer, "BLOCK", 2)
+    monkeypatch.setattr(scorer, "SHARED_STEP", 0)
+    Q, D, preferences = data()
+    one, two = (
+        model(negatives=negatives, n_negatives=8, threads=threads, validation_measure="loss").fit(
+            Q, D, preferences
+        )
+        for threads in (1, 2)
+    )
+    losses = [epoch.loss for epoch in one.history_.epochs[1:]]
+    assert losses[-1] < losses[0]
+    assert one.A_q_.tobytes() == two.A_q_.tobytes()
+    assert repr(one.history_) == repr(two.history_)
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "l-bfgs"])
