@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -45,6 +46,24 @@ class RankerConfig(_Section):
         return self
 
 
+class ReferenceConfig(_Section):
+    """A row of numbers from elsewhere, shown below ours: values by name of a measure."""
+
+    scheme: str
+    label: str
+    values: dict[str, float]
+
+
+class ExpectedConfig(_Section):
+    """The mean that a ranker should have; the report says where it has not."""
+
+    scheme: str
+    ranker: str
+    measure: str
+    value: float
+    tolerance: float = Field(ge=0)
+
+
 class StudyConfig(_Section):
     """A file of the kind "letor"."""
 
@@ -60,6 +79,9 @@ class StudyConfig(_Section):
     baseline: str
     compare_measures: list[str] = Field(min_length=1)
     n_permutations: int = Field(default=10_000, ge=1)
+    references: list[ReferenceConfig] = []
+    expected: list[ExpectedConfig] = []
+    notes: list[str] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> StudyConfig:
@@ -73,7 +95,22 @@ class StudyConfig(_Section):
         unknown = [name for name in self.compare_measures if name not in self.measures]
         if unknown:
             raise ValueError(f"compare_measures: {unknown[0]!r} is not among the measures")
+        for where, names in self._mentioned():
+            for name, known in names:
+                if name not in known:
+                    raise ValueError(f"{where}: {name!r} is none of {list(known)}")
         return self
+
+    def _mentioned(self) -> Iterator[tuple[str, list[tuple[str, Collection[str]]]]]:
+        """Names in references and expected numbers, each with those that there are."""
+        schemes = [scheme.name for scheme in self.schemes]
+        labels = [ranker.label for ranker in self.rankers]
+        for i, row in enumerate(self.references):
+            measures = [(name, self.measures) for name in row.values]
+            yield f"references.{i}", [(row.scheme, schemes), *measures]
+        for i, one in enumerate(self.expected):
+            names = [(one.scheme, schemes), (one.ranker, labels), (one.measure, self.measures)]
+            yield f"expected.{i}", names
 
 
 def load_study(path: str | os.PathLike[str]) -> StudyConfig:

@@ -21,7 +21,8 @@ from letor.measures import parse_measure, per_query
 from letor.tuning import GRIDS, tune
 from reports.config import slug
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
-from reports.letor_study.tables import Results, write_tables
+from reports.letor_study.page import write_page
+from reports.letor_study.tables import Results, make_tables, write_tables
 from reports.manifest import write_manifest
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
@@ -51,8 +52,9 @@ def run_letor_study(
         reporter: where progress goes. dry_run: print the plan, run nothing.
 
     Returns:
-        The folder with ``tables.txt``, ``results.json``, ``means.csv``, ``folds.csv``,
-        ``comparisons.csv``, ``per_query.csv``, ``times.csv`` and ``manifest.json``.
+        The folder with ``report.html``, ``tables.txt``, ``results.json``, ``means.csv``,
+        ``errors.csv`` (standard errors), ``folds.csv``, ``comparisons.csv``, ``per_query.csv``,
+        ``times.csv`` and ``manifest.json``.
 
     Raises:
         InputError: the file, the data or the output folder cannot be used.
@@ -107,7 +109,7 @@ class _Study:
 
         def make(folder: Path) -> None:
             folder.mkdir()
-            _write_tables(self.config, results, folder)
+            _write_report(self.config, results, folder)
             write_manifest(
                 folder,
                 title=self.config.title,
@@ -191,11 +193,14 @@ def _train(
         (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_tables(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
+def _write_report(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
     frames = []
     for result in results:
         values = pd.read_csv(result["per_query"], dtype={"qid": str})
         for column, key in enumerate(("scheme", "fold", "ranker")):
             values.insert(column, key, result[key])
         frames.append(values)
-    write_tables(config, Results(results, pd.concat(frames, ignore_index=True)), folder)
+    found = Results(results, pd.concat(frames, ignore_index=True))
+    tables = make_tables(config, found)
+    write_tables(config, found, tables, folder)
+    write_page(config, found, tables, folder / "report.html")

@@ -14,6 +14,12 @@ from letor.measures import parse_measure
 from reports.letor_study.config import StudyConfig
 from reports.significance import TestSettings, compare
 
+_KEYS = ["scheme", "fold", "ranker"]
+
+#: Columns of a comparison that reports show.
+COMPARED = ["system", "measure", "difference", "low", "high", "p", "p_corrected", "effect", "won",
+            "tied", "lost"]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Results:
@@ -28,37 +34,88 @@ class Results:
     per_query: pd.DataFrame
 
 
-def write_tables(config: StudyConfig, results: Results, folder: Path) -> None:
-    """Write all tables into the folder."""
+@dataclass(frozen=True)
+class Tables:
+    """What a report shows of the results.
+
+    Attributes:
+        folds: means of each scheme, fold and ranker. means: means over folds, as LETOR's tables
+            give them, and ``validation``. errors: their standard errors over queries.
+        times: seconds of a trial. comparisons: every ranker against the baseline.
+        checks: whether each expected number came, and what it is.
+        settings: of the tests.
+    """
+
+    folds: pd.DataFrame
+    means: pd.DataFrame
+    errors: pd.DataFrame
+    times: pd.DataFrame
+    comparisons: pd.DataFrame
+    checks: list[tuple[bool, str]]
+    settings: TestSettings
+
+
+def make_tables(config: StudyConfig, results: Results) -> Tables:
+    """Means, standard errors, times, comparisons and checks."""
     names = list(config.measures)
-    keys = ["scheme", "fold", "ranker"]
-    folds = results.per_query.groupby(keys, sort=False)[names].mean().reset_index()
-    # LETOR's tables are means over folds of means over queries.
-    means = folds.groupby(["scheme", "ranker"], sort=False)[names].mean().reset_index()
-    facts = pd.DataFrame(results.trained)
-    by_ranker = facts.groupby(["scheme", "ranker"], sort=False)
-    means = means.merge(by_ranker["validation"].mean().reset_index(), on=["scheme", "ranker"])
-    times = by_ranker["seconds_per_trial"].mean().reset_index()
+    by_fold = results.per_query.groupby(_KEYS, sort=False)[names]
+    folds = by_fold.mean().reset_index()
+    means = folds.groupby(_KEYS[::2], sort=False)[names].mean().reset_index()
+    # The folds' means are independent, so the variances of their mean add up.
+    by_ranker = (by_fold.var() / by_fold.count()).groupby(_KEYS[::2], sort=False)
+    errors = (by_ranker.sum() ** 0.5).div(by_ranker.size(), axis=0).reset_index()
+    trained = pd.DataFrame(results.trained).groupby(_KEYS[::2], sort=False)
+    means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
+    times = trained["seconds_per_trial"].mean().reset_index()
     settings = TestSettings(n_permutations=config.n_permutations)
     comparisons = _comparisons(config, results.per_query, settings)
+    return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
+
+
+def write_tables(config: StudyConfig, results: Results, tables: Tables, folder: Path) -> None:
+    """Write all tables into the folder."""
     results.per_query.to_csv(folder / "per_query.csv", index=False, float_format="%.6f")
-    folds.to_csv(folder / "folds.csv", index=False)
-    means.to_csv(folder / "means.csv", index=False)
-    times.to_csv(folder / "times.csv", index=False)
-    comparisons.to_csv(folder / "comparisons.csv", index=False)
+    for name in ("folds", "means", "errors", "times", "comparisons"):
+        getattr(tables, name).to_csv(folder / f"{name}.csv", index=False)
     summary = {
         "title": config.title,
         "measures": {n: parse_measure(t).definition for n, t in config.measures.items()},
-        "means": means.to_dict(orient="records"),
-        "folds": folds.to_dict(orient="records"),
-        "comparisons": json.loads(comparisons.to_json(orient="records")),
-        "chosen": [{k: r[k] for k in (*keys, "chosen", "validation")} for r in results.trained],
+        "means": tables.means.to_dict(orient="records"),
+        "errors": tables.errors.to_dict(orient="records"),
+        "folds": tables.folds.to_dict(orient="records"),
+        "comparisons": json.loads(tables.comparisons.to_json(orient="records")),
+        "chosen": [{k: r[k] for k in (*_KEYS, "chosen", "validation")} for r in results.trained],
+        "checks": [{"held": held, "text": text} for held, text in tables.checks],
     }
     text = json.dumps(summary, indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    timed = means.merge(times, on=["scheme", "ranker"])
-    text = _text(config, results, timed, comparisons, settings)
-    (folder / "tables.txt").write_text(text + "\n", encoding="utf-8")
+    (folder / "tables.txt").write_text(_text(config, results, tables) + "\n", encoding="utf-8")
+
+
+def choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
+    """Which parameters each ranker got, and in how many folds."""
+    lines = []
+    for ranker in dict.fromkeys(r["ranker"] for r in trained):
+        counts = Counter(
+            ", ".join(f"{p}={v}" for p, v in r["chosen"].items()) or "no grid"
+            for r in trained
+            if r["ranker"] == ranker and r["scheme"] == scheme
+        )
+        lines += [f"{ranker}: {count} x {chosen}" for chosen, count in counts.most_common()]
+    return lines
+
+
+def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
+    table = means.set_index(["scheme", "ranker"])
+    checks = []
+    for one in config.expected:
+        found = float(table.at[(one.scheme, one.ranker), one.measure])
+        text = (
+            f"{one.ranker}, {one.measure}, {one.scheme}: {found:.4f}, "
+            f"expected {one.value:.4f} ± {one.tolerance:.4f}"
+        )
+        checks.append((abs(found - one.value) <= one.tolerance, text))
+    return checks
 
 
 def _comparisons(
@@ -81,49 +138,42 @@ def _comparisons(
     return pd.concat(tables, ignore_index=True)
 
 
-def _text(
-    config: StudyConfig,
-    results: Results,
-    means: pd.DataFrame,
-    comparisons: pd.DataFrame,
-    settings: TestSettings,
-) -> str:
-    parts = [config.title, config.introduction]
+def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
+    parts = [config.title, config.introduction, *config.notes]
+    means = tables.means.merge(tables.times, on=["scheme", "ranker"])
     for scheme in config.schemes:
-        table = means[means["scheme"] == scheme.name].drop(columns="scheme").set_index("ranker")
-        n = results.per_query.loc[results.per_query["scheme"] == scheme.name, "fold"].nunique()
+        table = _of(means, scheme.name)
+        rows = {r.label: r.values for r in config.references if r.scheme == scheme.name}
+        table = pd.concat([table, pd.DataFrame.from_dict(rows, orient="index")])
+        n = tables.folds.loc[tables.folds["scheme"] == scheme.name, "fold"].nunique()
         parts.append(
             f"{scheme.name}: mean over {n} folds of the mean over the test queries; validation: "
             f"{config.tune_measure} of the chosen parameters\n" + _framed(table)
         )
-        if len(comparisons):
-            table = comparisons[comparisons["scheme"] == scheme.name]
-            shown = ["system", "measure", "difference", "low", "high", "p", "p_corrected",
-                     "effect", "won", "tied", "lost"]  # fmt: skip
+        errors = _of(tables.errors, scheme.name)
+        parts.append(
+            f"{scheme.name}: standard errors of these means over queries\n" + _framed(errors)
+        )
+        if len(tables.comparisons):
+            table = tables.comparisons[tables.comparisons["scheme"] == scheme.name]
             parts.append(
                 f"{scheme.name}: against {config.baseline}\n"
-                + _framed(table[shown].set_index("system"))
+                + _framed(table[COMPARED].set_index("system"))
             )
-        parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + _choices(
-            [r for r in results.trained if r["scheme"] == scheme.name]))  # fmt: skip
-    parts.append(settings.description)
+        lines = ["  " + line for line in choices(results.trained, scheme.name)]
+        parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + "\n".join(lines))
+    parts.append("\n".join(f"{'+' if held else '-'} {text}" for held, text in tables.checks))
+    parts.append(tables.settings.description)
     parts.append(
         "\n".join(f"{n}: {parse_measure(text).definition}" for n, text in config.measures.items())
     )
     return "\n\n".join(part for part in parts if part)
 
 
+def _of(table: pd.DataFrame, scheme: str) -> pd.DataFrame:
+    return table[table["scheme"] == scheme].drop(columns="scheme").set_index("ranker")
+
+
 def _framed(table: pd.DataFrame) -> str:
-    return table.rename_axis(None).to_string(float_format=lambda value: f"{value:.4f}")
-
-
-def _choices(trained: list[dict[str, Any]]) -> str:
-    lines = []
-    for ranker in dict.fromkeys(r["ranker"] for r in trained):
-        counts = Counter(
-            ", ".join(f"{p}={v}" for p, v in r["chosen"].items()) or "no grid"
-            for r in trained
-            if r["ranker"] == ranker
-        )
-        lines += [f"  {ranker}: {count} x {chosen}" for chosen, count in counts.most_common()]
-    return "\n".join(lines)
+    shown = table.rename_axis(None)
+    return shown.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")

@@ -48,6 +48,18 @@ grid = { n_thresholds = [2, 20] }
 label = "AdaRank"
 ranker = "adarank"
 grid = {}
+
+[[references]]
+scheme = "three"
+label = "Elsewhere & else"
+values = { MAP = 0.123 }
+
+[[expected]]
+scheme = "official"
+ranker = "AdaRank"
+measure = "MAP"
+value = 2.0
+tolerance = 0.1
 """
 
 
@@ -94,6 +106,29 @@ def test_study_scores_each_test_query_once(toy, tmp_path):
     text = (folder / "tables.txt").read_text()
     assert "against Boosted steps" in text
     assert "n_thresholds=" in text
+    assert f"{0.123:.4f}" in text
+    assert "- AdaRank, MAP, official" in text
+
+
+def test_standard_errors_are_those_of_a_mean_of_independent_folds(toy, tmp_path):
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    values = pd.read_csv(folder / "per_query.csv")
+    mine = values.query("scheme == 'three' and ranker == 'AdaRank'")
+    parts = [part["NDCG@5"].to_numpy() for _, part in mine.groupby("fold")]
+    expected = np.sqrt(sum(x.var(ddof=1) / len(x) for x in parts)) / len(parts)
+    errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
+    np.testing.assert_allclose(errors.loc[("three", "AdaRank"), "NDCG@5"], expected, atol=1e-6)
+
+
+def test_page_has_means_references_and_what_was_expected(toy, tmp_path):
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    page = (folder / "report.html").read_text()
+    means = pd.read_csv(folder / "means.csv")
+    for value in means["MAP"]:
+        assert f"{value:.4f}" in page
+    assert "Elsewhere &amp; else" in page
+    assert "✗ AdaRank, MAP, official" in page
+    assert "://" not in page
 
 
 def test_finished_stages_are_reused(toy, tmp_path):
@@ -135,6 +170,8 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(toy, tmp_path, capsys):
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is no ranker"),
         ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
         ("k = 3", "k = 2", "schemes.1.k"),
+        ("MAP = 0.123", "MRR = 0.123", "references.0: 'MRR' is none of"),
+        ('measure = "MAP"', 'measure = "ERR"', "expected.0: 'ERR' is none of"),
     ],
 )
 def test_bad_files_are_refused(toy, tmp_path, old, new, message):
