@@ -18,6 +18,21 @@ from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a baseline is fitted on, checked.
+
+    Attributes:
+        Q, D: checked matrices. preferences: over their rows.
+        candidates: int64, document rows that may be negatives.
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    preferences: Preferences
+    candidates: NDArray[np.int64]
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class Baseline(MatchingModel):
     """What the baselines share.
@@ -54,7 +69,8 @@ class Baseline(MatchingModel):
             raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}")
         check_shapes(Q, D, preferences)
         pool = np.arange(D.shape[0]) if candidates is None else candidates
-        self._learn(Q, D, preferences, check_rows("candidates", pool, D.shape[0]))
+        pool = check_rows("candidates", pool, D.shape[0])
+        self._learn(Examples(Q, D, preferences, pool))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self
@@ -67,13 +83,7 @@ class Baseline(MatchingModel):
         """Whether column j of queries and of documents must be the same word."""
         return True
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
+    def _learn(self, given: Examples) -> None:
         """Fit on checked data; nothing by default."""
 
 
@@ -92,14 +102,8 @@ class Popularity(Baseline):
 
     in_degree_: NDArray[np.float32] = field(init=False)
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
-        counts = np.bincount(preferences.document, minlength=D.shape[0])
+    def _learn(self, given: Examples) -> None:
+        counts = np.bincount(given.preferences.document, minlength=given.D.shape[0])
         self.in_degree_ = counts.astype(np.float32)
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:

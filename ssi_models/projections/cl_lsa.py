@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-
+from ssi_models.baselines import Examples
 from ssi_models.fitting import check_choice
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import VOCABULARIES, pair_matrix, split_words, stacked
 from ssi_models.projections.lsa import Projection
 from ssi_models.projections.svd import right_singular_vectors
@@ -53,14 +49,8 @@ class CLLSA(PairProjection):
 
     name: ClassVar[str] = "cl-lsa"
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
-        factors = [pair_matrix(preferences, 1), stacked(Q, D, self.vocabularies)]
+    def _learn(self, given: Examples) -> None:
+        factors = [pair_matrix(given.preferences, 1), stacked(given.Q, given.D, self.vocabularies)]
         with Workers(self.threads) as workers:
             A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
-        self.A_q_, self.A_d_ = split_words(A, Q.shape[1], self.vocabularies)
+        self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], self.vocabularies)

@@ -10,13 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
-from ssi_models.baselines import Baseline
+from ssi_models.baselines import Baseline, Examples
 from ssi_models.fitting import check_choice
 from ssi_models.matrices import take_rows
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts, joined, pair_scores, scaled
-from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import CosineOfProjections, split_words, stacked
 from ssi_models.projections.svd import right_singular_vectors
 
@@ -73,19 +72,13 @@ class LSA(Projection):
         super().check_params()
         check_choice("scaling", self.scaling, SCALINGS)
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
+    def _learn(self, given: Examples) -> None:
         with Workers(self.threads) as workers:
-            texts = [self._texts(take_rows(Q, np.unique(preferences.query)), D)]
+            texts = [self._texts(take_rows(given.Q, np.unique(given.preferences.query)), given.D)]
             A, values = right_singular_vectors(texts, self.rank, self.seed, workers)
         if self.scaling == "inverse":
             A = (A / values).astype(np.float32)
-        self.A_q_, self.A_d_ = split_words(A, Q.shape[1], "shared")
+        self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], "shared")
 
     def _texts(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> sp.csr_matrix:
         """What the singular vectors are of."""
@@ -135,14 +128,8 @@ class LsiTfIdf(LatentSemanticIndex):
         if self.alpha is not None and not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be in [0, 1], got {self.alpha}")
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
-        super()._learn(Q, D, preferences, candidates)
+    def _learn(self, given: Examples) -> None:
+        super()._learn(given)
         if self.alpha is not None:
             self.alpha_ = np.array([self.alpha], np.float32)
             return
@@ -153,10 +140,10 @@ class LsiTfIdf(LatentSemanticIndex):
             out = []
             for alpha in (1, 0):
                 self.alpha_ = np.array([alpha], np.float32)
-                out.append(pair_scores(self, Q, D, query, document))
+                out.append(pair_scores(self, given.Q, given.D, query, document))
             return out[0], out[1]
 
-        alpha = best_mixture(scores, preferences, candidates, ALPHAS, self.seed)
+        alpha = best_mixture(scores, given.preferences, given.candidates, ALPHAS, self.seed)
         self.alpha_ = np.array([alpha], np.float32)
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:

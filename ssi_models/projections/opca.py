@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
+from ssi_models.baselines import Examples
 from ssi_models.matrices import take_columns
 from ssi_models.preferences import Preferences
 from ssi_models.projections.cl_lsa import PairProjection
@@ -64,20 +65,14 @@ class OPCA(PairProjection):
         if self.max_iterations < 1:
             raise ValueError(f"max_iterations must be 1 or more, got {self.max_iterations}")
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
-        texts = stacked(Q, D, self.vocabularies)
+    def _learn(self, given: Examples) -> None:
+        texts = stacked(given.Q, given.D, self.vocabularies)
         # Words that no text has would be noise-free.
         words = np.unique(texts.indices).astype(np.int64)
-        found = self._directions(take_columns(texts, words), preferences)
+        found = self._directions(take_columns(texts, words), given.preferences)
         A = np.zeros((texts.shape[1], found.shape[1]), np.float32)
         A[words] = found
-        self.A_q_, self.A_d_ = split_words(A, Q.shape[1], self.vocabularies)
+        self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], self.vocabularies)
 
     def _directions(self, T: sp.csr_matrix, preferences: Preferences) -> NDArray[np.float32]:
         n, n_words = len(preferences), T.shape[1]

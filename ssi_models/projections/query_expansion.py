@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.baselines import Baseline
+from ssi_models.baselines import Baseline, Examples
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
 from ssi_models.parts import Parts
-from ssi_models.preferences import Preferences
 from ssi_models.validation import sample_triples
 
 
@@ -55,21 +54,15 @@ class QueryExpansion(Baseline):
         if self.n_expansion is not None and self.n_expansion < 1:
             raise ValueError(f"n_expansion must be 1 or more, got {self.n_expansion}")
 
-    def _learn(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-    ) -> None:
-        self.D_indptr_, self.D_indices_, self.D_data_ = arrays(D)
-        self.D_shape_ = np.array(D.shape, np.int64)
+    def _learn(self, given: Examples) -> None:
+        self.D_indptr_, self.D_indices_, self.D_data_ = arrays(given.D)
+        self.D_shape_ = np.array(given.D.shape, np.int64)
         betas = self.BETAS if self.beta is None else (self.beta,)
         sizes = self.EXPANSIONS if self.n_expansion is None else (self.n_expansion,)
         beta, size = betas[0], sizes[0]
         if len(betas) * len(sizes) > 1:
-            triples = sample_triples(preferences, candidates, self.N_TRIPLES, self.seed)
-            beta, size = self._choose(Q, D, triples, betas, sizes)
+            triples = sample_triples(given.preferences, given.candidates, self.N_TRIPLES, self.seed)
+            beta, size = self._choose(given.Q, given.D, triples, betas, sizes)
         self.beta_, self.n_expansion_ = np.array([beta], np.float32), np.array([size])
 
     def _choose(

@@ -11,12 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.projections.lbfgs import LBFGS
 from ssi_models.projections.scorer import CosineScorer, Judgements
 from ssi_models.projections.tuples import TupleObjective
-from ssi_models.run import Run, Trained, TrainingData
+from ssi_models.run import Run, Trained
 from ssi_models.sampling import Batch
 
 
@@ -34,16 +33,9 @@ class ProjectionRun(Run):
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
     _parts: tuple[int, Iterator[Batch]] | None = None  # the next epoch, and batches from there on
 
-    def __init__(
-        self,
-        model: TrainedProjection,
-        data: TrainingData,
-        rate: float,
-        workers: Workers,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, data, rate, workers, **options)
-        self.slot = np.full(max(data.Q.shape[0], data.D.shape[0]), -1, np.int32)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.slot = np.full(max(self.data.Q.shape[0], self.data.D.shape[0]), -1, np.int32)
 
     def batches(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""
@@ -110,15 +102,8 @@ class ProjectionRun(Run):
 class FullBatchRun(ProjectionRun):
     """A run whose epochs are iterations of L-BFGS over the training pairs."""
 
-    def __init__(
-        self,
-        model: TrainedProjection,
-        data: TrainingData,
-        rate: float,
-        workers: Workers,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, data, rate, workers, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         tables = self.scorer.tables.values()
         x = np.concatenate([table.values.ravel() for table in tables])
         start = 0
