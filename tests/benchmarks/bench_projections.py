@@ -14,12 +14,14 @@ Two cores that others used too, medians of 3, one split per run for ``s2net``:
 
 - 200 vectors in 1.65 s; scikit-learn 4.8 s (its choice), 11.6 s (4 iterations), scipy 7.2 s (one
   run).
-- S2Net on NFCorpus, 2 threads: mini-batches reach the loss in 1/3.1, 1/1.6 and 1/1.7 of L-BFGS's
-  1.1 s (batches of 1,024 at the rate 0.3: 1/3.5, 1/2.4, 1/3.6); on the sentences on one of three
-  splits only, in 1/1.2 of 3.7 s.
-- M tuples/s of S2Net on one thread, NFCorpus and sentences: mini-batches 22.9 and 19.3, the same in
-  PyTorch 8.7 and 8.7 (2.6 and 2.2 x). Four negatives of its own per pair: L-BFGS 5.0 and 1.0, usual
-  mini-batches in PyTorch 0.22 and 0.25 with SGD (23 and 3.9 x), 0.14 and 0.15 with AdaGrad.
+- S2Net on NFCorpus, 2 threads: mini-batches reach the loss in 1/6.4, 1/4.5 and 1/2.3 of L-BFGS's
+  1.2 s; on the sentences on one of three splits only, in 1/2.0 of 3.9 s.
+- M tuples/s of S2Net, NFCorpus and sentences, our mini-batches (whose steps are too small for a
+  second thread) 24.3 and 22.1 with their validation, the same in PyTorch 6.8 and 5.3 (3.6 and
+  4.2 x). Four negatives of its own per pair: L-BFGS 5.3 and 1.1, usual mini-batches in PyTorch 0.20
+  and 0.19 with SGD (26 and 5.6 x), 0.13 and 0.15 with AdaGrad.
+- A step of NFCorpus takes 0.9 to 1.1 ms: slopes and their three matrix products 0.4, the update of
+  words 0.2, texts projected 0.15, turned by word 0.1.
 - OPCA matrix-free, 100 directions of NFCorpus and random words, one run on one thread: 40,000 words
   15 s and 0.9 GiB of memory at most, 100,000 words 26 s and 1.1 GiB.
 
