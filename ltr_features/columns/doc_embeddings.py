@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,14 +33,13 @@ from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,
     TRAIN,
-    TextBags,
     absent_streams,
-    bag_cosines,
+    query_words,
 )
-from ltr_features.embeddings.cosines import average_cosines
+from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
-from ltr_features.embeddings.vectors import SUFFIX, token_rows, unit_rows
+from ltr_features.embeddings.vectors import served_tokens, unit_rows
 
 #: Lengths of chunks, in tokens.
 CHUNK_LENGTHS = (10, 30, 50)
@@ -85,8 +85,12 @@ class Doc2VecSource:
 
     def load(self, context: ColumnContext) -> Doc2Vec:
         """The model; trained on the documents' texts once per context, and once per folder."""
-        key = ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
-        return context.once(key, lambda: self._load(context))
+        return context.once(self.model_key, lambda: self._load(context))
+
+    @property
+    def model_key(self) -> tuple[object, ...]:
+        """Equal for sources of one model."""
+        return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
 
     def _load(self, context: ColumnContext) -> Doc2Vec:
         if self.model != TRAIN:
@@ -94,15 +98,14 @@ class Doc2VecSource:
         # gensim takes seconds to import; files do not need it.
         from ltr_features.embeddings import training
 
-        settings = TrainingSettings.of(self)
-        collection, analyzer = context.collection, context.index.analyzer
-        if self.folder is None:
-            return training.train_doc2vec(collection, analyzer, settings)
-        key = training.training_key("doc2vec", collection, analyzer, settings)
-        path = Path(self.folder) / f"{key}{SUFFIX}"
-        if not path.is_file():
-            training.train_doc2vec(collection, analyzer, settings).save(path)
-        return Doc2Vec.load(path)
+        return training.trained(
+            Doc2Vec,
+            training.train_doc2vec,
+            context.collection,
+            context.index.analyzer,
+            TrainingSettings.of(self),
+            self.folder,
+        )
 
     def text_vectors(
         self, context: ColumnContext, tokens: Sequence[str], bags: csr_matrix
@@ -116,7 +119,9 @@ class Doc2VecSource:
             bags: [n, len(tokens)], occurrences.
         """
         model = self.load(context)
-        rows = token_rows(model.words, tokens, context.index.analyzer)
+        analyzer = context.index.analyzer
+        served = context.once((model, "tokens"), lambda: served_tokens(model.words, analyzer))
+        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
         known = np.flatnonzero(rows >= 0)
         renamed = csr_matrix(
             (np.ones(len(known), dtype=np.int32), (known, rows[known])),
@@ -202,38 +207,33 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         if "body" not in context.index:
             return values
-        queries = _query_vectors(self, context)
+        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
+        rows = (pairs.query, pairs.document)
         for position, length in enumerate(CHUNK_LENGTHS):
-            ends, chunks = self._chunk_vectors(context, length)
-            # The members of the bags: all queries, then all chunks.
-            units = np.vstack([queries, chunks])
-            members = len(queries) + np.arange(len(chunks))
-            values[:, 2 * position : 2 * position + 2] = bag_cosines(
-                context,
-                (self, length),
-                csr_matrix(identity(len(queries)), shape=(len(queries), len(units))),
-                csr_matrix(
-                    (np.ones(len(chunks)), members, ends), shape=(len(ends) - 1, len(units))
-                ),
-                units,
-                pairs,
-            )
+            chunks = partial(self._chunks, context, length)
+            stored = context.once((self, "chunks", length), chunks)
+            part = cosines(asked, [stored], *rows, context.threads)
+            values[:, 2 * position : 2 * position + 2] = part
         return values
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
 
-    def _chunk_vectors(
-        self, context: ColumnContext, length: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """int64 [n_documents + 1], chunks of each document, and their unit vectors."""
+    def _queries(self, context: ColumnContext) -> Bags:
+        """Bags of one vector each."""
+        vectors = _query_vectors(self, context)
+        return Bags.over([csr_matrix(identity(len(vectors)))], vectors)[0]
 
-        def make() -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-            ends, tokens = self._body_tokens(context)
-            chunk_ends, bags = chunk_bags(ends, tokens, length, len(context.index.vocabulary))
-            return chunk_ends, self.text_vectors(context, context.index.vocabulary, bags)
-
-        return context.once((self, "chunks", length), make)
+    def _chunks(self, context: ColumnContext, length: int) -> Bags:
+        """The documents as bags of chunks."""
+        ends, tokens = self._body_tokens(context)
+        chunk_ends, words = chunk_bags(ends, tokens, length, len(context.index.vocabulary))
+        vectors = self.text_vectors(context, context.index.vocabulary, words)
+        chunks = csr_matrix(
+            (np.ones(len(vectors)), np.arange(len(vectors)), chunk_ends),
+            shape=(len(ends) - 1, len(vectors)),
+        )
+        return Bags.over([chunks], vectors)[0]
 
     def _body_tokens(self, context: ColumnContext) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The bodies as vocabulary rows: int64 [n + 1] ends and int32 tokens."""
@@ -275,7 +275,7 @@ def chunk_bags(
 
 
 def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
-    bags = TextBags.of(context)
+    words, counts = query_words(context)
     return context.once_for_queries(
-        (source, "queries"), lambda: source.text_vectors(context, bags.tokens, bags.queries)
+        (source.model_key, "queries"), lambda: source.text_vectors(context, words, counts)
     )

@@ -21,7 +21,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -38,8 +37,9 @@ from ltr_features.columns.word_embeddings import (
     WordVectorSource,
     absent_streams,
     cosine_columns,
+    stream_cosines,
 )
-from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
+from ltr_features.embeddings.cosines import Bags
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
@@ -136,6 +136,14 @@ class EntitySource:
         raw = context.once(key, lambda: self._link(context, present))
         return raw.sets(stream, self.min_rho, self.min_link_probability)
 
+    def linked_streams(self, context: ColumnContext) -> dict[str, EntitySets]:
+        """The entities of each of the paper's streams that the collection has."""
+        present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
+        return context.once(
+            (self.entity_key, "streams", self.min_rho, self.min_link_probability),
+            lambda: {stream: self.stream_entities(context, stream) for stream in present},
+        )
+
     def _link(self, context: ColumnContext, parts: Sequence[str]) -> _LinkedTexts:
         base, linker = self.base(context), self.make_linker(context)
         columns: dict[str, NDArray[np.float64]] = {}
@@ -211,22 +219,25 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        queries = self.query_entities(context)
-        asked = self._abstract_words(context, queries.entities)
-        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
-        for position, stream in enumerate(EMBEDDING_STREAMS):
-            if stream in context.index:
-                documents = self.stream_entities(context, stream)
-                abstracts = partial(self._abstract_words, context, documents.entities)
-                counts, units = context.once((self, "abstracts"), abstracts)
-                values[:, 2 * position : 2 * position + 2] = _cosines(
-                    queries.bags @ asked[0], asked[1], documents.bags @ counts, units, pairs,
-                    context.threads,
-                )  # fmt: skip
-        return values
+        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.once((self, "streams"), lambda: self._streams(context))
+        return stream_cosines(context, asked, stored, pairs)
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
+
+    def _queries(self, context: ColumnContext) -> Bags:
+        linked = self.query_entities(context)
+        counts, units = self._abstract_words(context, linked.entities)
+        return Bags.over([linked.bags @ counts], units)[0]
+
+    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+        linked = self.linked_streams(context)
+        if not linked:
+            return {}
+        counts, units = self._abstract_words(context, next(iter(linked.values())).entities)
+        bags = Bags.over([part.bags @ counts for part in linked.values()], units)
+        return dict(zip(linked, bags, strict=True))
 
     def _abstract_words(
         self, context: ColumnContext, entities: NDArray[np.int64]
@@ -258,21 +269,24 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        queries = self.query_entities(context)
-        asked = self._abstract_vectors(context, queries.entities)
-        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
-        for position, stream in enumerate(EMBEDDING_STREAMS):
-            if stream in context.index:
-                documents = self.stream_entities(context, stream)
-                abstracts = partial(self._abstract_vectors, context, documents.entities)
-                units = context.once((self, "abstracts"), abstracts)
-                values[:, 2 * position : 2 * position + 2] = _cosines(
-                    queries.bags, asked, documents.bags, units, pairs, context.threads
-                )
-        return values
+        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.once((self, "streams"), lambda: self._streams(context))
+        return stream_cosines(context, asked, stored, pairs)
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
+
+    def _queries(self, context: ColumnContext) -> Bags:
+        linked = self.query_entities(context)
+        return Bags.over([linked.bags], self._abstract_vectors(context, linked.entities))[0]
+
+    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+        linked = self.linked_streams(context)
+        if not linked:
+            return {}
+        units = self._abstract_vectors(context, next(iter(linked.values())).entities)
+        bags = Bags.over([part.bags for part in linked.values()], units)
+        return dict(zip(linked, bags, strict=True))
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]
@@ -317,45 +331,17 @@ class EntityOverlap(EntitySource, ColumnFamily):
         queries = self.query_entities(context)
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         sizes = np.asarray(queries.bags.sum(axis=1)).ravel()[pairs.query]
-        for position, stream in enumerate(EMBEDDING_STREAMS):
-            if stream in context.index:
-                documents = self.stream_entities(context, stream)
-                common, mine, theirs = np.intersect1d(
-                    queries.entities, documents.entities, return_indices=True
-                )
-                asked, held = queries.bags[:, mine], documents.bags[:, theirs]
-                both = asked[pairs.query].multiply(held[pairs.document]).sum(axis=1)
-                shared = np.asarray(both).ravel() if len(common) else np.zeros(len(pairs))
-                values[:, 2 * position] = shared
-                values[:, 2 * position + 1] = shared / np.maximum(sizes, 1)
+        for stream, documents in self.linked_streams(context).items():
+            position = EMBEDDING_STREAMS.index(stream)
+            common, mine, theirs = np.intersect1d(
+                queries.entities, documents.entities, return_indices=True
+            )
+            asked, held = queries.bags[:, mine], documents.bags[pairs.document][:, theirs]
+            both = asked[pairs.query].multiply(held).sum(axis=1)
+            shared = np.asarray(both).ravel() if len(common) else np.zeros(len(pairs))
+            values[:, 2 * position] = shared
+            values[:, 2 * position + 1] = shared / np.maximum(sizes, 1)
         return values
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
-
-
-def _cosines(
-    queries: csr_matrix,
-    query_units: NDArray[np.float32],
-    documents: csr_matrix,
-    units: NDArray[np.float32],
-    pairs: Pairs,
-    threads: int | None,
-) -> NDArray[np.float32]:
-    """float32 [n, 2]: average and maximum cosine of bags over two lists of vectors."""
-    both = np.vstack([query_units, units])
-    n, rest = len(query_units), len(units)
-    left = csr_matrix(
-        (queries.data, queries.indices, queries.indptr), shape=(queries.shape[0], n + rest)
-    )
-    right = csr_matrix(
-        (documents.data, documents.indices + n, documents.indptr),
-        shape=(documents.shape[0], n + rest),
-    )
-    rows = (pairs.query, pairs.document)
-    values = np.empty((len(pairs), 2), dtype=np.float32)
-    values[:, 0] = average_cosines(
-        mean_vectors(left, both), mean_vectors(right, both), *rows, threads
-    )
-    values[:, 1] = maximum_cosines(left, right, both, *rows, threads)
-    return values

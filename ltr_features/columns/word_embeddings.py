@@ -11,7 +11,7 @@ Rules (stream s of document d, query q; occurrences count, so a word twice weigh
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
@@ -23,9 +23,9 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
+from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.settings import TrainingSettings
-from ltr_features.embeddings.vectors import SUFFIX, WordVectors
+from ltr_features.embeddings.vectors import WordVectors
 from ltr_features.term_counts import count_terms
 
 #: The streams of the paper's Table 1, in its order.
@@ -37,47 +37,13 @@ ENSAN = "Ensan et al. 2017, CIKM, Table 1"
 TRAIN = "train"
 
 
-@dataclass(frozen=True, eq=False)
-class TextBags:
-    """Queries and streams as bags over one list of tokens: the index's, then those that only
-    queries have.
-
-    Attributes:
-        tokens: the words that the columns stand for.
-        queries: int32 [n_queries, n tokens]: occurrences.
-    """
-
-    tokens: list[str]
-    queries: csr_matrix
-    _context: ColumnContext
-
-    @classmethod
-    def of(cls, context: ColumnContext) -> TextBags:
-        """Made once per context."""
-        return context.once_for_queries("text bags", lambda: cls._make(context))
-
-    @classmethod
-    def _make(cls, context: ColumnContext) -> TextBags:
-        known = context.index.vocabulary
-        words, counts = count_terms(
-            context.collection.query_texts, context.index.analyzer, threads=context.threads
-        )
-        rows = known.rows(words)
-        new = np.flatnonzero(rows < 0)
-        rows[new] = len(known) + np.arange(len(new))
-        tokens = [*known, *(words[i] for i in new.tolist())]
-        queries = csr_matrix(
-            (counts.data, rows[counts.indices], counts.indptr),
-            shape=(counts.shape[0], len(tokens)),
-        )
-        queries.sort_indices()
-        return cls(tokens, queries, context)
-
-    def stream(self, stream: str) -> csr_matrix:
-        """int32 [n_documents, n tokens]: occurrences in a stream."""
-        counts = self._context.index.counts(stream)
-        shape = (counts.shape[0], len(self.tokens))
-        return csr_matrix((counts.data, counts.indices, counts.indptr), shape=shape)
+def query_words(context: ColumnContext) -> tuple[list[str], csr_matrix]:
+    """The words of the queries, those that no document has among them, and their occurrences,
+    int32 [n_queries, n words]; counted once per context."""
+    return context.once_for_queries(
+        "query words",
+        lambda: count_terms(context.collection.query_texts, context.index.analyzer, threads=1),
+    )
 
 
 @dataclass(frozen=True)
@@ -133,15 +99,14 @@ class WordVectorSource:
         # gensim takes seconds to import; files do not need it.
         from ltr_features.embeddings import training
 
-        settings = TrainingSettings.of(self)
-        collection, analyzer = context.collection, context.index.analyzer
-        if self.folder is None:
-            return training.train_word_vectors(collection, analyzer, settings)
-        key = training.training_key("word2vec", collection, analyzer, settings)
-        path = Path(self.folder) / f"{key}{SUFFIX}"
-        if not path.is_file():
-            training.train_word_vectors(collection, analyzer, settings).save(path)
-        return WordVectors.load(path)
+        return training.trained(
+            WordVectors,
+            training.train_word_vectors,
+            context.collection,
+            context.index.analyzer,
+            TrainingSettings.of(self),
+            self.folder,
+        )
 
 
 @dataclass(frozen=True)
@@ -158,53 +123,46 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        bags = TextBags.of(context)
-        units = context.once_for_queries((self, "units"), lambda: self._units(context, bags.tokens))
-        values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
-        for position, stream in enumerate(EMBEDDING_STREAMS):
-            if stream in context.index:
-                part = bag_cosines(
-                    context, (self, stream), bags.queries, bags.stream(stream), units, pairs
-                )
-                values[:, 2 * position : 2 * position + 2] = part
-        return values
+        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.once((self, "streams"), lambda: self._streams(context))
+        return stream_cosines(context, asked, stored, pairs)
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return absent_streams(self, context)
 
-    def _units(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
-        """Vectors of the documents' tokens, found once, then those that only queries have."""
-        n = len(context.index.vocabulary)
-        units = context.once((self, "units"), lambda: self.load(context, tokens[:n]))
-        return units if len(tokens) == n else np.vstack([units, self.load(context, tokens[n:])])
+    def _queries(self, context: ColumnContext) -> Bags:
+        words, counts = query_words(context)
+        vocabulary = context.index.vocabulary
+        units = self._document_units(context)
+        rows = vocabulary.rows(words)
+        vectors = units[np.maximum(rows, 0)]
+        new = np.flatnonzero(rows < 0)
+        if len(new):
+            vectors[new] = self.load(context, [words[i] for i in new.tolist()])
+        return Bags.over([counts], vectors)[0]
+
+    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+        present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
+        counts = [context.index.counts(stream) for stream in present]
+        return dict(zip(present, Bags.over(counts, self._document_units(context)), strict=True))
+
+    def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
+        """float32 [V, dimension]: the vectors of the index's words, found once."""
+        return context.once(
+            (self, "units"), lambda: self.load(context, list(context.index.vocabulary))
+        )
 
 
-def bag_cosines(
-    context: ColumnContext,
-    key: Hashable,
-    queries: csr_matrix,
-    documents: csr_matrix,
-    units: NDArray[np.float32],
-    pairs: Pairs,
+def stream_cosines(
+    context: ColumnContext, asked: Bags, stored: Mapping[str, Bags], pairs: Pairs
 ) -> NDArray[np.float32]:
-    """float32 [n, 2]: average and maximum cosine of the pairs' bags (see
-    :mod:`ltr_features.embeddings.cosines`).
-
-    Args:
-        key: names the documents' bags and their vectors: their means are computed once for it, so
-            that they must not depend on the queries.
-        queries, documents: bags, [n_queries, V] and [n_documents, V].
-        units: float32 [V, d].
-    """
-    query_means = context.once_for_queries(
-        (key, "query means"), lambda: mean_vectors(queries, units)
-    )
-    means = context.once((key, "means"), lambda: mean_vectors(documents, units))
-    rows = (pairs.query, pairs.document)
-    values = np.empty((len(pairs), 2), dtype=np.float32)
-    values[:, 0] = average_cosines(query_means, means, *rows, context.threads)
-    values[:, 1] = maximum_cosines(queries, documents, units, *rows, context.threads)
-    return values
+    """float32 [n, 2 len(EMBEDDING_STREAMS)]: average and maximum cosine of each stream, 0 for
+    those that are not ``stored``."""
+    values = np.zeros((len(pairs), len(EMBEDDING_STREAMS), 2), dtype=np.float32)
+    places = [EMBEDDING_STREAMS.index(stream) for stream in stored]
+    found = cosines(asked, list(stored.values()), pairs.query, pairs.document, context.threads)
+    values[:, places] = found.reshape(len(pairs), len(places), 2)
+    return values.reshape(len(pairs), 2 * len(EMBEDDING_STREAMS))
 
 
 def cosine_columns(prefix: str, compared: str) -> tuple[ColumnSpec, ...]:

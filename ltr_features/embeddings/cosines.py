@@ -7,17 +7,19 @@ as the entities it mentions, a body as its chunks.
                   = (sum_i w_i u_i / sum_i w_i) . (sum_j w_j u_j / sum_j w_j)
     maximum(Q, D) = max_ij cos(i, j) over members of positive weight
 
-so the average costs one dot product per pair, and the maximum one matrix product per query, of its
-vectors with all, and a look-up per member of a document. Members whose vector is 0 are unknown and
-left out of both; a bag without known members has cosine 0 with everything.
+so the average costs one dot product per pair, and the maximum the products of a query's vectors
+with each distinct member of its documents, and a look-up per member. Members whose vector is 0 are
+unknown and left out of both; a bag without known members has cosine 0 with everything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from threadpoolctl import threadpool_limits
 
 from letor.errors import InputError
 from ltr_features.kernels.embeddings import bag_maxima, row_dots
@@ -26,19 +28,89 @@ from ltr_features.parallel import map_blocks
 _BLOCK = 1 << 14
 
 
-def mean_vectors(bags: csr_matrix, units: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32 [n, d]: the weighted mean of each bag's known unit vectors; 0 without any.
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Bags of unit vectors, ready for cosines.
+
+    Attributes:
+        units: float32 [m, d], the known vectors.
+        ends, members: int64 [n + 1] and int32: bag i has the rows ``members[ends[i]:ends[i + 1]]``
+            of ``units``.
+        means: float32 [n, d]: the weighted mean of each bag's known vectors; 0 without any.
+    """
+
+    units: NDArray[np.float32]
+    ends: NDArray[np.int64]
+    members: NDArray[np.int32]
+    means: NDArray[np.float32]
+
+    @classmethod
+    def over(cls, matrices: Sequence[csr_matrix], units: NDArray[np.float32]) -> list[Bags]:
+        """Several lists of bags over the same vectors.
+
+        Args:
+            matrices: of shapes [n, V], weights of 0 or more.
+            units: float32 [V, d], unit rows, or 0 where unknown.
+
+        Raises:
+            InputError: a matrix does not have one column per row of ``units``.
+        """
+        known = np.flatnonzero(np.einsum("ij,ij->i", units, units) > 0)
+        compact = np.ascontiguousarray(units[known], dtype=np.float32)
+        result = []
+        for matrix in matrices:
+            if matrix.shape[1] != len(units):
+                raise InputError(f"bags over {matrix.shape[1]} members for {len(units)} vectors")
+            kept = csr_matrix(matrix)[:, known].astype(np.float64)
+            kept.eliminate_zeros()
+            kept.sort_indices()
+            totals = np.asarray(kept.sum(axis=1))
+            means = (kept @ compact.astype(np.float64)) / np.where(totals > 0, totals, 1.0)
+            ends, members = kept.indptr.astype(np.int64), kept.indices.astype(np.int32)
+            result.append(cls(compact, ends, members, means.astype(np.float32)))
+        return result
+
+
+def cosines(
+    asked: Bags,
+    stored: Sequence[Bags],
+    queries: NDArray[np.int64],
+    documents: NDArray[np.int64],
+    threads: int | None = None,
+) -> NDArray[np.float32]:
+    """float32 [n, 2 len(stored)], -1 to 1: average and maximum cosine of the pairs' bags, for each
+    list of documents' bags.
 
     Args:
-        bags: [n, V], weights of 0 or more.
-        units: float32 [V, d], unit rows, or 0 where unknown.
+        asked: the queries.
+        stored: the documents, once or several times (their streams), over the same vectors.
+        queries, documents: int64 [n], rows of the bags.
+        threads: worker threads; the result does not depend on them.
     """
-    weights = bags.astype(np.float64)
-    known = (np.einsum("ij,ij->i", units, units) > 0).astype(np.float64)
-    totals = weights @ known
-    sums = weights @ units.astype(np.float64)
-    sums /= np.where(totals > 0, totals, 1.0)[:, None]
-    return sums.astype(np.float32)
+    out = np.zeros((len(queries), 2 * len(stored)), dtype=np.float32)
+    for position, bags in enumerate(stored):
+        rows = (queries, documents)
+        out[:, 2 * position] = average_cosines(asked.means, bags.means, *rows, threads)
+    order = np.argsort(queries, kind="stable")
+    starts = np.flatnonzero(np.diff(queries[order], prepend=-1))
+    groups = np.split(order, starts[1:]) if len(order) else []
+
+    def compute(group: NDArray[np.int64]) -> None:
+        query, rows = queries[group[0]], documents[group].astype(np.int64)
+        members = asked.members[asked.ends[query] : asked.ends[query + 1]]
+        if not len(members):
+            return
+        vectors = asked.units[members]
+        # What streams share is computed once.
+        best = np.full(len(stored[0].units), -2.0, dtype=np.float32)
+        for position, bags in enumerate(stored):
+            values = np.zeros(len(group), dtype=np.float32)
+            bag_maxima(vectors, rows, bags.ends, bags.members, bags.units, best, values)
+            out[group, 2 * position + 1] = values
+
+    for _ in map_blocks(compute, groups if stored else [], threads):
+        pass
+    return out
 
 
 def average_cosines(
@@ -60,58 +132,3 @@ def average_cosines(
     for _ in map_blocks(compute, blocks, threads):
         pass
     return np.clip(out, -1.0, 1.0)
-
-
-def maximum_cosines(
-    query_bags: csr_matrix,
-    document_bags: csr_matrix,
-    units: NDArray[np.float32],
-    queries: NDArray[np.int64],
-    documents: NDArray[np.int64],
-    threads: int | None = None,
-) -> NDArray[np.float32]:
-    """float32 [n], -1 to 1: the greatest cosine between a member of the query's bag and one of
-    the document's; 0 where either has no known member.
-
-    Args:
-        query_bags: [n_queries, V]. document_bags: [n_documents, V].
-        units: float32 [V, d], unit rows, or 0 where unknown.
-        queries, documents: int64 [n], rows of the bags.
-        threads: worker threads; the result does not depend on them.
-
-    Raises:
-        InputError: the bags do not have one column per row of ``units``.
-    """
-    for bags in (query_bags, document_bags):
-        if bags.shape[1] != len(units):
-            raise InputError(f"bags over {bags.shape[1]} members for {len(units)} vectors")
-    out = np.zeros(len(queries), dtype=np.float32)
-    known = np.flatnonzero(np.einsum("ij,ij->i", units, units) > 0)
-    compact = np.ascontiguousarray(units[known], dtype=np.float32)
-    asked, stored = (_members(bags, known) for bags in (query_bags, document_bags))
-    ends, terms = stored.indptr.astype(np.int64), stored.indices.astype(np.int32)
-    order = np.argsort(queries, kind="stable")
-    present, starts = np.unique(queries[order], return_index=True)
-    groups = np.split(order, starts[1:])
-
-    def compute(group: NDArray[np.int64]) -> None:
-        query = queries[group[0]]
-        members = asked.indices[asked.indptr[query] : asked.indptr[query + 1]]
-        if len(members):
-            best = (compact[members] @ compact.T).max(axis=0)
-            values = np.zeros(len(group), dtype=np.float32)
-            bag_maxima(documents[group].astype(np.int64), ends, terms, best, values)
-            out[group] = values
-
-    # Threads over queries; several inside each product would wait for each other.
-    with threadpool_limits(limits=1, user_api="blas"):
-        for _ in map_blocks(compute, groups if len(present) else [], threads):
-            pass
-    return np.clip(out, -1.0, 1.0)
-
-
-def _members(bags: csr_matrix, known: NDArray[np.int64]) -> csr_matrix:
-    kept = csr_matrix(bags)[:, known]
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    return kept

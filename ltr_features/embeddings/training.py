@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import gensim
 import numpy as np
@@ -20,7 +22,7 @@ from letor.errors import InputError
 from ltr_features.collection import STREAMS, Collection
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
-from ltr_features.embeddings.vectors import WordVectors, unit_rows
+from ltr_features.embeddings.vectors import SUFFIX, WordVectors, unit_rows
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
 
@@ -29,6 +31,10 @@ TEXT_STREAMS = tuple(stream for stream in STREAMS if stream != "url")
 
 #: What the provenance of a column made from these vectors says.
 TRAINED_ON = "text of all documents, no labels"
+
+T = TypeVar("T", WordVectors, Doc2Vec)
+
+_NAMES: Mapping[type, str] = {WordVectors: "word2vec", Doc2Vec: "doc2vec"}
 
 
 def train_word_vectors(
@@ -101,6 +107,29 @@ def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict
             ]
             for stream in streams
         }
+
+
+def trained(
+    kind: type[T],
+    train: Callable[[Collection, Analyzer, TrainingSettings], T],
+    collection: Collection,
+    analyzer: Analyzer,
+    settings: TrainingSettings,
+    folder: str | os.PathLike[str] | None,
+) -> T:
+    """``train(collection, analyzer, settings)``, once per folder: a file there is loaded.
+
+    Args:
+        kind: what is trained.
+        folder: where it is kept and looked for; None keeps it nowhere.
+    """
+    if folder is None:
+        return train(collection, analyzer, settings)
+    name = training_key(_NAMES[kind], collection, analyzer, settings)
+    path = Path(folder) / f"{name}{SUFFIX}"
+    if not path.is_file():
+        train(collection, analyzer, settings).save(path)
+    return kind.load(path)
 
 
 def training_key(

@@ -78,20 +78,15 @@ class WordVectors:
         if path.suffix == SUFFIX:
             stored = cls._open(path)
             return stored if tokens is None else stored.restricted(tokens, analyzer)
-        stands_for = _token_rule(tokens, analyzer)
-        found, rows = read_vectors(
-            path,
-            lambda word: stands_for(word) is not None,
-            layout=layout,
-            undecodable=undecodable,
-        )
-        chosen = _rows_of_tokens(found, stands_for)
+        wanted = _serves_one_of(tokens, analyzer)
+        found, rows = read_vectors(path, wanted, layout=layout, undecodable=undecodable)
+        chosen = _chosen(found, tokens, analyzer)
         rows = rows[np.fromiter(chosen.values(), dtype=np.int64, count=len(chosen))]
         return cls(Vocabulary(chosen), unit_rows(rows), f"file {path.name}")
 
     def restricted(self, tokens: Collection[str], analyzer: Analyzer | None = None) -> WordVectors:
         """The vectors of the given tokens, by the same rules as in :meth:`load`."""
-        chosen = _rows_of_tokens(self.words, _token_rule(tokens, analyzer))
+        chosen = _chosen(self.words, tokens, analyzer)
         rows = self.units[np.fromiter(chosen.values(), dtype=np.int64, count=len(chosen))]
         return WordVectors(Vocabulary(chosen), np.array(rows), self.source)
 
@@ -133,13 +128,17 @@ class WordVectors:
         return digest.hexdigest()
 
 
-def token_rows(
-    words: Vocabulary, tokens: Collection[str], analyzer: Analyzer | None = None
-) -> NDArray[np.int64]:
-    """int64 [len(tokens)]: the row of the word that serves each token, by the rules of
-    :meth:`WordVectors.load`; -1 where there is none."""
-    chosen = _rows_of_tokens(words, _token_rule(tokens, analyzer))
-    return np.fromiter((chosen.get(token, -1) for token in tokens), dtype=np.int64)
+def served_tokens(words: Iterable[str], analyzer: Analyzer | None = None) -> dict[str, int]:
+    """The tokens that words serve, by the rules of :meth:`WordVectors.load`, and the row of the
+    word that serves each."""
+    spelled = {word: row for row, word in enumerate(words)}
+    first: dict[str, int] = {}
+    if analyzer is not None:
+        for word, row in spelled.items():
+            made = analyzer.tokens(word)
+            if len(made) == 1:
+                first.setdefault(made[0], row)
+    return first | spelled
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -185,34 +184,28 @@ def _mapped(path: Path, name: str) -> NDArray[np.float32]:
     return np.asarray(np.memmap(path, "<f4", "r", begin, shape))
 
 
-def _token_rule(
+def _serves_one_of(
     tokens: Collection[str] | None, analyzer: Analyzer | None
-) -> Callable[[str], str | None]:
-    """Which token a file's word stands for, None for none that is wanted."""
+) -> Callable[[str], bool] | None:
+    """Whether a file's word may serve a token that is wanted; None if all are."""
     if tokens is None:
-        return lambda word: word
+        return None
     known = frozenset(tokens)
 
-    def stands_for(word: str) -> str | None:
+    def serves(word: str) -> bool:
         if word in known:
-            return word
-        if analyzer is None:
-            return None
-        made = analyzer.tokens(word)
-        return made[0] if len(made) == 1 and made[0] in known else None
+            return True
+        made = [] if analyzer is None else analyzer.tokens(word)
+        return len(made) == 1 and made[0] in known
 
-    return stands_for
+    return serves
 
 
-def _rows_of_tokens(
-    words: Iterable[str], stands_for: Callable[[str], str | None]
+def _chosen(
+    words: Iterable[str], tokens: Collection[str] | None, analyzer: Analyzer | None
 ) -> dict[str, int]:
-    """The row of each token: that of the exact spelling, otherwise the first."""
-    chosen: dict[str, int] = {}
-    for row, word in enumerate(words):
-        token = stands_for(word)
-        if token == word:
-            chosen[token] = row
-        elif token is not None:
-            chosen.setdefault(token, row)
-    return chosen
+    """The row of the word that serves each token; of all words where no tokens are named."""
+    if tokens is None:
+        return served_tokens(words)
+    served = served_tokens(words, analyzer)
+    return {token: served[token] for token in dict.fromkeys(tokens) if token in served}

@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 
 from letor.errors import InputError
-from ltr_features.embeddings.cosines import average_cosines, maximum_cosines, mean_vectors
+from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.vectors import unit_rows
 
 
@@ -25,14 +25,11 @@ def test_hand_computed_cosines():
     queries = csr_matrix([[2, 1, 0, 5], [0, 0, 0, 1], [0, 0, 0, 0]])
     documents = csr_matrix([[0, 0, 3, 1], [1, 1, 0, 0], [0, 0, 0, 2]])
     q, d = np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3)
-    means = mean_vectors(queries, units), mean_vectors(documents, units)
+    asked, stored = (Bags.over([bags], units) for bags in (queries, documents))
+    average, maximum = cosines(asked[0], stored, q, d).T
     # The first query is twice (1, 0) and once (0, 1); the vector that is 0 is unknown.
-    np.testing.assert_allclose(
-        average_cosines(*means, q, d), [2 / 3 * 0.6 + 0.8 / 3, 0.5, 0] + [0] * 6, rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        maximum_cosines(queries, documents, units, q, d), [0.8, 1, 0] + [0] * 6, rtol=1e-6
-    )
+    np.testing.assert_allclose(average, [2 / 3 * 0.6 + 0.8 / 3, 0.5, 0] + [0] * 6, rtol=1e-6)
+    np.testing.assert_allclose(maximum, [0.8, 1, 0] + [0] * 6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -41,29 +38,32 @@ def test_cosines_equal_the_slow_twin(threads):
     units = unit_rows(rng.normal(size=(30, 5)).astype(np.float32))
     units[[3, 8]] = 0
     bags = [
-        csr_matrix(np.round(random_array((n, 30), density=0.1, rng=rng).toarray() * 9))
-        for n in (6, 12)
+        csr_matrix(np.round(random_array((n, 30), density=density, rng=rng).toarray() * 9))
+        for n, density in ((6, 0.3), (12, 0.1), (12, 0.05))
     ]
     q, d = rng.integers(0, 6, 200), rng.integers(0, 12, 200)
-    got = (
-        average_cosines(*(mean_vectors(b, units) for b in bags), q, d, threads),
-        maximum_cosines(*bags, units, q, d, threads),
-    )
+    asked = Bags.over(bags[:1], units)[0]
+    got = cosines(asked, Bags.over(bags[1:], units), q, d, threads)
     dense = [b.toarray() for b in bags]
-    expected = [slow_cosines(dense[0][i], dense[1][j], units) for i, j in zip(q, d, strict=True)]
-    np.testing.assert_allclose(np.transpose(got), expected, rtol=1e-5, atol=1e-6)
+    for position in (1, 2):
+        expected = [
+            slow_cosines(dense[0][i], dense[position][j], units) for i, j in zip(q, d, strict=True)
+        ]
+        part = got[:, 2 * position - 2 : 2 * position]
+        np.testing.assert_allclose(part, expected, rtol=1e-5, atol=1e-6)
+    alone = cosines(asked, Bags.over(bags[1:], units), q[7:8], d[7:8], threads)
+    np.testing.assert_array_equal(alone[0], got[7])
 
 
 def test_negative_maxima_and_no_pairs():
     units = np.array([[1, 0], [-1, 0]], dtype=np.float32)
-    one, other = csr_matrix([[1, 0]]), csr_matrix([[0, 1]])
+    (one,), (other,) = (Bags.over([csr_matrix([row])], units) for row in ([1, 0], [0, 1]))
     zero = np.zeros(1, np.int64)
-    assert maximum_cosines(one, other, units, zero, zero).tolist() == [-1]
-    assert len(maximum_cosines(one, other, units, zero[:0], zero[:0])) == 0
+    assert cosines(one, [other], zero, zero).tolist() == [[-1, -1]]
+    assert cosines(one, [other], zero[:0], zero[:0]).shape == (0, 2)
+    assert cosines(one, [], zero, zero).shape == (1, 0)
 
 
 def test_bags_of_other_members_are_refused():
-    units = np.eye(3, dtype=np.float32)
-    bags = csr_matrix((1, 2))
     with pytest.raises(InputError, match="bags over 2 members for 3 vectors"):
-        maximum_cosines(bags, bags, units, np.zeros(1, int), np.zeros(1, int))
+        Bags.over([csr_matrix((1, 2))], np.eye(3, dtype=np.float32))
