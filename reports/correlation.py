@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from letor.dataset import RankingData
 
@@ -28,14 +29,16 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
     """
     names = list(parts[0].column_names)
     sums, queries = np.zeros((2, len(names), len(names)))
-    for part in parts:
-        X = np.where(np.isnan(part.X), -np.inf, part.X)[part.order]
-        for start, end in zip(part.offsets[:-1], part.offsets[1:], strict=True):
-            if end - start > 1:
-                unit = _unit_ranks(X[start:end])
-                varying = unit.any(axis=0).astype(np.float64)
-                sums += unit.T @ unit
-                queries += np.outer(varying, varying)
+    # One thread: the products are small, and sums of a BLAS on several depend on their number.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for part in parts:
+            X = np.where(np.isnan(part.X), -np.inf, part.X)[part.order]
+            for start, end in zip(part.offsets[:-1], part.offsets[1:], strict=True):
+                if end - start > 1:
+                    unit = _unit_ranks(X[start:end])
+                    varying = unit.any(axis=0).astype(np.float64)
+                    sums += unit.T @ unit
+                    queries += np.outer(varying, varying)
     mean = np.where(queries > 0, sums / np.maximum(queries, 1), np.nan)
     mean[np.diag_indices_from(mean)] = np.where(np.diag(queries) > 0, 1.0, np.nan)
     return pd.DataFrame(np.clip(mean, -1.0, 1.0), names, names)
