@@ -121,7 +121,11 @@ class EntitySource:
             return StoredAnnotations(self.annotations or "")
         if self.linker == "tagme":
             return TagmeService(self.annotations or "")
-        return WikipediaLinker(self.base(context).path, threads=context.threads)
+        # Opening its statistics costs more than linking a query.
+        return context.once(
+            (self.entity_key, "linker"),
+            lambda: WikipediaLinker(self.base(context).path, threads=context.threads),
+        )
 
     def query_entities(self, context: ColumnContext) -> EntitySets:
         """The entities of the queries."""
