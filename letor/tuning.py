@@ -56,7 +56,7 @@ def tune(
     *,
     grid: Grid | None = None,
     measure: str = "ndcg@10",
-    **fixed: Any,
+    fixed: Mapping[str, Any] | None = None,
 ) -> Tuned:
     """Try every combination of a grid.
 
@@ -66,7 +66,8 @@ def tune(
         valid: rows that choose.
         grid: values of each parameter; ``GRIDS[name]`` by default. An empty one is one trial.
         measure: a name that ``letor.measures.parse_measure`` knows.
-        fixed: further arguments of the ranker; they take their parameters out of the default grid.
+        fixed: further arguments of the ranker (its own ``measure`` may be one), which leave the
+            default grid.
 
     Raises:
         InputError: the ranker, a parameter, the measure or the rows cannot be used, a parameter
@@ -77,7 +78,7 @@ def tune(
             raise InputError(
                 f"ranker {name!r} has no default grid: give grid={{parameter: values}}"
             )
-        grid = {p: values for p, values in GRIDS[name].items() if p not in fixed}
+        grid = {p: values for p, values in GRIDS[name].items() if p not in (fixed or {})}
     empty = [parameter for parameter, values in grid.items() if len(values) == 0]
     if empty:
         raise InputError(f"grid of {name!r}: {empty[0]} has no values")
@@ -94,13 +95,13 @@ def tune_by_optuna(
     n_trials: int,
     measure: str = "ndcg@10",
     seed: int = 0,
-    **fixed: Any,
+    fixed: Mapping[str, Any] | None = None,
 ) -> Tuned:
     """Let Optuna's TPE sampler propose parameters (``pip install 'ltr-features[tune]'``).
 
     Args:
         suggest: gives the parameters of an ``optuna.Trial``, by its ``suggest_...`` methods.
-        n_trials: number of trials. seed: of the sampler.
+        n_trials: number of trials. seed: of the sampler. fixed: further arguments of the ranker.
 
     Raises:
         InputError: Optuna is not installed, or as in :func:`tune`.
@@ -128,16 +129,16 @@ class _Search:
         train: RankingData,
         valid: RankingData,
         measure: str,
-        fixed: Mapping[str, Any],
+        fixed: Mapping[str, Any] | None,
     ) -> None:
-        self._kind, self._fixed = get_ranker(name), dict(fixed)
+        self._kind, self._fixed = get_ranker(name), dict(fixed or {})
         self._train, self._valid = train, valid
         self._evaluator = Evaluator(parse_measure(measure), valid)
         self._trials: list[dict[str, Any]] = []
         self._best: tuple[float, Ranker, dict[str, Any]] | None = None
 
     def attempt(self, parameters: dict[str, Any]) -> float:
-        ranker = self._kind().set_params(**self._fixed, **parameters)
+        ranker = self._kind().set_params(**{**self._fixed, **parameters})
         value = self._evaluator.mean(ranker.fit(self._train, self._valid).predict(self._valid))
         self._trials.append({**parameters, "value": value})
         if self._best is None or value > self._best[0]:

@@ -175,8 +175,9 @@ def _train(
     train, valid, test = parts
     start = time.perf_counter()
     tuned = tune(
-        ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure, **ranker.params
-    )
+        ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
+        fixed=ranker.params,
+    )  # fmt: skip
     seconds = time.perf_counter() - start
     definitions = [parse_measure(text) for text in config.measures.values()]
     values = per_query(test, tuned.ranker.predict(test), definitions)

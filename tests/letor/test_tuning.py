@@ -23,7 +23,7 @@ def test_best_trial_by_validation_is_kept():
     train, valid = rows(0), rows(1)
     tuned = tune(
         "rankboost", train, valid, grid={"n_rounds": [1, 20], "n_thresholds": [2, 50]},
-        measure="map", normalise="minmax",
+        measure="map", fixed={"normalise": "minmax"},
     )  # fmt: skip
     evaluator = Evaluator(parse_measure("map"), valid)
     expected = [
@@ -48,8 +48,11 @@ def test_default_grids_name_parameters_of_their_ranker(name):
 
 
 def test_fixed_parameters_leave_the_default_grid():
-    tuned = tune("lambdamart", rows(0), rows(1), n_estimators=5, num_leaves=4)
+    tuned = tune(
+        "lambdamart", rows(0), rows(1), fixed={"n_estimators": 5, "num_leaves": 4, "measure": "map"}
+    )
     assert list(tuned.trials.columns) == ["min_data_in_leaf", "value"]
+    assert tuned.ranker.get_params()["measure"] == "map"
 
 
 def test_bad_searches_are_refused():

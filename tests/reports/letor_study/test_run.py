@@ -41,7 +41,7 @@ seed = 1
 [[rankers]]
 label = "Boosted steps"
 ranker = "rankboost"
-params = { n_rounds = 10 }
+params = { n_rounds = 10, measure = "map" }
 grid = { n_thresholds = [2, 20] }
 
 [[rankers]]
@@ -90,7 +90,8 @@ def test_study_scores_each_test_query_once(toy, tmp_path):
     assert len(values) == 2 * 2 * 24
     rows, folds = read_folds(tmp_path / "data" / "toy")
     train, valid, test = folds[1].split(rows)
-    ranker = tune("rankboost", train, valid, grid={"n_thresholds": [2, 20]}, n_rounds=10).ranker
+    fixed = {"n_rounds": 10, "measure": "map"}
+    ranker = tune("rankboost", train, valid, grid={"n_thresholds": [2, 20]}, fixed=fixed).ranker
     measures = [parse_measure("ndcg@5"), parse_measure("letor4:map")]
     expected = per_query(test, ranker.predict(test), measures)
     found = values.query("scheme == 'official' and fold == 2 and ranker == 'Boosted steps'")
