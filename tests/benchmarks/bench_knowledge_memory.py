@@ -14,7 +14,7 @@ fewer links than a part would show the part growing, so they are sorted in parts
 the real parts take more is measured on the largest dump. A straight line through the two largest
 dumps, and that, give the full one: an upper bound, as phrases grow more slowly than pages do.
 
-Measured: 217 MiB at 1/80, 248 at 1/40, the real parts 200 MiB more at 1/20: 2.9 GiB for a full dump.
+Measured: 217 MiB at 1/80, 248 at 1/40, the real parts 200 MiB more at 1/20: 2.9 GiB for all.
 """
 
 from __future__ import annotations
