@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 
 def thread_count(threads: int | None) -> int:
@@ -31,7 +31,7 @@ class Workers:
 
     def __init__(self, threads: int | None = None) -> None:
         self.n_shares = thread_count(threads)
-        self._pool = ThreadPoolExecutor(self.n_shares) if self.n_shares > 1 else None
+        self._pool = ThreadPoolExecutor(self.n_shares - 1) if self.n_shares > 1 else None
 
     def __enter__(self) -> Workers:
         return self
@@ -44,8 +44,13 @@ class Workers:
         if self._pool is None:
             work(0, 1)
             return
-        futures = [self._pool.submit(work, s, self.n_shares) for s in range(self.n_shares)]
-        for future in futures:
+        # The calling thread takes a share too: one thread less to wake.
+        others = [self._pool.submit(work, s, self.n_shares) for s in range(1, self.n_shares)]
+        try:
+            work(0, self.n_shares)
+        finally:
+            wait(others)
+        for future in others:
             future.result()
 
     def split(self, work: Callable[[int, int], object], n: int) -> None:

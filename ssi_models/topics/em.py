@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,22 +154,29 @@ def expect(
         how = multiplier, np.float32(projection.tolerance / 2), projection.limit
         projected = q_theta, d_theta, q_ratio, d_ratio, value, evaluations
         workers.split(lambda a, b: project_pairs(*given, *how, *projected, a, b), n)
-    # One side after the other: where phi is shared, both add to the same sums.
-    _add_words(q, q_ratio, q_theta, scratch.queries, workers)
-    _add_words(d, d_ratio, d_theta, scratch.titles, workers)
+    sides = (q, q_ratio, q_theta, scratch.queries), (d, d_ratio, d_theta, scratch.titles)
+    if scratch.queries is scratch.titles:
+        # One side after the other: both add to the same sums.
+        for side in sides:
+            _add_words([side], workers)
+    else:
+        _add_words(sides, workers)
     return float(value.sum()), int(evaluations.sum())
 
 
 def _add_words(
-    side: Side,
-    ratio: NDArray[np.float32],
-    theta: NDArray[np.float32],
-    sums: NDArray[np.float64],
+    sides: Sequence[tuple[Side, NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]],
     workers: Workers,
 ) -> None:
-    cuts = side.shares(workers.n_shares)
-    given = (side.words, side.starts, side.owner, side.position, ratio, theta, sums)
-    workers.run(lambda share, _: add_words(*given, cuts[share], cuts[share + 1]))
+    """Add ratio times theta to the sums, for sides of (side, ratio, theta, sums)."""
+    cuts = [side.shares(workers.n_shares) for side, *_ in sides]
+
+    def work(share: int, _: int) -> None:
+        for (side, *given), cut in zip(sides, cuts, strict=True):
+            by_word = side.words, side.starts, side.owner, side.position
+            add_words(*by_word, *given, cut[share], cut[share + 1])
+
+    workers.run(work)
 
 
 def iterate(

@@ -108,7 +108,7 @@ def main() -> None:
     import warnings
 
     warnings.filterwarnings("ignore", category=UserWarning)  # NMF says that it did not converge.
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     Q, D = synthetic(n)
     work = (Q.nnz + D.nnz) * K / 1e9
     print(f"{n} pairs, {Q.nnz + D.nnz} entries, {V} words, {K} topics; G nnz x topics per second")
