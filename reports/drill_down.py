@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -38,32 +37,52 @@ def drill_down(
         At most ``QUERIES`` queries, half of them gains, the largest changes first; of each at most
         ``DOCUMENTS`` that are among the first ``TOP`` of either ranking, relevant ones first.
     """
-    chosen = _extreme(differences)
-    runs = [_ranks(output.systems[s.name].path / "run.txt.gz", chosen) for s in pair]
+    runs = [read_run(output.systems[s.name].path / "run.txt.gz") for s in pair]
     fold_of = {q: fold.name for fold in output.folds for q in fold.test}
+
+    def shares(query: str) -> list[pd.DataFrame]:
+        rows = _rows_of(experiment.part(output.split, fold_of[query], "test"), query)
+        return [_contributions(output, system, fold_of[query], rows) for system in pair]
+
+    return query_moves(differences, runs, experiment.labels, experiment.title, shares)
+
+
+def query_moves(
+    differences: pd.Series,
+    runs: Sequence[pd.DataFrame],
+    labels: Callable[[str], Mapping[str, int]],
+    title: Callable[[str], str],
+    shares: Callable[[str], Sequence[pd.DataFrame]] | None = None,
+) -> list[QueryMoves]:
+    """The documents that moved most between two rankings, see :func:`drill_down`.
+
+    Args:
+        differences: per-query differences of a measure, index = query ids.
+        runs: of system and baseline, columns ``qid``, ``docno``, ``score``.
+        labels: the judged documents of a query and their grades. title: of a document, or "".
+        shares: for system and baseline, what each column adds to the score of each document of a
+            query; None where no ranker can say.
+    """
+    chosen = _extreme(differences)
+    by_query = [_ranks(run, chosen) for run in runs]
     found = []
     for query in chosen:
-        ranks = pd.concat([r.get(query, pd.Series(dtype=float)) for r in runs], axis=1)
+        ranks = pd.concat([r.get(query, pd.Series(dtype=float)) for r in by_query], axis=1)
         ranks.columns = ["after", "before"]
-        moved = _moved(ranks, experiment.labels(query))
-        rows = _rows_of(experiment.part(output.split, fold_of[query], "test"), query)
-        shares = [_contributions(output, system, fold_of[query], rows) for system in pair]
-        found.append(
-            QueryMoves(
-                query,
-                [
-                    Move(
-                        document=str(document),
-                        title=experiment.title(str(document)),
-                        label=int(row["label"]),
-                        before=_rank(row["before"]),
-                        after=_rank(row["after"]),
-                        columns=_movers(shares[0], shares[1], str(document), row),
-                    )
-                    for document, row in moved.iterrows()
-                ],
+        moved = _moved(ranks, labels(query))
+        parts = shares(query) if shares is not None else ()
+        moves = [
+            Move(
+                document=str(document),
+                title=title(str(document)),
+                label=int(row["label"]),
+                before=_rank(row["before"]),
+                after=_rank(row["after"]),
+                columns=_movers(parts[0], parts[1], str(document), row) if parts else (),
             )
-        )
+            for document, row in moved.iterrows()
+        ]
+        found.append(QueryMoves(query, moves))
     return found
 
 
@@ -75,17 +94,18 @@ def _extreme(differences: pd.Series) -> list[str]:
     return [*gains, *losses]
 
 
-def _ranks(path: Path, queries: Sequence[str]) -> dict[str, pd.Series]:
-    """Rank from 1 of each document, by query."""
-    run = read_run(path)
+def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, pd.Series]:
+    """Rank from 1 of each document, by query, in the order that the measures take: of equal scores
+    the smaller id is first."""
     run = run[run["qid"].isin(set(queries))]
+    run = run.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
     return {
         str(query): pd.Series(np.arange(1, len(rows) + 1), index=rows["docno"])
         for query, rows in run.groupby("qid", sort=False)
     }
 
 
-def _moved(ranks: pd.DataFrame, labels: dict[str, int]) -> pd.DataFrame:
+def _moved(ranks: pd.DataFrame, labels: Mapping[str, int]) -> pd.DataFrame:
     """Documents that moved among the first of either ranking, relevant ones and large moves
     first."""
     seen = ranks[(ranks.min(axis=1) <= TOP) & (ranks["before"] != ranks["after"])].copy()

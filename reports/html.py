@@ -120,6 +120,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
             )
         ),
         "kinds": _kinds(study),
+        "pushed": any(move.columns for one in study.drill_down for move in one.moves),
         "data": _embedded(study),
     }
 

@@ -40,12 +40,12 @@ class Move:
     """A document that stands elsewhere in the system's ranking than in the baseline's.
 
     Attributes:
-        document: its id. title: its title, or how its text begins.
+        document: its id. title: its title, or how its text begins; "" where neither is known.
         label: its judged grade, 0 where it is not judged.
         before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
         columns: columns that pushed it that way, and how far: the column's part of the score,
             against the query's other candidates and in units of the score's spread, system minus
-            baseline. Empty where the ranker cannot say.
+            baseline. Empty where no ranker can say.
     """
 
     document: str

@@ -170,6 +170,18 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
         assert absent not in page
 
 
+def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    moves = [replace(move, title="", columns=()) for move in study.drill_down[0].moves]
+    bare = replace(study, drill_down=[replace(study.drill_down[0], moves=moves)])
+    assert "Pushed by" in render(Report("t", "", [study]))
+    page = render(Report("t", "", [bare]))
+    assert Outline(page).open == []
+    assert "Pushed by" not in page
+    assert "TreeSHAP" not in page
+    assert '<tr><th scope="row">d2</th><td class="number">0</td>' in page
+
+
 def test_small_enough(make_report: Callable[..., Report]) -> None:
     """1,000 queries and 20 systems in the first study, a third of the queries in the second."""
     assert len(render(make_report(1000, 20)).encode()) < 2_500_000
