@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +16,15 @@ from letor.errors import InputError
 from letor.svmlight import read_letor
 from letor.trec import qrels_of, read_qrels, read_run, run_of
 from reports.checks import nearest
+from reports.drill_down import query_moves
+from reports.given_texts import not_found, read_query_texts, read_titles
 from reports.hard_queries import hard_query_table
 from reports.identity import identity
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
 from reports.query_classes import judged_properties, query_class_table, query_classes
-from reports.report import Report, Study, SystemResult
-from reports.significance import TestSettings
+from reports.report import QueryMoves, Report, Study, SystemResult
+from reports.significance import CORRECTIONS, TestSettings
 from reports.stages import Stages, versions
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
@@ -36,6 +37,7 @@ def compare_files(
     qrels: Path | None = None,
     data: Path | None = None,
     queries: Path | None = None,
+    documents: Path | None = None,
     names: Sequence[str] = (),
     baselines: Sequence[str] = (),
     measures: Sequence[str] = DEFAULT_MEASURES,
@@ -51,6 +53,7 @@ def compare_files(
         out: folder for the report.
         qrels: TREC judgements. data: LETOR file, whose labels judge if ``qrels`` is not given.
         queries: texts of the queries: JSON lines with ``_id`` and ``text``, or id, tab, text.
+        documents: their titles: JSON lines with ``_id``, ``title``, ``text``.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
         measures: names as in :func:`reports.measures.get_measure`; the first is the primary one.
@@ -65,31 +68,37 @@ def compare_files(
     """
     test = test or TestSettings()
     names = list(names) or _names(runs)
-    _check(runs, names, baselines, measures, qrels, data)
-    rows = None if data is None else read_letor(data, threads=threads)
-    judged = read_qrels(qrels) if qrels is not None else judgements_of(_needed(rows))
-    rankings = {n: read_ranking(p, rows) for n, p in zip(names, runs, strict=True)}
-    texts = {} if queries is None else dict(_query_texts(queries))
-    report = comparison_report(
-        rankings,
-        judged,
-        baselines=list(baselines) or names[:1],
-        measures=measures,
-        hard_measure=hard_measure or measures[0],
-        texts=texts,
-        test=test,
-    )
-    files = [*runs, *(p for p in (qrels, data, queries) if p is not None)]
-    inputs = {
-        "files": [identity(path) for path in files],
-        "names": names,
-        "baselines": list(baselines),
-        "measures": list(measures),
-        "hard measure": hard_measure,
-        "test": vars(test),
-    }
+    files = [*runs, *(p for p in (qrels, data, queries, documents) if p is not None)]
+    every = list(dict.fromkeys([*measures, hard_measure or measures[0]]))
+    judging = qrels is not None or data is not None
+    _check(files, len(runs), names, baselines, every, test, judging=judging)
     stages = Stages(out)
     with stages.claimed():
+        stages.check(["report"])
+        rows = None if data is None else read_letor(data, threads=threads)
+        judged = read_qrels(qrels) if qrels is not None else judgements_of(_needed(rows))
+        rankings = {n: read_ranking(p, rows) for n, p in zip(names, runs, strict=True)}
+        texts, titles, notes = _given_texts(rankings, judged, queries, documents)
+        report = comparison_report(
+            rankings,
+            judged,
+            baselines=list(baselines) or names[:1],
+            measures=measures,
+            hard_measure=hard_measure or measures[0],
+            texts=texts,
+            titles=titles,
+            notes=notes,
+            test=test,
+        )
+        inputs = {
+            "files": [identity(path) for path in files],
+            "names": names,
+            "baselines": list(baselines),
+            "measures": list(measures),
+            "hard measure": hard_measure,
+            "test": vars(test),
+            "texts": [queries is not None, documents is not None],
+        }
         return stages.run(
             "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
         ).path
@@ -103,9 +112,15 @@ def comparison_report(
     measures: Sequence[str] = DEFAULT_MEASURES,
     hard_measure: str = DEFAULT_MEASURES[0],
     texts: Mapping[str, str] | None = None,
+    titles: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
     test: TestSettings | None = None,
 ) -> Report:
-    """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries."""
+    """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries.
+
+    Args:
+        texts: of queries. titles: of documents. notes: further facts, by label.
+    """
     test = test or TestSettings()
     every = list(dict.fromkeys([*measures, hard_measure]))
     values = {name: evaluate(qrels, run, every) for name, run in rankings.items()}
@@ -131,7 +146,7 @@ def comparison_report(
         pairs=pairs,
         measures=list(measures),
         query_texts=dict(texts or {}),
-        facts=_facts(rankings, qrels),
+        facts=_facts(rankings, qrels) | dict(notes or {}),
         hard_queries=hard_query_table(
             hard[baselines[0]], {name: hard[name] for name in others}, settings=test
         )
@@ -139,6 +154,9 @@ def comparison_report(
         else None,
         query_classes=query_class_table(kinds, {" - ".join(pairs[0]): headline}, settings=test),
         query_kinds=kinds,
+        drill_down=_moves(
+            headline[0] - headline[1], [rankings[name] for name in pairs[0]], qrels, titles or {}
+        ),
         query_kinds_note="Classes by shared words and by entities are left out: they need the "
         "documents and a linker; classes by words need the texts of all queries.",
         hard_measure=hard_measure,
@@ -151,6 +169,39 @@ def comparison_report(
         studies=[study],
         versions=versions(),
     )
+
+
+def _moves(
+    differences: pd.Series,
+    runs: Sequence[pd.DataFrame],
+    qrels: pd.DataFrame,
+    titles: Mapping[str, str],
+) -> list[QueryMoves]:
+    """What moved; no columns, as no ranker is known here."""
+    labels = {str(q): r.set_index("docno")["label"].to_dict() for q, r in qrels.groupby("qid")}
+    return query_moves(
+        differences, runs, lambda query: labels[query], lambda document: titles.get(document, "")
+    )
+
+
+def _given_texts(
+    rankings: Mapping[str, pd.DataFrame],
+    qrels: pd.DataFrame,
+    queries: Path | None,
+    documents: Path | None,
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Texts of the queries, titles of the ranked documents, and how many have none."""
+    texts, titles, notes = {}, {}, {}
+    if queries is not None:
+        texts = read_query_texts(queries)
+        if missing := not_found(queries, "--queries", texts, list(qrels["qid"].unique())):
+            notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
+    if documents is not None:
+        ranked = list(dict.fromkeys(d for run in rankings.values() for d in run["docno"]))
+        titles = read_titles(documents, set(ranked))
+        if missing := not_found(documents, "--documents", titles, ranked):
+            notes["ranked documents without a title"] = f"{missing:,}, shown by their ids"
+    return texts, titles, notes
 
 
 def read_ranking(path: Path, rows: RankingData | None) -> pd.DataFrame:
@@ -219,25 +270,30 @@ def _needed(rows: RankingData | None) -> RankingData:
 
 
 def _check(
-    runs: Sequence[Path],
+    files: Sequence[Path],
+    runs: int,
     names: Sequence[str],
     baselines: Sequence[str],
     measures: Sequence[str],
-    qrels: Path | None,
-    data: Path | None,
+    test: TestSettings,
+    *,
+    judging: bool,
 ) -> None:
-    problems = [f"there is no file {p}" for p in [*runs, qrels, data] if p and not p.is_file()]
-    if len(runs) < 2:
+    problems = [f"there is no file {p}" for p in files if not p.is_file()]
+    if runs < 2:
         problems.append("a comparison needs two runs or more")
-    if len(names) != len(runs):
-        problems.append(f"{len(names)} names for {len(runs)} runs")
+    if len(names) != runs:
+        problems.append(f"{len(names)} names for {runs} runs")
     if len(set(names)) < len(names):
         problems.append(f"two runs share a name: {', '.join(names)}; give others by --name")
     if len(set(baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")
-    if qrels is None and data is None:
+    if not judging:
         problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
     problems += [f"no run {b!r}; {nearest(b, names)}" for b in baselines if b not in names]
+    if test.correction not in CORRECTIONS:
+        known = nearest(test.correction, CORRECTIONS)
+        problems.append(f"--correction: no method {test.correction!r}; {known}")
     for measure in measures:
         try:
             get_measure(measure)
@@ -271,23 +327,6 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield number, fields
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def _query_texts(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            if path.suffix in (".jsonl", ".json"):
-                record = json.loads(line)
-                yield str(record["_id"]), str(record["text"])
-            else:
-                query, text = line.split("\t", 1)
-                yield query, text
-        except (ValueError, KeyError, TypeError):
-            raise InputError(
-                f"{path}, line {number}: expected JSON with _id and text (.jsonl), or id, tab, text"
-            ) from None
 
 
 def _covered(run: pd.DataFrame, judged: pd.Index) -> str:

@@ -101,6 +101,9 @@ def compare(
     queries: Annotated[
         Path | None, typer.Option(help="Query texts: .jsonl with _id and text, or id, tab, text.")
     ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="Document titles: .jsonl with _id, title and text.")
+    ] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="Name of each run, in order; repeat the option.")
     ] = None,
@@ -116,7 +119,9 @@ def compare(
         str | None, typer.Option(help="Says which queries are hard (default: the primary one).")
     ] = None,
     permutations: Annotated[int, typer.Option(min=1, help="Of the randomisation test.")] = 10_000,
-    correction: Annotated[str, typer.Option(help="For multiple tests.")] = "holm",
+    correction: Annotated[
+        str, typer.Option(help="For multiple tests, e.g. bonferroni or fdr_bh.")
+    ] = "holm",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the tests.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("ltr-comparison"),
     threads: Threads = None,
@@ -133,6 +138,7 @@ def compare(
         qrels=qrels,
         data=data,
         queries=queries,
+        documents=documents,
         names=name or (),
         baselines=baseline or (),
         measures=measure or DEFAULT_MEASURES,

@@ -16,6 +16,7 @@ from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
 from reports.compare import compare_files, read_ranking, read_scores
+from reports.lock import locked
 from reports.measures import evaluate, unjudged_queries
 from reports.significance import TestSettings
 
@@ -145,3 +146,119 @@ def test_the_command_takes_names_texts_and_measures(files, tmp_path):
     assert result.exit_code == 0, result.output
     assert "New is significantly better than Old" in result.output
     assert "text 7" in (tmp_path / "out" / "report" / "report.html").read_text()
+
+
+def compared(folder: Path, out: Path, **options) -> Path:
+    runs = [folder / "bad.run", folder / "good.run"]
+    return compare_files(runs, out, qrels=folder / "qrels.txt", test=TEST, **options)
+
+
+def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, tmp_path):
+    folder, rows, _ = files
+    titles = tmp_path / "documents.jsonl"
+    records = [{"_id": f"d{i:03d}", "title": f"Title <{i}>", "text": "x"} for i in range(60)]
+    records[7] = {"_id": "d007", "title": " ", "text": "begins  like this"}
+    titles.write_text("".join(json.dumps(r) + "\n" for r in [*records, {"_id": "z", "text": ""}]))
+    report = compared(folder, tmp_path / "out", documents=titles)
+    moves = pd.read_csv(report / "tables" / "moves.csv", keep_default_na=False)
+    label = dict(zip(rows.document_ids, rows.y, strict=True))
+    ranks = [
+        run.assign(rank=run.groupby("qid")["score"].rank(ascending=False)).set_index("docno")[
+            "rank"
+        ]
+        for run in (read_ranking(folder / f"{n}.run", None) for n in ("bad", "good"))
+    ]
+    assert len(moves) > 20
+    for move in moves.to_dict("records"):
+        found = (ranks[0][move["document"]], ranks[1][move["document"]])
+        assert (move["before"], move["after"]) == found
+        assert found[0] != found[1]
+        assert move["label"] == label[move["document"]]
+        number = int(move["document"][1:])
+        title = "begins like this" if number == 7 else f"Title <{number}>" if number < 60 else ""
+        assert move["title"] == title
+    assert set(moves["columns"]) == {""}
+    html = (report / "report.html").read_text()
+    assert "What moved" in html
+    assert "ranked documents without a title" in html
+    assert "40, shown by their ids" in html
+    for absent in ("Pushed by", "TreeSHAP", "Title <"):
+        assert absent not in html
+    known, unknown = (
+        moves[(moves["title"] == "") == empty]["document"].iloc[0] for empty in (0, 1)
+    )
+    assert f'<th scope="row">Title &lt;{int(known[1:])}&gt;<small>{known}</small></th>' in html
+    assert f'<th scope="row">{unknown}</th>' in html
+
+
+def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
+    (tmp_path / "a.run").write_text("q Q0 x 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 1 t\n")
+    (tmp_path / "b.run").write_text("q Q0 x 1 3 t\nq Q0 b 2 2 t\nq Q0 a 3 1 t\n")
+    (tmp_path / "qrels").write_text("q 0 x 1\n")
+    runs = [tmp_path / "a.run", tmp_path / "b.run"]
+    report = compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST)
+    moves = pd.read_csv(report / "tables" / "moves.csv").set_index("document")
+    assert moves[["before", "after"]].to_dict("index") == {
+        "x": {"before": 3, "after": 1},
+        "a": {"before": 1, "after": 3},
+    }
+
+
+@pytest.mark.parametrize("option", ["queries", "documents"])
+def test_texts_that_fit_nothing_are_an_error(files, tmp_path, option):
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"_id": "other", "text": "t"}\n')
+    with pytest.raises(InputError, match=rf"--{option} .*texts.jsonl: none of its ids .*same ids"):
+        compared(files[0], tmp_path / "out", **{option: path})
+    path.write_text('{"_id": "q1", "text": "t"}\n["q2"]\n')
+    with pytest.raises(InputError, match=r"line 2: expected a JSON object with _id and"):
+        compared(files[0], tmp_path / "out", **{option: path})
+    assert not (tmp_path / "out" / "report").exists()
+
+
+def test_queries_without_a_text_are_counted(files, tmp_path):
+    path = tmp_path / "texts.tsv"
+    path.write_text("q1\tone\nq2\ttwo\n")
+    html = (compared(files[0], tmp_path / "out", queries=path) / "report.html").read_text()
+    assert "judged queries without a text" in html
+    assert "18, shown by their ids" in html
+    path.write_text("q1 one\n")
+    with pytest.raises(InputError, match="line 1: expected id, tab, text"):
+        compared(files[0], tmp_path / "out", queries=path)
+
+
+def test_corrections_have_full_names_only(files, tmp_path):
+    arguments = ["compare", str(files[0] / "bad.run"), str(files[0] / "good.run")]
+    arguments += ["--qrels", str(files[0] / "qrels.txt"), "--correction", "bonf"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code != 0
+    with pytest.raises(InputError, match="no method 'bonf'; did you mean 'bonferroni'"):
+        compare_files(
+            [files[0] / "bad.run", files[0] / "good.run"],
+            tmp_path / "out",
+            qrels=files[0] / "qrels.txt",
+            test=TestSettings(correction="bonf"),
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_is_held_before_anything_is_read(files, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("not a line of judgements\n")
+    runs = [files[0] / "bad.run", files[0] / "good.run"]
+    with locked(tmp_path), pytest.raises(InputError, match="a run is going on there"):
+        compare_files(runs, tmp_path, qrels=broken, test=TEST)
+    with pytest.raises(InputError, match="broken"):
+        compare_files(runs, tmp_path, qrels=broken, test=TEST)
+
+
+def test_a_report_that_is_not_ours_is_refused_before_anything_is_read(files, tmp_path):
+    (tmp_path / "report").write_text("mine")
+    with pytest.raises(InputError, match="was not made by this program"):
+        compare_files(
+            [files[0] / "bad.run"] * 2,
+            tmp_path,
+            qrels=files[0] / "qrels.txt",
+            names=["a", "b"],
+            test=TEST,
+        )

@@ -1,0 +1,93 @@
+"""Texts of queries and titles of documents from files, for rankings made elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from letor.errors import InputError
+
+TITLE = 90
+"""Characters of a title that a table shows."""
+
+
+def read_query_texts(path: Path) -> dict[str, str]:
+    """Text by query id: JSON lines with ``_id`` and ``text`` (.jsonl), or id, tab, text.
+
+    Raises:
+        InputError: the file cannot be read, or a line is neither.
+    """
+    if path.suffix in (".jsonl", ".json"):
+        return {i: str(r["text"]) for i, r in _records(path, "text")}
+    texts = {}
+    for number, line in _lines(path):
+        query, tab, text = line.partition("\t")
+        if not tab:
+            raise InputError(
+                f"{path}, line {number}: expected id, tab, text; JSON lines need a name in .jsonl"
+            )
+        texts[query] = text
+    return texts
+
+
+def read_titles(path: Path, wanted: Collection[str]) -> dict[str, str]:
+    """Title, or the beginning of the text, of the wanted documents: JSON lines with ``_id``,
+    ``title`` and ``text``, of which one of the last two may be missing.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not such a record.
+    """
+    return {i: _shown(r) for i, r in _records(path, "title", "text") if i in wanted}
+
+
+def not_found(path: Path, option: str, known: Collection[str], wanted: Collection[str]) -> int:
+    """How many of the wanted ids a file does not know.
+
+    Raises:
+        InputError: all of them.
+    """
+    missing = len(set(wanted).difference(known))
+    if missing and missing == len(set(wanted)):
+        raise InputError(
+            f"{option} {path}: none of its ids is among those that are compared (the first is "
+            f"{next(iter(wanted))!r}); do both use the same ids?"
+        )
+    return missing
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    texts = (" ".join(str(record.get(key) or "")[:400].split()) for key in ("title", "text"))
+    return next((text for text in texts if text), "")[:TITLE]
+
+
+def _records(path: Path, *keys: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Id and record of each line; a record has one of the keys or more."""
+    for number, line in _lines(path):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if (
+            not isinstance(record, dict)
+            or "_id" not in record
+            or not any(k in record for k in keys)
+        ):
+            raise InputError(
+                f"{path}, line {number}: expected a JSON object with _id and {' or '.join(keys)}"
+            )
+        yield str(record["_id"]), record
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not blank."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None
