@@ -25,8 +25,7 @@ def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
     assert by_name[baseline].columns == ("letor46",)
     every = {part.family for part in config.columns} | {model.name for model in config.models}
     assert set(by_name[system].columns) == every
-    # Controls that know the tf-idf cosine, or SSI's start, too: the gain of what is learned.
-    assert ("words+SSI", "words+TF-IDF") in config.evaluation.comparisons
+    # A control that knows SSI's start, too: the gain of what is learned.
     assert ("words+SSI", "words+LSA") in config.evaluation.comparisons
 
     other = demo_config(tmp_path / "dump.xml", seed=7)
@@ -61,9 +60,9 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "not TOML"),
         ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
         (
-            'name = "words+TF-IDF"',
-            'name = "words TF-IDF"\n',
-            r"no system 'words\+TF-IDF'; did you mean 'words TF-IDF'",
+            'name = "words+LSA"',
+            'name = "words LSA"\n',
+            r"no system 'words\+LSA'; did you mean 'words LSA'",
         ),
         ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
         ('name = "by-article"', 'name = "../x"', "splits.1.name"),
@@ -94,7 +93,7 @@ def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
     text = text.replace("\nrank = 50", "\nrnak = 50").replace("turn = 2", "turn = -2")
     with pytest.raises(InputError) as error:
         load(tmp_path, text)
-    for said in ("candidate_depth", "'rank'", "systems.10.turn", "3 to mend"):
+    for said in ("candidate_depth", "'rank'", "systems.9.turn", "3 to mend"):
         assert said in str(error.value)
 
 
