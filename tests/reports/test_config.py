@@ -51,8 +51,8 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
     [
         ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "no system 'nobody'"),
         (
-            'columns = ["letor46", "vsm"]',
-            'columns = ["letor47", "vsm"]',
+            'columns = ["letor46", "vsm", "lsa"]',
+            'columns = ["letor47", "vsm", "lsa"]',
             "no columns 'letor47'; did you mean 'letor46'",
         ),
         ('score = "bm25_whole"', "", "give either score or columns"),
