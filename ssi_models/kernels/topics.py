@@ -5,7 +5,9 @@ sum_w r phi_w (for theta_i), and a word sum_i r theta_i (for phi_w): the first i
 the second by word, and each number by one thread in one order. No posterior is stored.
 
 CSR arrays as in :mod:`ssi_models.kernels.sparse`; phi is word-major, float32 [V, K]. Kernels
-release the GIL and work on rows ``start..stop``.
+release the GIL and work on rows ``start..stop``. They are compiled without numba's runtime
+(``_nrt=False``) and so get their scratch arrays from the caller: with it every row that is taken
+of an array counts a reference up and down, and threads wait for each other's counting.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there i
 _SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
 
 
-@nb.njit(cache=True, nogil=True, forceinline=True)
+@nb.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def _ask_for(first, last, indices, X):
     """Have the rows of X that the entries first..last name fetched while others are worked on."""
     for p in range(first, last):
@@ -28,7 +30,7 @@ def _ask_for(first, last, indices, X):
             prefetch(X, indices[p], k)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _add_side(first, last, indices, counts, phi, weights, gain, ratio):
     """gain += sum_w r_w phi_w, ratio[p] = r_w = n_w / (phi_w . weights), over entries first..last.
 
@@ -88,7 +90,7 @@ def _add_side(first, last, indices, counts, phi, weights, gain, ratio):
     return log_likelihood + np.log(product), length
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _log_sum(x, bits, mantissa_bits, mantissa):
     """sum_k log x_k of normal positive numbers, ``bits`` being theirs and ``mantissa_bits`` those
     of the scratch ``mantissa``, float32 [K].
@@ -110,10 +112,10 @@ def _log_sum(x, bits, mantissa_bits, mantissa):
     return total
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
 def expect_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, old_theta, q_ratio, d_ratio, value, start, stop,
+    pseudo_count, old_theta, q_ratio, d_ratio, value, scratch, start, stop,
 ):  # fmt: skip
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
@@ -122,11 +124,11 @@ def expect_pairs(
         old_theta: float32 [B, K], written: theta on entry.
         q_ratio, d_ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
         value: float64 [B], written: log P(q_i, d_i) + (alpha - 1) sum_z log theta_iz on entry.
+        scratch: float32 [2, K].
     """
     K = theta.shape[1]
-    gain = np.empty(K, np.float32)
-    bits, mantissa_bits = theta.view(np.int32), np.empty(K, np.int32)
-    mantissa = mantissa_bits.view(np.float32)
+    gain, mantissa = scratch[0], scratch[1]
+    bits, mantissa_bits = theta.view(np.int32), mantissa.view(np.int32)
     for b in range(start, stop):
         if b + 1 < stop:
             _ask_for(q_indptr[b + 1], q_indptr[b + 2], q_indices, phi_q)
@@ -150,7 +152,7 @@ def expect_pairs(
             theta[b, k] = max(mean, np.float32(1e-30))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN)
 def _tilt(theta, exponent, factor, bits, out):
     """out = theta exp(factor exponent - shift), shift = the largest exponent; returns shift.
 
@@ -181,11 +183,11 @@ def _tilt(theta, exponent, factor, bits, out):
     return shift
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_NO_NAN)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN)
 def project_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
     pseudo_count, multiplier, tolerance, limit, q_theta, d_theta, q_ratio, d_ratio, value,
-    evaluations, start, stop,
+    evaluations, scratch, points, start, stop,
 ):  # fmt: skip
     """E-step of pairs, projected so that query and title have equal topic fractions, and M-step
     of theta (Gao et al., eq. 9-13).
@@ -206,17 +208,20 @@ def project_pairs(
         q_theta, d_theta: float32 [B, K], written: the two tilted theta.
         value: float64 [B], written: E_Q[log P(q, d, z)] + H(Q) + (alpha - 1) sum_z log theta_iz.
         evaluations: int32 [B], written: gradients computed.
+        scratch: float32 [6, K]. points: float64 [2, K], scratch too.
         others: see ``expect_pairs``.
     """
     K = theta.shape[1]
-    q_gain, d_gain = np.empty(K, np.float32), np.empty(K, np.float32)
-    gradient, scale = np.zeros(K, np.float32), np.zeros(K, np.float32)
-    lam, best, step = np.zeros(K), np.zeros(K), np.zeros(K, np.float32)
-    bits = np.empty(K, np.int32)
-    theta_bits, mantissa = theta.view(np.int32), bits.view(np.float32)
+    q_gain, d_gain, gradient = scratch[0], scratch[1], scratch[2]
+    scale, step, mantissa = scratch[3], scratch[4], scratch[5]
+    theta_bits, bits = theta.view(np.int32), mantissa.view(np.int32)
+    lam, best = points[0], points[1]
+    scratch[:] = 0.0
+    points[:] = 0.0
     for b in range(start, stop):
         u, v = q_theta[b], d_theta[b]
-        lam[:] = multiplier[b]
+        for k in range(K):
+            lam[k] = multiplier[b, k]
         q0, q1, d0, d1 = q_indptr[b], q_indptr[b + 1], d_indptr[b], d_indptr[b + 1]
         nq, nd = np.float32(q_counts[q0:q1].sum()), np.float32(d_counts[d0:d1].sum())
         safe = nq * nd / (nq + nd)
@@ -252,16 +257,18 @@ def project_pairs(
             dual = -(lq + nq * q_shift + ld + nd * d_shift)
             if dual > highest:
                 highest = dual
-                best[:] = lam
+                for k in range(K):
+                    best[k] = lam[k]
             elif dual < highest - _SLACK:
-                lam[:] = best
-                step[:] = 0.0
+                for k in range(K):
+                    lam[k], step[k] = best[k], 0.0
                 length = np.float32(-1.0)
             if length > 0.0:
                 for k in range(K):
                     step[k] = length * gradient[k] / scale[k]
                     lam[k] += step[k]
-        multiplier[b] = lam
+        for k in range(K):
+            multiplier[b, k] = lam[k]
         evaluations[b] = done
         value[b] = lq + nq * q_shift + ld + nd * d_shift
         if pseudo_count > 0.0:
@@ -273,7 +280,7 @@ def project_pairs(
             theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, np.float32(1e-30))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
 def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
     """sums[w] += sum_i r_iw theta_i for the words of slots first..last of a block.
 
@@ -305,17 +312,16 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
             p += n
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def sum_logs(X, out, start, stop):
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+def sum_logs(X, mantissa, out, start, stop):
     """out[i] = sum_k log X[i, k] for rows start..stop of normal positive numbers, 0 for a row that
-    starts with 0."""
-    bits, mantissa_bits = X.view(np.int32), np.empty(X.shape[1], np.int32)
-    mantissa = mantissa_bits.view(np.float32)
+    starts with 0. The scratch ``mantissa`` is float32 [K]."""
+    bits, mantissa_bits = X.view(np.int32), mantissa.view(np.int32)
     for i in range(start, stop):
         out[i] = _log_sum(X[i], bits[i], mantissa_bits, mantissa) if X[i, 0] > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
 def expected_counts(sums, phi, totals, run, start, stop):
     """sums *= phi, and totals[c] = the sum over words c run..(c + 1) run, for c in start..stop.
 
@@ -329,14 +335,13 @@ def expected_counts(sums, phi, totals, run, start, stop):
                 totals[c, k] += sums[w, k]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def normalise_words(counts, norm, pseudo_count, phi, start, stop):
-    """phi_w = (counts_w + beta - 1) / norm for known words (phi_w not 0) of start..stop, and
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+def normalise_words(counts, factor, pseudo_count, phi, start, stop):
+    """phi_w = (counts_w + beta - 1) factor for known words (phi_w not 0) of start..stop, and
     counts_w = 0, ready for the next pass.
 
     Not below 1e-30: with beta = 1 a probability could reach 0 and its word count as unknown.
     """
-    factor = 1.0 / norm
     for w in range(start, stop):
         if phi[w, 0] > 0.0:
             for k in range(phi.shape[1]):
@@ -345,12 +350,13 @@ def normalise_words(counts, norm, pseudo_count, phi, start, stop):
                 counts[w, k] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def fold_in(indptr, indices, counts, phi, pseudo_count, iterations, theta, start, stop):
-    """theta of texts under given phi (Gao et al., section 3: folding-in), from theta on entry."""
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+def fold_in(
+    indptr, indices, counts, phi, pseudo_count, iterations, theta, gain, ratio, start, stop
+):  # fmt: skip
+    """theta of texts under given phi (Gao et al., section 3: folding-in), from theta on entry.
+    ``gain``, float32 [K], and ``ratio``, float32 [nnz], are scratch."""
     K = theta.shape[1]
-    gain = np.empty(K, np.float32)
-    ratio = np.empty(len(indices), np.float32)
     for b in range(start, stop):
         for _ in range(iterations):
             gain[:] = 0.0
@@ -364,7 +370,7 @@ def fold_in(indptr, indices, counts, phi, pseudo_count, iterations, theta, start
                 theta[b, k] = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
 def word_probabilities(indptr, indices, phi, theta, query, document, offsets, out, start, stop):
     """out[offsets[i] + j] = phi_w . theta[document[i]] for word j of query[i], pairs start..stop.
 

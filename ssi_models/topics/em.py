@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -139,7 +140,7 @@ def expect(
     Returns:
         The block's part of the objective without the prior of phi; gradients computed.
     """
-    n = block.stop - block.start
+    n, K = theta.shape
     q, d = block.queries, block.titles
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
     q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
@@ -147,13 +148,20 @@ def expect(
     q_theta = d_theta = scratch.q_theta[:n]
     if projection is None:
         results = q_theta, q_ratio, d_ratio, value
-        workers.split(lambda a, b: expect_pairs(*given, *results, a, b), n)
+        workers.split(
+            lambda a, b: expect_pairs(*given, *results, np.empty((2, K), np.float32), a, b), n
+        )
     else:
         d_theta = scratch.d_theta[:n]
         # The kernel sums in float32; half the tolerance leaves room for its rounding.
         how = multiplier, np.float32(projection.tolerance / 2), projection.limit
         projected = q_theta, d_theta, q_ratio, d_ratio, value, evaluations
-        workers.split(lambda a, b: project_pairs(*given, *how, *projected, a, b), n)
+
+        def project(a: int, b: int) -> None:
+            scratch = np.empty((6, K), np.float32), np.empty((2, K))
+            project_pairs(*given, *how, *projected, *scratch, a, b)
+
+        workers.split(project, n)
     sides = (q, q_ratio, q_theta, scratch.queries), (d, d_ratio, d_theta, scratch.titles)
     if scratch.queries is scratch.titles:
         # One side after the other: both add to the same sums.
@@ -227,8 +235,12 @@ def set_mode(
 ) -> None:
     """phi = the mode given expected counts float64 [V, K], which become 0, and their sums [K]."""
     pseudo_count = prior.beta - 1
-    norm = np.maximum(totals + pseudo_count * np.count_nonzero(phi[:, 0]), 1e-300)
-    workers.split(lambda a, b: normalise_words(counts, norm, pseudo_count, phi, a, b), len(phi))
+    factor = 1 / np.maximum(totals + pseudo_count * np.count_nonzero(phi[:, 0]), 1e-300)
+    workers.split(lambda a, b: normalise_words(counts, factor, pseudo_count, phi, a, b), len(phi))
+
+
+def _sum_logs(phi: NDArray[np.float32], out: NDArray[np.float64], start: int, stop: int) -> None:
+    sum_logs(phi, np.empty(phi.shape[1], np.float32), out, start, stop)
 
 
 def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
@@ -237,6 +249,6 @@ def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
     if prior.beta > 1:
         for phi in phis_of(state):
             logs = np.empty(len(phi))
-            workers.split(lambda a, b, x=phi, out=logs: sum_logs(x, out, a, b), len(phi))  # type: ignore[misc]
+            workers.split(partial(_sum_logs, phi, logs), len(phi))
             total += float(logs.sum())
     return (prior.beta - 1) * total

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.topics import fold_in, word_probabilities
-from ssi_models.matrices import arrays, take_rows
+from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.topics.em import (
@@ -222,8 +222,9 @@ class TopicModel(LanguageModel):
                 rows = np.arange(start, min(start + BLOCK, D.shape[0]))
                 block = arrays(take_rows(D, rows))
                 part = theta[start : start + len(rows)]
-                work = partial(fold_in, *block, self.phi_d_, self.alpha - 1, n, part)
-                workers.split(work, len(rows))
+                workers.split(
+                    partial(_fold_in, block, self.phi_d_, self.alpha - 1, n, part), len(rows)
+                )
         return theta
 
     def explain(self, n: int = 10) -> list[dict[str, list[tuple[int, float]]]]:
@@ -377,3 +378,16 @@ def both_sides(
     if not kept.any():
         raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
     return preferences.query[kept], preferences.document[kept]
+
+
+def _fold_in(
+    block: Csr,
+    phi: NDArray[np.float32],
+    pseudo_count: float,
+    iterations: int,
+    theta: NDArray[np.float32],
+    start: int,
+    stop: int,
+) -> None:
+    gain, ratio = np.empty(phi.shape[1], np.float32), np.empty(len(block[1]), np.float32)
+    fold_in(*block, phi, pseudo_count, iterations, theta, gain, ratio, start, stop)

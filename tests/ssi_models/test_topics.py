@@ -101,7 +101,8 @@ def test_projected_posteriors_have_equal_fractions(concentration):
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
     project_pairs(
         *arrays(sides[0]), *arrays(sides[1]), phi_q, phi_d, theta.copy(), 0.1, multiplier,
-        np.float32(5e-7), 500, u, v, *ratios, value, evaluations, 0, n,
+        np.float32(5e-7), 500, u, v, *ratios, value, evaluations,
+        np.empty((6, K), np.float32), np.empty((2, K)), 0, n,
     )  # fmt: skip
     assert evaluations.max() < 500
     for i in range(n):
@@ -124,7 +125,8 @@ def test_projection_is_the_closest_one():
         *arrays(sides[0]), *arrays(sides[1]), *(np.float32(np.ascontiguousarray(p)) for p in
         (phi_q, phi_d)), theta.astype(np.float32), 0.1, np.zeros(theta.shape, np.float32),
         np.float32(5e-7), 500, u, v, *[np.empty(X.nnz, np.float32) for X in sides],
-        np.empty(len(Q)), np.zeros(len(Q), np.int32), 0, len(Q),
+        np.empty(len(Q)), np.zeros(len(Q), np.int32), np.empty((6, K), np.float32),
+        np.empty((2, K)), 0, len(Q),
     )  # fmt: skip
     for i in range(len(Q)):
         q, d = np.flatnonzero(Q[i]), np.flatnonzero(D[i])
@@ -144,7 +146,7 @@ def test_tilting_and_logarithms_equal_those_of_numpy():
     X = (rng.random((50, 37), np.float32) ** 12 + np.float32(1e-25)).astype(np.float32)
     X[7] = 0
     sums = np.empty(50)
-    sum_logs(X, sums, 0, 50)
+    sum_logs(X, np.empty(37, np.float32), sums, 0, 50)
     with np.errstate(divide="ignore"):
         expected = np.log(X.astype(float)).sum(axis=1)
     expected[7] = 0
