@@ -222,7 +222,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""
         vectors = _query_vectors(self, context)
-        return Bags.over([csr_matrix(identity(len(vectors)))], vectors)[0]
+        return Bags.over(csr_matrix(identity(len(vectors))), vectors)
 
     def _chunks(self, context: ColumnContext, length: int) -> Bags:
         """The documents as bags of chunks."""
@@ -233,7 +233,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
             (np.ones(len(vectors)), np.arange(len(vectors)), chunk_ends),
             shape=(len(ends) - 1, len(vectors)),
         )
-        return Bags.over([chunks], vectors)[0]
+        return Bags.over(chunks, vectors)
 
     def _body_tokens(self, context: ColumnContext) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The bodies as vocabulary rows: int64 [n + 1] ends and int32 tokens."""

@@ -233,15 +233,14 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
     def _queries(self, context: ColumnContext) -> Bags:
         linked = self.query_entities(context)
         counts, units = self._abstract_words(context, linked.entities)
-        return Bags.over([linked.bags @ counts], units)[0]
+        return Bags.over(linked.bags @ counts, units)
 
     def _streams(self, context: ColumnContext) -> dict[str, Bags]:
         linked = self.linked_streams(context)
         if not linked:
             return {}
         counts, units = self._abstract_words(context, next(iter(linked.values())).entities)
-        bags = Bags.over([part.bags @ counts for part in linked.values()], units)
-        return dict(zip(linked, bags, strict=True))
+        return {name: Bags.over(part.bags @ counts, units) for name, part in linked.items()}
 
     def _abstract_words(
         self, context: ColumnContext, entities: NDArray[np.int64]
@@ -282,15 +281,14 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def _queries(self, context: ColumnContext) -> Bags:
         linked = self.query_entities(context)
-        return Bags.over([linked.bags], self._abstract_vectors(context, linked.entities))[0]
+        return Bags.over(linked.bags, self._abstract_vectors(context, linked.entities))
 
     def _streams(self, context: ColumnContext) -> dict[str, Bags]:
         linked = self.linked_streams(context)
         if not linked:
             return {}
         units = self._abstract_vectors(context, next(iter(linked.values())).entities)
-        bags = Bags.over([part.bags for part in linked.values()], units)
-        return dict(zip(linked, bags, strict=True))
+        return {name: Bags.over(part.bags, units) for name, part in linked.items()}
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]

@@ -139,12 +139,12 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
         new = np.flatnonzero(rows < 0)
         if len(new):
             vectors[new] = self.load(context, [words[i] for i in new.tolist()])
-        return Bags.over([counts], vectors)[0]
+        return Bags.over(counts, vectors, rows)
 
     def _streams(self, context: ColumnContext) -> dict[str, Bags]:
-        present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
-        counts = [context.index.counts(stream) for stream in present]
-        return dict(zip(present, Bags.over(counts, self._document_units(context)), strict=True))
+        units, index = self._document_units(context), context.index
+        present = [stream for stream in EMBEDDING_STREAMS if stream in index]
+        return {stream: Bags.over(index.counts(stream), units) for stream in present}
 
     def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
         """float32 [V, dimension]: the vectors of the index's words, found once."""

@@ -8,8 +8,9 @@ as the entities it mentions, a body as its chunks.
     maximum(Q, D) = max_ij cos(i, j) over members of positive weight
 
 so the average costs one dot product per pair, and the maximum the products of a query's vectors
-with each distinct member of its documents, and a look-up per member. Members whose vector is 0 are
-unknown and left out of both; a bag without known members has cosine 0 with everything.
+with each distinct member of its documents, and a look-up per member. A member of both has cosine 1
+with itself, the greatest there is, and no product is needed. Members whose vector is 0 are unknown
+and left out of both; a bag without known members has cosine 0 with everything.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.kernels.embeddings import bag_maxima, row_dots
+from ltr_features.kernels.cosines import bag_maxima, known_members, row_dots
 from ltr_features.parallel import map_blocks
 
 _BLOCK = 1 << 14
@@ -33,42 +34,51 @@ class Bags:
     """Bags of unit vectors, ready for cosines.
 
     Attributes:
-        units: float32 [m, d], the known vectors.
+        units: float32 [m, d], the vectors.
         ends, members: int64 [n + 1] and int32: bag i has the rows ``members[ends[i]:ends[i + 1]]``
-            of ``units``.
+            of ``units``, which are not 0.
         means: float32 [n, d]: the weighted mean of each bag's known vectors; 0 without any.
+        same: int64 [m], of queries' bags: the row of the documents' ``units`` with the same
+            vector, -1 where it is not known.
     """
 
     units: NDArray[np.float32]
     ends: NDArray[np.int64]
     members: NDArray[np.int32]
     means: NDArray[np.float32]
+    same: NDArray[np.int64]
 
     @classmethod
-    def over(cls, matrices: Sequence[csr_matrix], units: NDArray[np.float32]) -> list[Bags]:
-        """Several lists of bags over the same vectors.
+    def over(
+        cls,
+        matrix: csr_matrix,
+        units: NDArray[np.float32],
+        same: NDArray[np.int64] | None = None,
+    ) -> Bags:
+        """Bags of vectors.
 
         Args:
-            matrices: of shapes [n, V], weights of 0 or more.
-            units: float32 [V, d], unit rows, or 0 where unknown.
+            matrix: [n, m], weights of 0 or more.
+            units: float32 [m, d], unit rows, or 0 where unknown.
+            same: see the attribute; None for -1 throughout.
 
         Raises:
-            InputError: a matrix does not have one column per row of ``units``.
+            InputError: the matrix does not have one column per row of ``units``.
         """
-        known = np.flatnonzero(np.einsum("ij,ij->i", units, units) > 0)
-        compact = np.ascontiguousarray(units[known], dtype=np.float32)
-        result = []
-        for matrix in matrices:
-            if matrix.shape[1] != len(units):
-                raise InputError(f"bags over {matrix.shape[1]} members for {len(units)} vectors")
-            kept = csr_matrix(matrix)[:, known].astype(np.float64)
-            kept.eliminate_zeros()
-            kept.sort_indices()
-            totals = np.asarray(kept.sum(axis=1))
-            means = (kept @ compact.astype(np.float64)) / np.where(totals > 0, totals, 1.0)
-            ends, members = kept.indptr.astype(np.int64), kept.indices.astype(np.int32)
-            result.append(cls(compact, ends, members, means.astype(np.float32)))
-        return result
+        n, m = matrix.shape
+        if m != len(units):
+            raise InputError(f"bags over {m} members for {len(units)} vectors")
+        units = np.require(units, np.float32, ["C", "W"])  # the kernels are compiled for one type
+        ends, members = np.empty(n + 1, np.int64), np.empty(matrix.nnz, np.int32)
+        means = np.empty((n, units.shape[1]), dtype=np.float32)
+        kept = known_members(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            matrix.data.astype(np.float64),
+            *(units, ends, members, means),
+        )
+        same = np.full(m, -1) if same is None else same
+        return cls(units, ends, members[:kept], means, same)
 
 
 def cosines(
@@ -83,7 +93,7 @@ def cosines(
 
     Args:
         asked: the queries.
-        stored: the documents, once or several times (their streams), over the same vectors.
+        stored: the documents, once or several times (their streams), over one list of vectors.
         queries, documents: int64 [n], rows of the bags.
         threads: worker threads; the result does not depend on them.
     """
@@ -103,6 +113,8 @@ def cosines(
         vectors = asked.units[members]
         # What streams share is computed once.
         best = np.full(len(stored[0].units), -2.0, dtype=np.float32)
+        same = asked.same[members]
+        best[same[same >= 0]] = 1.0
         for position, bags in enumerate(stored):
             values = np.zeros(len(group), dtype=np.float32)
             bag_maxima(vectors, rows, bags.ends, bags.members, bags.units, best, values)
@@ -131,4 +143,4 @@ def average_cosines(
     blocks = [slice(first, first + _BLOCK) for first in range(0, len(out), _BLOCK)]
     for _ in map_blocks(compute, blocks, threads):
         pass
-    return np.clip(out, -1.0, 1.0)
+    return out

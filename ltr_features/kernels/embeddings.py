@@ -1,4 +1,4 @@
-"""Kernels over embeddings: cosines of bags of vectors, and doc2vec inference."""
+"""Kernels of doc2vec inference."""
 
 from __future__ import annotations
 
@@ -9,73 +9,6 @@ from numba import njit
 
 #: Greatest product of a step's size and the curvature met; Euler's method is stable below 2.
 STEP_TIMES_CURVATURE = 0.7
-
-
-@njit(cache=True, nogil=True)
-def bag_maxima(asked, documents, ends, members, units, best, out):
-    """The greatest dot product of a row of ``asked`` and a member of each document; untouched
-    without members.
-
-    Args:
-        asked: float32 [a, d], a > 0.
-        documents: int64 [n].
-        ends, members: documents in compressed rows, int64 and int32.
-        units: float32 [m, d].
-        best: float32 [m], the greatest product of each unit, -2 where it is not known yet; written.
-        out: float32 [n], written.
-    """
-    for i in range(len(documents)):
-        greatest = np.float32(-2.0)
-        for at in range(ends[documents[i]], ends[documents[i] + 1]):
-            member = members[at]
-            if best[member] < -1.5:
-                best[member] = _greatest_dot(asked, units[member])
-            greatest = max(greatest, best[member])
-        if greatest > -1.5:
-            out[i] = greatest
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _greatest_dot(rows, unit):
-    """Four rows at a time, so that the unit is read once for four products."""
-    greatest = np.float32(-1.0)
-    whole = len(rows) // 4 * 4
-    for i in range(0, whole, 4):
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        x0 = np.float32(0.0)
-        x1 = np.float32(0.0)
-        x2 = np.float32(0.0)
-        x3 = np.float32(0.0)
-        for k in range(len(unit)):
-            x0 += r0[k] * unit[k]
-            x1 += r1[k] * unit[k]
-            x2 += r2[k] * unit[k]
-            x3 += r3[k] * unit[k]
-        greatest = max(greatest, max(max(x0, x1), max(x2, x3)))
-    for i in range(whole, len(rows)):
-        r = rows[i]
-        x = np.float32(0.0)
-        for k in range(len(unit)):
-            x += r[k] * unit[k]
-        greatest = max(greatest, x)
-    return min(greatest, np.float32(1.0))
-
-
-@njit(cache=True, nogil=True)
-def row_dots(left_rows, right_rows, left, right, out):
-    """out[i] = left[left_rows[i]] . right[right_rows[i]], summed in float64.
-
-    Args:
-        left_rows, right_rows: int64 [n].
-        left, right: float32 [*, d].
-        out: float32 [n], written.
-    """
-    for i in range(len(left_rows)):
-        a, b = left_rows[i], right_rows[i]
-        total = 0.0
-        for k in range(left.shape[1]):
-            total += left[a, k] * right[b, k]
-        out[i] = total
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
