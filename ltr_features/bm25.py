@@ -55,9 +55,12 @@ class Bm25:
         return (self.k3 + 1.0) * counts / (self.k3 + counts)
 
 
-def inverse_document_frequency(stream: StreamCounts) -> NDArray[np.float64]:
-    """float64 [V]: ln(N / df), 0 for a word that the stream never has."""
-    df = stream.document_frequency
+def inverse_document_frequency(
+    stream: StreamCounts, words: NDArray[np.integer] | slice = slice(None)
+) -> NDArray[np.float64]:
+    """float64: ln(N / df) of the given columns of the vocabulary, by default of all; 0 for a word
+    that the stream never has."""
+    df = stream.document_frequency[words]
     return np.log(len(stream.lengths) / np.maximum(df, 1)) * (df > 0)
 
 

@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.collection import STREAMS, Collection
-from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams
+from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams, count_terms
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
 
@@ -70,10 +70,15 @@ class StreamCounts:
             ).astype(np.int64),
         )
 
+    @cached_property
+    def n_tokens(self) -> int:
+        """Tokens of all documents."""
+        return int(self.lengths.sum())
+
     @property
     def mean_length(self) -> float:
         """Mean number of tokens over all documents, empty ones included."""
-        return float(self.lengths.mean()) if len(self.lengths) else 0.0
+        return self.n_tokens / len(self.lengths) if len(self.lengths) else 0.0
 
 
 _ARRAYS = tuple(StreamCounts.__dataclass_fields__)
@@ -215,17 +220,24 @@ class TermIndex:
         Returns:
             int32 [len(texts), V], columns sorted.
         """
-        words, (counts,) = count_streams(
-            [{"query": texts}], ("query",), self.analyzer, threads=threads
-        )
-        rows = self.vocabulary.rows(words)
-        known = np.flatnonzero(rows >= 0)
-        # Both vocabularies are in code point order, so the known columns stay sorted.
-        kept = counts[:, known]
-        return csr_matrix(
-            (kept.data, rows[known].astype(np.int32)[kept.indices], kept.indptr),
-            shape=(len(texts), len(self.vocabulary)),
-        )
+        return self.known_counts(*count_terms(texts, self.analyzer, threads=threads))
+
+    def known_counts(self, words: Sequence[str], counts: csr_matrix) -> csr_matrix:
+        """The counts of those words that the index knows, by its columns.
+
+        Args:
+            words: in code point order.
+            counts: int32 [n, len(words)], columns sorted.
+
+        Returns:
+            int32 [n, V], columns sorted.
+        """
+        columns = self.vocabulary.rows(words).astype(np.int32)[counts.indices]
+        # Both vocabularies are in code point order, so the columns stay sorted.
+        known = columns >= 0
+        ends = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
+        shape = (counts.shape[0], len(self.vocabulary))
+        return csr_matrix((counts.data[known], columns[known], ends), shape=shape)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, replacing an index that is there, in one step at the end.

@@ -290,7 +290,7 @@ class FeatureBuilder:
         if isinstance(collection, ColumnContext):
             return collection
         index = TermIndex.build(collection, analyzer, threads=self.threads)
-        return ColumnContext.of(collection, index, threads=self.threads)
+        return ColumnContext(collection, index, threads=self.threads)
 
     def _trained(self, context: ColumnContext, folder: Path) -> list[TrainedColumn]:
         return [TrainedColumn(context, recipe, folder) for recipe in self.models]

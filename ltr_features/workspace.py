@@ -74,4 +74,4 @@ def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None
     if version > _VERSION:
         raise InputError(f"{folder} was made by a newer version of this program; update it")
     collection = load_collection(folder / "collection")
-    return ColumnContext.of(collection, TermIndex.open(folder / "index"), threads=threads)
+    return ColumnContext(collection, TermIndex.open(folder / "index"), threads=threads)

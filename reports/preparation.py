@@ -122,7 +122,7 @@ class Preparation:
     def context(self) -> ColumnContext:
         """Collection, index and analysed queries."""
         index = TermIndex.open(self.done(self.index_stage).path)
-        return ColumnContext.of(self.collection, index, threads=self.threads)
+        return ColumnContext(self.collection, index, threads=self.threads)
 
     def column_families(self) -> list[ColumnFamily]:
         """The column families; what they train is kept in the folder ``vectors``."""

@@ -34,7 +34,6 @@ from ltr_features.columns.word_embeddings import (
     ENSAN,
     TRAIN,
     absent_streams,
-    query_words,
 )
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
@@ -275,7 +274,7 @@ def chunk_bags(
 
 
 def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
-    words, counts = query_words(context)
+    words, counts = context.query_words
     return context.once_for_queries(
         (source.model_key, "queries"), lambda: source.text_vectors(context, words, counts)
     )

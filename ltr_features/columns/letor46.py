@@ -190,9 +190,8 @@ class Letor46(ColumnFamily):
         counts = context.index.stream(stream)
         asked = context.query_counts
         terms = asked.indices.astype(np.int32)
-        idf = inverse_document_frequency(counts)[terms]
-        n_tokens = max(int(counts.lengths.sum()), 1)
-        background = counts.collection_frequency[terms] / n_tokens
+        idf = inverse_document_frequency(counts, terms)
+        background = counts.collection_frequency[terms] / max(counts.n_tokens, 1)
         log_background = np.log(np.where(background > 0, background, 1.0))
         arguments = (
             *(asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, TypeVar
@@ -21,6 +22,7 @@ from letor.errors import InputError
 from ltr_features.collection import Collection, Pairs
 from ltr_features.index import TermIndex
 from ltr_features.parameters import check_values
+from ltr_features.term_counts import count_terms
 
 T = TypeVar("T")
 
@@ -69,16 +71,14 @@ class ColumnContext:
     Attributes:
         collection: documents, queries and links.
         index: the term counts of the collection's documents.
-        query_counts: int32 [n_queries, V], from ``index.query_counts(collection.query_texts)``.
         threads: worker threads; None for one per core. Columns do not depend on it.
 
     Raises:
-        InputError: index or query counts belong to another collection.
+        InputError: the index belongs to another collection.
     """
 
     collection: Collection
     index: TermIndex
-    query_counts: csr_matrix
     threads: int | None = None
     _of_documents: dict[Any, Any] = field(default_factory=dict, repr=False)
     _of_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -89,20 +89,18 @@ class ColumnContext:
                 f"the index has {self.index.n_documents} documents, collection "
                 f"{self.collection.name!r} has {self.collection.n_documents}: build the index again"
             )
-        expected = (self.collection.n_queries, len(self.index.vocabulary))
-        if self.query_counts.shape != expected:
-            raise InputError(
-                f"query counts have the shape {self.query_counts.shape}, expected {expected} "
-                "(queries, words): make them by index.query_counts(collection.query_texts)"
-            )
 
-    @classmethod
-    def of(
-        cls, collection: Collection, index: TermIndex, *, threads: int | None = None
-    ) -> ColumnContext:
-        """The context for a collection's own queries."""
-        counts = index.query_counts(collection.query_texts, threads=threads)
-        return cls(collection, index, counts, threads)
+    @cached_property
+    def query_words(self) -> tuple[list[str], csr_matrix]:
+        """The words of the queries in code point order, those that no document has among them, and
+        their occurrences, int32 [n_queries, n words], columns sorted."""
+        return count_terms(self.collection.query_texts, self.index.analyzer, threads=self.threads)
+
+    @cached_property
+    def query_counts(self) -> csr_matrix:
+        """int32 [n_queries, V], columns sorted: how often each word of the index occurs in the
+        queries."""
+        return self.index.known_counts(*self.query_words)
 
     def check(self, pairs: Pairs) -> None:
         """Raise InputError if a pair lies outside the collection."""
@@ -116,8 +114,7 @@ class ColumnContext:
             InputError: ids that are not distinct, or not as many as texts.
         """
         collection = self.collection.with_queries(texts, ids)
-        counts = self.index.query_counts(collection.query_texts, threads=1)
-        return ColumnContext(collection, self.index, counts, self.threads, self._of_documents)
+        return ColumnContext(collection, self.index, self.threads, self._of_documents)
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as

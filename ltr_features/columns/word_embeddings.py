@@ -18,7 +18,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.collection import Pairs
@@ -26,7 +25,6 @@ from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpe
 from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import WordVectors
-from ltr_features.term_counts import count_terms
 
 #: The streams of the paper's Table 1, in its order.
 EMBEDDING_STREAMS = ("body", "title", "keywords", "description")
@@ -35,15 +33,6 @@ ENSAN = "Ensan et al. 2017, CIKM, Table 1"
 
 #: As ``vectors``: train on the collection.
 TRAIN = "train"
-
-
-def query_words(context: ColumnContext) -> tuple[list[str], csr_matrix]:
-    """The words of the queries, those that no document has among them, and their occurrences,
-    int32 [n_queries, n words]; counted once per context."""
-    return context.once_for_queries(
-        "query words",
-        lambda: count_terms(context.collection.query_texts, context.index.analyzer, threads=1),
-    )
 
 
 @dataclass(frozen=True)
@@ -131,7 +120,7 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
         return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
-        words, counts = query_words(context)
+        words, counts = context.query_words
         vocabulary = context.index.vocabulary
         units = self._document_units(context)
         rows = vocabulary.rows(words)

@@ -63,7 +63,7 @@ def main() -> None:
         asked.eliminate_zeros()
         pairs = bm25_pool(index, asked, 100)
         for threads in (1, 2):
-            context = ColumnContext(collection, index, counts, threads)
+            context = ColumnContext(collection, index, threads)
             family.compute(context, pairs)  # compiles, and ranks the pages once
             seconds = []
             for _ in range(RUNS):

@@ -72,7 +72,7 @@ def random_collection(document_order):
 
 
 def context_of(collection, threads=1):
-    return ColumnContext.of(collection, TermIndex.build(collection), threads=threads)
+    return ColumnContext(collection, TermIndex.build(collection), threads=threads)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_inputs_are_not_modified(family, context, pairs):
 
 def test_a_stored_index_gives_the_same_bits(family, context, pairs, values, tmp_path):
     context.index.save(tmp_path / "index")
-    reopened = ColumnContext.of(context.collection, TermIndex.open(tmp_path / "index"))
+    reopened = ColumnContext(context.collection, TermIndex.open(tmp_path / "index"))
     np.testing.assert_array_equal(family.compute(reopened, pairs), values)
 
 
@@ -232,6 +232,4 @@ def test_contexts_of_other_collections_are_refused(context):
         links=None,
     )
     with pytest.raises(InputError, match="the index has 40 documents, collection 'random' has 1"):
-        ColumnContext(fewer, context.index, context.query_counts)
-    with pytest.raises(InputError, match=r"query counts have the shape \(3, "):
-        ColumnContext(context.collection, context.index, context.query_counts[:3])
+        ColumnContext(fewer, context.index)

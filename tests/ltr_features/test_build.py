@@ -53,7 +53,7 @@ def topical(planted_grade: int = 1) -> Collection:
 
 
 def context_of(collection: Collection) -> ColumnContext:
-    return ColumnContext.of(collection, TermIndex.build(collection))
+    return ColumnContext(collection, TermIndex.build(collection))
 
 
 def all_pairs(collection: Collection) -> Pairs:

@@ -33,7 +33,7 @@ def context_of(streams, queries, **options):
         queries,
         Judgements(NONE, NONE, NONE),
     )
-    return ColumnContext.of(collection, TermIndex.build(collection, **options))
+    return ColumnContext(collection, TermIndex.build(collection, **options))
 
 
 def all_pairs(context):
@@ -138,7 +138,7 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
     pairs = all_pairs(random_context)
 
     def values(**options):
-        context = ColumnContext.of(random_context.collection, random_context.index)
+        context = ColumnContext(random_context.collection, random_context.index)
         return kind(dimension=8, epochs=3, **options).compute(context, pairs)
 
     plain = values()
@@ -156,11 +156,11 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
 @pytest.mark.parametrize("kind", [WordEmbeddingWord, DocumentEmbeddingWord, DocumentEmbeddingChunk])
 def test_later_queries_get_their_own_columns(kind, random_context):
     family = kind(dimension=8, epochs=3)
-    first = ColumnContext.of(random_context.collection, random_context.index)
+    first = ColumnContext(random_context.collection, random_context.index)
     family.compute(first, all_pairs(first))
     texts = ["word9", "new words word7 word7", "word1 word2"]
     later = first.for_queries(texts)
-    fresh = ColumnContext.of(later.collection, later.index)
+    fresh = ColumnContext(later.collection, later.index)
     got = family.compute(later, all_pairs(later))
     np.testing.assert_array_equal(got, family.compute(fresh, all_pairs(fresh)))
     assert got[30:].any()

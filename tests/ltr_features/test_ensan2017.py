@@ -23,7 +23,7 @@ def context():
         query_texts=["tax hat"],
         judgements=Judgements(NONE, NONE, NONE),
     )
-    return ColumnContext.of(collection, TermIndex.build(collection), threads=1)
+    return ColumnContext(collection, TermIndex.build(collection), threads=1)
 
 
 def test_the_paper_s_counts_and_the_parts_values():

@@ -64,7 +64,7 @@ def context():
         QUERIES,
         Judgements(none, none, none),
     )
-    return ColumnContext.of(collection, TermIndex.build(collection))
+    return ColumnContext(collection, TermIndex.build(collection))
 
 
 @pytest.fixture
@@ -135,11 +135,11 @@ def test_a_dump_gives_the_columns_of_its_knowledge_base(context, pairs, options,
     linked = {k: v for k, v in options.items() if k != "knowledge"} | {"dump": dump}
     np.testing.assert_array_equal(EntityOverlap(**linked).compute(context, pairs), expected)
     kept = EntityOverlap(**linked, folder=tmp_path)
-    fresh = ColumnContext.of(context.collection, context.index)
+    fresh = ColumnContext(context.collection, context.index)
     np.testing.assert_array_equal(kept.compute(fresh, pairs), expected)
     (made,) = tmp_path.iterdir()
     marked = (made / "knowledge.json").stat()
-    again = ColumnContext.of(context.collection, context.index)
+    again = ColumnContext(context.collection, context.index)
     np.testing.assert_array_equal(kept.compute(again, pairs), expected)
     assert (made / "knowledge.json").stat() == marked
 

@@ -31,7 +31,7 @@ def make_collection(streams, queries, links=None):
 
 
 def context_of(collection, **options):
-    return ColumnContext.of(collection, TermIndex.build(collection), **options)
+    return ColumnContext(collection, TermIndex.build(collection), **options)
 
 
 def all_pairs(collection):

@@ -38,7 +38,7 @@ def asked(grade=1):
 
 
 def context_of(collection):
-    return ColumnContext.of(collection, TermIndex.build(collection), threads=1)
+    return ColumnContext(collection, TermIndex.build(collection), threads=1)
 
 
 PARAMS = {
@@ -160,7 +160,7 @@ def test_queries_that_come_later_get_the_batch_s_scores_to_the_bit(tmp_path):
 def test_models_of_other_texts_are_refused(tmp_path):
     context = context_of(asked())
     fitted = column(context, "ssi", tmp_path).fitted(np.arange(18))
-    stemmed = ColumnContext.of(
+    stemmed = ColumnContext(
         asked(), TermIndex.build(asked(), Analyzer(stemmer="english")), threads=1
     )
     with pytest.raises(InputError, match="analysed by another recipe"):

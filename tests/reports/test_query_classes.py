@@ -43,7 +43,7 @@ def test_properties_count_words_relevant_documents_and_what_they_share():
         judgements=Judgements(rows, np.array([0, 1, 2, 2, 0]), np.array([1, 2, 0, 1, 0])),
     )
     index = TermIndex.build(collection, Analyzer())
-    table = query_properties(ColumnContext.of(collection, index))
+    table = query_properties(ColumnContext(collection, index))
     assert table.index.tolist() == ["q1", "q2"]  # q3 has no relevant document
     assert table["words"].tolist() == [3, 1]
     assert table["relevant documents"].tolist() == [2, 1]
@@ -99,7 +99,7 @@ def test_queries_are_classed_by_the_entities_that_the_experiment_s_linker_finds(
         query_texts=texts,
         judgements=Judgements(np.arange(5), first, first + 1),
     )
-    context = ColumnContext.of(collection, TermIndex.build(collection, Analyzer()))
+    context = ColumnContext(collection, TermIndex.build(collection, Analyzer()))
     source = entity_source([Letor46(), overlap])
     assert source is overlap
     properties = query_properties(context, source)

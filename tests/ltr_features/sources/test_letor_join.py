@@ -46,7 +46,7 @@ def test_rows_find_their_texts(rows):
 
 def test_new_columns_are_appended_and_the_bytes_kept(rows, tmp_path):
     collection = texts()
-    context = ColumnContext.of(collection, TermIndex.build(collection))
+    context = ColumnContext(collection, TermIndex.build(collection))
     join = join_letor(rows, collection)
     values = get_family("vsm").compute(context, join.pairs)
     assert append_columns(tmp_path / "mq.txt", tmp_path / "more.txt", join.spread(values)) == [3]
