@@ -12,7 +12,9 @@ from numba.extending import intrinsic
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of ``array[row, column]``, a C-contiguous matrix; reads nothing."""
+    """Ask for the cache line of ``array[row, column]``, a C-contiguous matrix, to be brought into
+    the second level of the cache; reads nothing. (The first level has room for few outstanding
+    lines, and the loads themselves need them.)"""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         matrix = context.make_array(signature.args[0])(context, builder, args[0])
@@ -24,8 +26,8 @@ def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To read, to be kept in every level of the cache, of data.
-        flags = [ir.Constant(flag, value) for value in (0, 3, 1)]
+        # To read; to be kept in the second level and above; of data.
+        flags = [ir.Constant(flag, value) for value in (0, 2, 1)]
         builder.call(instruction, [builder.bitcast(at, byte), *flags])
         return context.get_dummy_value()
 

@@ -19,6 +19,7 @@ from ssi_models.kernels.prefetch import prefetch
 
 _FAST = {"contract", "reassoc", "nsz"}
 _NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there is no NaN here
+_PAIRS_AHEAD, _WORDS_AHEAD = 2, 3  # that are fetched while one is worked on; by measurement
 _SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
 
 
@@ -130,9 +131,10 @@ def expect_pairs(
     gain, mantissa = scratch[0], scratch[1]
     bits, mantissa_bits = theta.view(np.int32), mantissa.view(np.int32)
     for b in range(start, stop):
-        if b + 1 < stop:
-            _ask_for(q_indptr[b + 1], q_indptr[b + 2], q_indices, phi_q)
-            _ask_for(d_indptr[b + 1], d_indptr[b + 2], d_indices, phi_d)
+        ahead = b + _PAIRS_AHEAD
+        if ahead < stop:
+            _ask_for(q_indptr[ahead], q_indptr[ahead + 1], q_indices, phi_q)
+            _ask_for(d_indptr[ahead], d_indptr[ahead + 1], d_indices, phi_d)
         weights = old_theta[b]
         for k in range(K):
             weights[k] = theta[b, k]
@@ -291,6 +293,9 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
     """
     K = theta.shape[1]
     for s in range(first, last):
+        if s + _WORDS_AHEAD < last:
+            for k in range(0, K, 8):
+                prefetch(sums, words[s + _WORDS_AHEAD], k)
         w = words[s]
         p, stop = starts[s], starts[s + 1]
         while p < stop:
