@@ -19,7 +19,12 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.collection import STREAMS, Collection
-from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams, count_terms
+from ltr_features.term_counts import (
+    BLOCK_CHARACTERS,
+    count_streams,
+    count_terms,
+    renumbered,
+)
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
 
@@ -232,12 +237,8 @@ class TermIndex:
         Returns:
             int32 [n, V], columns sorted.
         """
-        columns = self.vocabulary.rows(words).astype(np.int32)[counts.indices]
         # Both vocabularies are in code point order, so the columns stay sorted.
-        known = columns >= 0
-        ends = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
-        shape = (counts.shape[0], len(self.vocabulary))
-        return csr_matrix((counts.data[known], columns[known], ends), shape=shape)
+        return renumbered(counts, self.vocabulary.rows(words), len(self.vocabulary))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, replacing an index that is there, in one step at the end.

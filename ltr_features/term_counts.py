@@ -53,6 +53,16 @@ def count_terms(
     return words, counts
 
 
+def renumbered(matrix: csr_matrix, columns: NDArray[np.integer], width: int) -> csr_matrix:
+    """A matrix [n, width] whose column ``columns[j]`` is column j of the one given, in the same
+    order within a row. Columns whose number is -1 are left out; those of one number stay apart
+    until ``sum_duplicates``."""
+    numbers = columns.astype(np.int32)[matrix.indices]
+    kept = numbers >= 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    return csr_matrix((matrix.data[kept], numbers[kept], ends), shape=(matrix.shape[0], width))
+
+
 def count_streams(
     blocks: Iterable[Mapping[str, Sequence[str]]],
     streams: Sequence[str],

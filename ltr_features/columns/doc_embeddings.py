@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.collection import Pairs
@@ -39,6 +39,7 @@ from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import served_tokens, unit_rows
+from ltr_features.term_counts import renumbered
 
 #: Lengths of chunks, in tokens.
 CHUNK_LENGTHS = (10, 30, 50)
@@ -121,12 +122,9 @@ class Doc2VecSource:
         analyzer = context.index.analyzer
         served = context.once((model, "tokens"), lambda: served_tokens(model.words, analyzer))
         rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
-        known = np.flatnonzero(rows >= 0)
-        renamed = csr_matrix(
-            (np.ones(len(known), dtype=np.int32), (known, rows[known])),
-            shape=(len(tokens), len(model.words)),
-        )
-        return unit_rows(model.infer(csr_matrix(bags) @ renamed, context.threads))
+        counts = renumbered(bags, rows, len(model.words))
+        counts.sum_duplicates()  # several tokens may be served by one word
+        return unit_rows(model.infer(counts, context.threads))
 
 
 @dataclass(frozen=True)
@@ -221,7 +219,9 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""
         vectors = _query_vectors(self, context)
-        return Bags.over(csr_matrix(identity(len(vectors))), vectors)
+        n = len(vectors)
+        alone = csr_matrix((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
+        return Bags.over(alone, vectors)
 
     def _chunks(self, context: ColumnContext, length: int) -> Bags:
         """The documents as bags of chunks."""

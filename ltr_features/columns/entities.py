@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,8 @@ from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
 from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
-from ltr_features.term_counts import count_terms
+from ltr_features.term_counts import count_terms, renumbered
+from ssi_models.vocabulary import Vocabulary
 
 LINKERS = ("wikipedia", "tagme", "stored")
 
@@ -131,7 +132,8 @@ class EntitySource:
         """The entities of the queries."""
         key = (self.entity_key, "queries")
         raw = context.once_for_queries(key, lambda: self._link(context, ["queries"]))
-        return raw.sets("queries", self.min_rho_query, self.min_link_probability)
+        thresholds = (self.min_rho_query, self.min_link_probability)
+        return context.once_for_queries((key, thresholds), lambda: raw.sets("queries", *thresholds))
 
     def stream_entities(self, context: ColumnContext, stream: str) -> EntitySets:
         """The entities of the documents' streams; all streams are linked together."""
@@ -147,6 +149,12 @@ class EntitySource:
             (self.entity_key, "streams", self.min_rho, self.min_link_probability),
             lambda: {stream: self.stream_entities(context, stream) for stream in present},
         )
+
+    def document_entities(self, context: ColumnContext) -> NDArray[np.int64]:
+        """The entities that the documents' bags are over."""
+        for linked in self.linked_streams(context).values():
+            return linked.entities
+        return np.zeros(0, dtype=np.int64)
 
     def _link(self, context: ColumnContext, parts: Sequence[str]) -> _LinkedTexts:
         base, linker = self.base(context), self.make_linker(context)
@@ -193,13 +201,19 @@ class _LinkedTexts:
         text, row, rho, probability = self.mentions[part].T
         kept = (row >= 0) & (rho >= min_rho) & (probability >= min_probability)
         column = np.searchsorted(self.entities, row[kept].astype(np.int64))
-        bags = csr_matrix(
-            (np.ones(int(kept.sum())), (text[kept].astype(np.int64), column)),
-            shape=(self.sizes[part], len(self.entities)),
-        )
-        bags.sum_duplicates()
-        bags.data[:] = 1.0
+        n, width = self.sizes[part], len(self.entities)
+        places = np.unique(text[kept].astype(np.int64) * width + column)
+        ends = np.searchsorted(places, np.arange(n + 1) * width) if width else np.zeros(n + 1)
+        bags = csr_matrix((np.ones(len(places)), places % max(width, 1), ends), shape=(n, width))
         return EntitySets(self.entities, bags)
+
+
+class _Abstracts(NamedTuple):
+    """Abstracts of entities as bags of words: counts int32 [n, W], and the words' unit vectors."""
+
+    counts: csr_matrix
+    words: Vocabulary
+    units: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -231,24 +245,38 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
         return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
-        linked = self.query_entities(context)
-        counts, units = self._abstract_words(context, linked.entities)
-        return Bags.over(linked.bags @ counts, units)
+        linked, stored = self.query_entities(context), self._document_abstracts(context)
+        rows = _places(linked.entities, self.document_entities(context))
+        counts = renumbered(linked.bags, rows, stored.counts.shape[0]) @ stored.counts
+        n, n_words, new = counts.shape[0], len(stored.words), rows < 0
+        unseen = np.zeros((0, stored.units.shape[1]), dtype=np.float32)
+        if new.any():
+            more = self._abstracts(context, linked.entities[new])
+            columns = stored.words.rows(more.words)
+            unseen = more.units[columns < 0]
+            columns[columns < 0] = n_words + np.arange(len(unseen))
+            counts.resize((n, n_words + len(unseen)))
+            counts += linked.bags[:, new] @ renumbered(more.counts, columns, counts.shape[1])
+        # A query needs few of the documents' vectors.
+        used, members = np.unique(counts.indices, return_inverse=True)
+        seen = used < n_words
+        units = np.concatenate([stored.units[used[seen]], unseen[used[~seen] - n_words]])
+        bags = csr_matrix((counts.data, members, counts.indptr), shape=(n, len(used)))
+        return Bags.over(bags, units, np.where(seen, used, -1))
 
     def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+        counts, _, units = self._document_abstracts(context)
         linked = self.linked_streams(context)
-        if not linked:
-            return {}
-        counts, units = self._abstract_words(context, next(iter(linked.values())).entities)
         return {name: Bags.over(part.bags @ counts, units) for name, part in linked.items()}
 
-    def _abstract_words(
-        self, context: ColumnContext, entities: NDArray[np.int64]
-    ) -> tuple[csr_matrix, NDArray[np.float32]]:
-        """Counts [len(entities), words] and the words' unit vectors."""
+    def _document_abstracts(self, context: ColumnContext) -> _Abstracts:
+        entities = self.document_entities(context)
+        return context.once((self, "abstracts"), lambda: self._abstracts(context, entities))
+
+    def _abstracts(self, context: ColumnContext, entities: NDArray[np.int64]) -> _Abstracts:
         texts = list(self.base(context).abstracts[entities])
         words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
-        return csr_matrix(counts), self.load(context, list(words))
+        return _Abstracts(csr_matrix(counts), Vocabulary(words), self.load(context, words))
 
 
 @dataclass(frozen=True)
@@ -280,22 +308,37 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
         return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
-        linked = self.query_entities(context)
-        return Bags.over(linked.bags, self._abstract_vectors(context, linked.entities))
+        linked, stored = self.query_entities(context), self._document_vectors(context)
+        rows = _places(linked.entities, self.document_entities(context))
+        units = np.zeros((len(rows), stored.shape[1]), dtype=np.float32)
+        new = rows < 0
+        units[~new] = stored[rows[~new]]
+        if new.any():
+            units[new] = self._abstract_vectors(context, linked.entities[new])
+        return Bags.over(linked.bags, units, rows)
 
     def _streams(self, context: ColumnContext) -> dict[str, Bags]:
-        linked = self.linked_streams(context)
-        if not linked:
-            return {}
-        units = self._abstract_vectors(context, next(iter(linked.values())).entities)
+        units, linked = self._document_vectors(context), self.linked_streams(context)
         return {name: Bags.over(part.bags, units) for name, part in linked.items()}
+
+    def _document_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
+        entities = self.document_entities(context)
+        return context.once((self, "vectors"), lambda: self._abstract_vectors(context, entities))
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         texts = list(self.base(context).abstracts[entities])
         words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
-        return self.text_vectors(context, list(words), csr_matrix(counts))
+        return self.text_vectors(context, words, counts)
+
+
+def _places(wanted: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 [len(wanted)]: where each number is among distinct rising ones; -1 where it is not."""
+    places = np.searchsorted(rising, wanted)
+    found = places < len(rising)
+    found[found] = rising[places[found]] == wanted[found]
+    return np.where(found, places, -1)
 
 
 @dataclass(frozen=True)

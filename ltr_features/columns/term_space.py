@@ -12,6 +12,7 @@ from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.index import WHOLE
+from ltr_features.term_counts import renumbered
 from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -45,12 +46,14 @@ class TermSpace:
                 nothing, and their embeddings could only learn single documents by heart.
         """
         key = ("tf-idf space", min_document_frequency, stream)
-        kept, vocabulary, weighting, D = context.once(
+        columns, vocabulary, weighting, D = context.once(
             key, lambda: _document_space(context, min_document_frequency, stream)
         )
-        Q = context.once_for_queries(
-            key, lambda: weighting.transform(context.query_counts[:, kept])
-        )
+
+        def of_queries() -> csr_matrix:
+            return weighting.transform(renumbered(context.query_counts, columns, len(vocabulary)))
+
+        Q = context.once_for_queries(key, of_queries)
         return cls(vocabulary, weighting, Q, D)
 
 
@@ -63,17 +66,20 @@ def check_document_frequency(least: int) -> None:
 def _document_space(
     context: ColumnContext, min_document_frequency: int, stream: str
 ) -> tuple[NDArray[np.int64], Vocabulary, TfIdf, csr_matrix]:
-    """The kept rows of the index's vocabulary, their words, weights, and the documents' rows."""
+    """Each index word's column, or -1; the words kept, their weights, and the documents' rows."""
     index = context.index
-    kept = np.flatnonzero(index.document_frequency(WHOLE) >= min_document_frequency)
+    frequent = index.document_frequency(WHOLE) >= min_document_frequency
+    kept = np.flatnonzero(frequent)
     if not len(kept):
         raise InputError(
             f"no word occurs in {min_document_frequency} documents; lower min_document_frequency"
         )
+    columns = np.where(frequent, np.cumsum(frequent) - 1, -1)
     # Words of queries need not occur in the stream: their weights come from the whole text.
-    weighting = TfIdf().fit(index.counts(WHOLE)[:, kept])
+    weighting = TfIdf().fit(renumbered(index.counts(WHOLE), columns, len(kept)))
     vocabulary = Vocabulary(index.vocabulary[row] for row in kept.tolist())
-    return kept, vocabulary, weighting, weighting.transform(index.counts(stream)[:, kept])
+    counts = renumbered(index.counts(stream), columns, len(kept))
+    return columns, vocabulary, weighting, weighting.transform(counts)
 
 
 class VectorSpace(ColumnFamily):

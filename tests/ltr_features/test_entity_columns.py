@@ -53,18 +53,22 @@ def options(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def context():
+def context_of(bodies, queries):
     none = np.zeros(0, dtype=np.int64)
     collection = Collection(
         "toy",
-        [f"d{i}" for i in range(len(BODIES))],
-        {"body": BODIES},
-        [f"q{i}" for i in range(len(QUERIES))],
-        QUERIES,
+        [f"d{i}" for i in range(len(bodies))],
+        {"body": bodies},
+        [f"q{i}" for i in range(len(queries))],
+        queries,
         Judgements(none, none, none),
     )
     return ColumnContext(collection, TermIndex.build(collection))
+
+
+@pytest.fixture(scope="module")
+def context():
+    return context_of(BODIES, QUERIES)
 
 
 @pytest.fixture
@@ -101,6 +105,23 @@ def test_abstract_word_cosines_by_hand(context, pairs, options):
     np.testing.assert_allclose(average[1], [owl @ both, 1, 0, 0, owl @ fox], rtol=1e-6)
     np.testing.assert_allclose(values[:, 1].reshape(3, 5)[:2, [0, 1, 4]], 1, rtol=1e-6)
     assert not average[2].any()
+
+
+def test_entities_that_no_document_mentions_have_their_vectors(context, options, tmp_path):
+    vectors = options["annotations"].replace("notes.jsonl", "tiny.vec")
+    texts = context_of(["red owl", "red grey"], [])
+    trained = DocumentEmbeddingEntity(dimension=8, epochs=3, min_count=1)
+    trained.load(texts).save(tmp_path / "model.safetensors")
+    one = context_of(["owl"], QUERIES[:2])
+    one_pairs = Pairs(np.arange(2), np.zeros(2, dtype=np.int64))
+    both_pairs = Pairs(np.arange(2), np.ones(2, dtype=np.int64))  # BODIES[1] is "owl", too
+    for family in (
+        WordEmbeddingEntity(**options, vectors=vectors),
+        DocumentEmbeddingEntity(**options, model=str(tmp_path / "model.safetensors")),
+    ):
+        values = family.compute(one, one_pairs)
+        np.testing.assert_allclose(values, family.compute(context, both_pairs), rtol=1e-6)
+        assert values[:, :2].all()
 
 
 def test_later_queries_have_the_numbers_of_the_batch(context, pairs, options):

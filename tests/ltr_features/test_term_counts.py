@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 import ltr_features.term_counts as term_counts
 from letor.errors import InputError
-from ltr_features.term_counts import count_streams, count_terms
+from ltr_features.term_counts import count_streams, count_terms, renumbered
 from ltr_features.text import Analyzer
 
 # Characters at which the rule turns: expanding folds, final sigma, marks, format characters,
@@ -133,3 +134,13 @@ def test_bad_texts_are_named():
         count_streams([{"title": ["a"]}], ("title", "body"))
     with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
         count_terms(["a"], threads=0)
+
+
+def test_columns_are_renumbered_left_out_and_put_together():
+    matrix = csr_matrix(np.array([[1, 2, 0, 4], [0, 0, 0, 0], [5, 0, 7, 8]], dtype=np.int32))
+    made = renumbered(matrix, np.array([3, -1, 0, 3]), 5)
+    assert made.indices.tolist() == [3, 3, 3, 0, 3]
+    made.sum_duplicates()
+    assert made.toarray().tolist() == [[0, 0, 0, 5, 0], [0] * 5, [7, 0, 0, 13, 0]]
+    assert made.dtype == np.int32
+    assert renumbered(csr_matrix((2, 0)), np.zeros(0, int), 3).shape == (2, 3)
