@@ -15,7 +15,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from ssi_models.kernels.prefetch import prefetch
+from ssi_models.kernels.instructions import as_float, as_int, prefetch
 
 _FAST = {"contract", "reassoc", "nsz"}
 _NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there is no NaN here
@@ -92,31 +92,27 @@ def _add_side(first, last, indices, counts, phi, weights, gain, ratio):
 
 
 @nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
-def _log_sum(x, bits, mantissa_bits, mantissa):
-    """sum_k log x_k of normal positive numbers, ``bits`` being theirs and ``mantissa_bits`` those
-    of the scratch ``mantissa``, float32 [K].
+def _log_sum(x):
+    """sum_k log x_k of normal positive numbers.
 
     Exponents are added up as integers, and the mantissas, in 1..2, multiplied: one logarithm for
     up to 120 numbers.
     """
-    K = len(x)
-    exponents = np.int32(0)
-    for k in range(K):
-        exponents += (bits[k] >> np.int32(23)) - np.int32(127)
-        mantissa_bits[k] = (bits[k] & np.int32(0x7FFFFF)) | np.int32(0x3F800000)
-    total = exponents * np.log(2.0)
-    for first in range(0, K, 120):
+    exponents, logs = np.int32(0), 0.0
+    for first in range(0, len(x), 120):
         product = np.float32(1.0)
-        for k in range(first, min(first + 120, K)):
-            product *= mantissa[k]
-        total += np.log(np.float64(product))
-    return total
+        for k in range(first, min(first + 120, len(x))):
+            bits = as_int(x[k])
+            exponents += (bits >> np.int32(23)) - np.int32(127)
+            product *= as_float((bits & np.int32(0x7FFFFF)) | np.int32(0x3F800000))
+        logs += np.log(np.float64(product))
+    return logs + exponents * np.log(2.0)
 
 
 @nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
 def expect_pairs(
     q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, old_theta, q_ratio, d_ratio, value, scratch, start, stop,
+    pseudo_count, old_theta, q_ratio, d_ratio, value, gain, start, stop,
 ):  # fmt: skip
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
@@ -125,11 +121,9 @@ def expect_pairs(
         old_theta: float32 [B, K], written: theta on entry.
         q_ratio, d_ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
         value: float64 [B], written: log P(q_i, d_i) + (alpha - 1) sum_z log theta_iz on entry.
-        scratch: float32 [2, K].
+        gain: float32 [K], scratch.
     """
     K = theta.shape[1]
-    gain, mantissa = scratch[0], scratch[1]
-    bits, mantissa_bits = theta.view(np.int32), mantissa.view(np.int32)
     for b in range(start, stop):
         ahead = b + _PAIRS_AHEAD
         if ahead < stop:
@@ -147,42 +141,46 @@ def expect_pairs(
         )
         value[b] = lq + ld
         if pseudo_count > 0.0:
-            value[b] += pseudo_count * _log_sum(theta[b], bits[b], mantissa_bits, mantissa)
+            value[b] += pseudo_count * _log_sum(theta[b])
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
             mean = (weights[k] * gain[k] + np.float32(pseudo_count)) * norm
             theta[b, k] = max(mean, np.float32(1e-30))
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN)
-def _tilt(theta, exponent, factor, bits, out):
-    """out = theta exp(factor exponent - shift), shift = the largest exponent; returns shift.
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN, forceinline=True)
+def _exp(x):
+    """exp(x) for x in -80..0, and as much as rounding may put x above 0.
 
-    exp by its Taylor polynomial after taking out powers of two (relative error 3e-7 below
-    exponents of 1 under the shift, 5e-6 at 80), because this form is vectorised.
+    By its Taylor polynomial after taking out powers of two (relative error 2e-7), because this
+    form is vectorised.
     """
-    K = len(theta)
-    shift = -np.inf
-    for k in range(K):
-        shift = max(shift, factor * exponent[k])
-    power = bits.view(np.float32)
-    for k in range(K):
-        x = np.float32(max(factor * exponent[k] - shift, -80.0))
-        n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
-        bits[k] = (np.int32(n) + np.int32(127)) << np.int32(23)
-        # ln 2 in two parts (Cody, Waite), the first of which n multiplies exactly.
-        r = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
-        e = np.float32(1.0 / 720.0)
-        e = e * r + np.float32(1.0 / 120.0)
-        e = e * r + np.float32(1.0 / 24.0)
-        e = e * r + np.float32(1.0 / 6.0)
-        e = e * r + np.float32(0.5)
-        e = e * r + np.float32(1.0)
-        e = e * r + np.float32(1.0)
-        out[k] = theta[k] * e
-    for k in range(K):
-        out[k] *= power[k]
-    return shift
+    power = np.int32(x * np.float32(1.4426950408889634) - np.float32(0.5))
+    n = np.float32(power)
+    # ln 2 in two parts (Cody, Waite), the first of which n multiplies exactly.
+    r = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
+    e = np.float32(1.0 / 720.0)
+    e = e * r + np.float32(1.0 / 120.0)
+    e = e * r + np.float32(1.0 / 24.0)
+    e = e * r + np.float32(1.0 / 6.0)
+    e = e * r + np.float32(0.5)
+    e = e * r + np.float32(1.0)
+    e = e * r + np.float32(1.0)
+    return e * as_float((power + np.int32(127)) << np.int32(23))
+
+
+@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN, forceinline=True)
+def _tilt(theta, lam, one_q, one_d, u, v):
+    """u = theta exp(-lambda one_q - a) and v = theta exp(lambda one_d - b), where a and b make the
+    largest factor 1; returns a and b. All float32."""
+    least = greatest = lam[0]
+    for k in range(len(lam)):
+        least, greatest = min(least, lam[k]), max(greatest, lam[k])
+    a, b, floor = -least * one_q, greatest * one_d, np.float32(-80.0)
+    for k in range(len(lam)):
+        u[k] = theta[k] * _exp(max(-lam[k] * one_q - a, floor))
+        v[k] = theta[k] * _exp(max(lam[k] * one_d - b, floor))
+    return np.float64(a), np.float64(b)
 
 
 @nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN)
@@ -215,30 +213,34 @@ def project_pairs(
     """
     K = theta.shape[1]
     q_gain, d_gain, gradient = scratch[0], scratch[1], scratch[2]
-    scale, step, mantissa = scratch[3], scratch[4], scratch[5]
-    theta_bits, bits = theta.view(np.int32), mantissa.view(np.int32)
+    scale, step, rounded = scratch[3], scratch[4], scratch[5]
     lam, best = points[0], points[1]
     scratch[:] = 0.0
     points[:] = 0.0
     for b in range(start, stop):
+        ahead = b + _PAIRS_AHEAD
+        if ahead < stop:
+            _ask_for(q_indptr[ahead], q_indptr[ahead + 1], q_indices, phi_q)
+            _ask_for(d_indptr[ahead], d_indptr[ahead + 1], d_indices, phi_d)
         u, v = q_theta[b], d_theta[b]
         for k in range(K):
             lam[k] = multiplier[b, k]
         q0, q1, d0, d1 = q_indptr[b], q_indptr[b + 1], d_indptr[b], d_indptr[b + 1]
         nq, nd = np.float32(q_counts[q0:q1].sum()), np.float32(d_counts[d0:d1].sum())
+        one_q, one_d = np.float32(1.0) / nq, np.float32(1.0) / nd
         safe = nq * nd / (nq + nd)
         highest = -np.inf
         done = 0
         while True:
             q_gain[:] = 0.0
             d_gain[:] = 0.0
-            q_shift = _tilt(theta[b], lam, -1.0 / nq, bits, u)
-            d_shift = _tilt(theta[b], lam, 1.0 / nd, bits, v)
+            for k in range(K):
+                rounded[k] = lam[k]
+            q_shift, d_shift = _tilt(theta[b], rounded, one_q, one_d, u, v)
             lq, _ = _add_side(q0, q1, q_indices, q_counts, phi_q, u, q_gain, q_ratio)
             ld, _ = _add_side(d0, d1, d_indices, d_counts, phi_d, v, d_gain, d_ratio)
             worst = np.float32(0.0)
             moved, curved = np.float32(0.0), np.float32(0.0)
-            one_q, one_d = np.float32(1.0) / nq, np.float32(1.0) / nd
             half = np.float32(0.5) / safe
             for k in range(K):
                 fq, fd = u[k] * q_gain[k] * one_q, v[k] * d_gain[k] * one_d
@@ -274,7 +276,7 @@ def project_pairs(
         evaluations[b] = done
         value[b] = lq + nq * q_shift + ld + nd * d_shift
         if pseudo_count > 0.0:
-            value[b] += pseudo_count * _log_sum(theta[b], theta_bits[b], bits, mantissa)
+            value[b] += pseudo_count * _log_sum(theta[b])
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
             value[b] += lam[k] * gradient[k]
@@ -318,12 +320,11 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
 
 
 @nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
-def sum_logs(X, mantissa, out, start, stop):
+def sum_logs(X, out, start, stop):
     """out[i] = sum_k log X[i, k] for rows start..stop of normal positive numbers, 0 for a row that
-    starts with 0. The scratch ``mantissa`` is float32 [K]."""
-    bits, mantissa_bits = X.view(np.int32), mantissa.view(np.int32)
+    starts with 0."""
     for i in range(start, stop):
-        out[i] = _log_sum(X[i], bits[i], mantissa_bits, mantissa) if X[i, 0] > 0.0 else 0.0
+        out[i] = _log_sum(X[i]) if X[i, 0] > 0.0 else 0.0
 
 
 @nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)

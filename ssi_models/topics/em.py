@@ -148,9 +148,7 @@ def expect(
     q_theta = d_theta = scratch.q_theta[:n]
     if projection is None:
         results = q_theta, q_ratio, d_ratio, value
-        workers.split(
-            lambda a, b: expect_pairs(*given, *results, np.empty((2, K), np.float32), a, b), n
-        )
+        workers.split(lambda a, b: expect_pairs(*given, *results, np.empty(K, np.float32), a, b), n)
     else:
         d_theta = scratch.d_theta[:n]
         # The kernel sums in float32; half the tolerance leaves room for its rounding.
@@ -239,16 +237,12 @@ def set_mode(
     workers.split(lambda a, b: normalise_words(counts, factor, pseudo_count, phi, a, b), len(phi))
 
 
-def _sum_logs(phi: NDArray[np.float32], out: NDArray[np.float64], start: int, stop: int) -> None:
-    sum_logs(phi, np.empty(phi.shape[1], np.float32), out, start, stop)
-
-
 def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
     """log P(phi) without its constant."""
     total = 0.0
     if prior.beta > 1:
         for phi in phis_of(state):
             logs = np.empty(len(phi))
-            workers.split(partial(_sum_logs, phi, logs), len(phi))
+            workers.split(partial(sum_logs, phi, logs), len(phi))
             total += float(logs.sum())
     return (prior.beta - 1) * total

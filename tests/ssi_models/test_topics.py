@@ -139,14 +139,16 @@ def test_projection_is_the_closest_one():
 
 def test_tilting_and_logarithms_equal_those_of_numpy():
     rng = np.random.default_rng(0)
-    theta, exponent = rng.random(37, np.float32), rng.normal(0, 8, 37)
-    out = np.empty(37, np.float32)
-    shift = _tilt(theta, exponent, -0.5, np.empty(37, np.int32), out)
-    np.testing.assert_allclose(out * np.exp(shift), theta * np.exp(-0.5 * exponent), rtol=1e-6)
+    theta, lam = rng.random(37, np.float32), rng.normal(0, 8, 37).astype(np.float32)
+    u, v = np.empty((2, 37), np.float32)
+    a, b = _tilt(theta, lam, np.float32(0.5), np.float32(0.25), u, v)
+    np.testing.assert_allclose(u * np.exp(a), theta * np.exp(-0.5 * lam.astype(float)), rtol=2e-6)
+    np.testing.assert_allclose(v * np.exp(b), theta * np.exp(0.25 * lam.astype(float)), rtol=2e-6)
+    assert max(u.max(), v.max()) <= 1
     X = (rng.random((50, 37), np.float32) ** 12 + np.float32(1e-25)).astype(np.float32)
     X[7] = 0
     sums = np.empty(50)
-    sum_logs(X, np.empty(37, np.float32), sums, 0, 50)
+    sum_logs(X, sums, 0, 50)
     with np.errstate(divide="ignore"):
         expected = np.log(X.astype(float)).sum(axis=1)
     expected[7] = 0

@@ -1,4 +1,4 @@
-"""The processor's prefetch instruction, for kernels that gather rows of a large array."""
+"""Single instructions of the processor that numba has no name for."""
 
 from __future__ import annotations
 
@@ -32,3 +32,23 @@ def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, row, column), generate
+
+
+@intrinsic
+def as_float(typing_context: Any, bits: Any) -> Any:
+    """The float32 that the bits of an int32 mean."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@intrinsic
+def as_int(typing_context: Any, number: Any) -> Any:
+    """The bits of a float32, as an int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
