@@ -82,6 +82,7 @@ class RankingModel(MatchingModel):
 
     #: What the parameters of the same names may be.
     optimizers: ClassVar[tuple[str, ...]] = OPTIMIZERS
+    whole_passes: ClassVar[tuple[str, ...]] = ()  # of the optimizers
     validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
 
     margin: float = 1.0
@@ -192,8 +193,9 @@ class RankingModel(MatchingModel):
         if self.max_epochs < 0:
             raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
         check_choice("optimizer", self.optimizer, self.optimizers)
-        if self.hogwild and self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"hogwild: {self.optimizer} takes whole passes; use {OPTIMIZERS}")
+        if self.hogwild and self.optimizer in self.whole_passes:
+            others = tuple(name for name in self.optimizers if name not in self.whole_passes)
+            raise ValueError(f"hogwild: {self.optimizer} takes whole passes; use {others}")
         check_choice("loss", self.loss, LOSSES)
         check_choice("emphasis", self.emphasis, EMPHASES)
         check_choice("negatives", self.negatives, NEGATIVES)

@@ -46,8 +46,12 @@ class BatchRows:
     def by_word(self) -> tuple[Any, ...]:
         """(words, starts, owner, value), see ``transpose_rows``."""
         if self._by_word is None:
-            self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
-        return self._by_word
+            self.turn()
+        return self._by_word  # type: ignore[return-value]
+
+    def turn(self) -> None:
+        """Make ``by_word`` now."""
+        self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
 
     def embedded(self, table: Table, workers: Workers) -> NDArray[np.float32]:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
@@ -87,17 +91,19 @@ class Table:
         """Gradient ascent of sum_b embedding_b . G_b."""
         words, starts, owner, value = batch.by_word
         squares = np.einsum("bk,bk->b", G, G, dtype=np.float64) / G.shape[1]
-
-        def work(share: int, n_shares: int) -> None:
-            bounds = starts[-1] * np.array([share, share + 1]) // n_shares
-            first, last = np.searchsorted(starts, bounds)
-            last = len(words) if share == n_shares - 1 else last
-            ascend_words(
+        workers.run(
+            lambda share, n_shares: ascend_words(
                 words, starts, owner, value, G, squares, self.values, self.accumulator,
-                self.learning_rate, self.adaptive, first, last,
-            )  # fmt: skip
+                self.learning_rate, self.adaptive, *share_of_words(starts, share, n_shares),
+            )
+        )  # fmt: skip
 
-        workers.run(work)
+
+def share_of_words(starts: NDArray[np.int64], share: int, n_shares: int) -> tuple[int, int]:
+    """(first, last) of the slots that are a thread's: about as many entries for each."""
+    bounds = starts[-1] * np.array([share, share + 1]) // n_shares
+    first, last = np.searchsorted(starts, bounds)
+    return int(first), len(starts) - 1 if share == n_shares - 1 else int(last)
 
 
 def embed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from ssi_models.projections.scorer import CosineScorer, Judgements
 from ssi_models.projections.tuples import TupleObjective
 from ssi_models.run import Run, Trained
 from ssi_models.sampling import Batch
+
+FEWEST_STEPS = 8  # of a pass: of little data, large batches would leave too few of them
 
 
 class TrainedProjection(Trained, Protocol):
@@ -35,12 +38,16 @@ class ProjectionRun(Run):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        n_pairs = len(self.stream.preferences)
+        most = max(1, n_pairs // FEWEST_STEPS)
+        self.stream = replace(self.stream, batch_size=min(self.stream.batch_size, most))
+        self._pairs_per_epoch = min(n_pairs, self.model.pairs_per_epoch or n_pairs)
         self.slot = np.full(max(self.data.Q.shape[0], self.data.D.shape[0]), -1, np.int32)
 
     def batches(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""
         self.scorer.begin_epoch()
-        if self.model.pairs_per_epoch is None:
+        if self._pairs_per_epoch == len(self.stream.preferences):
             yield from super().batches(number)
             return
         if self._parts is None or self._parts[0] != number:
@@ -53,8 +60,8 @@ class ProjectionRun(Run):
         yield from self._part(following)
 
     def _part(self, passes: Iterator[Batch]) -> Iterator[Batch]:
-        n, wanted = 0, self.model.pairs_per_epoch or 0
-        while n < wanted:
+        n = 0
+        while n < self._pairs_per_epoch:
             batch = next(passes)
             n += len(batch.query)
             yield batch
@@ -71,7 +78,7 @@ class ProjectionRun(Run):
 
     def mean_loss(self, tuples: TupleObjective) -> float:
         """Loss per tuple at the present parameters."""
-        loss, _ = tuples.loss(self.scorer.query.values, self.scorer.document.values)
+        loss, _ = tuples.loss(self.scorer.query.result, self.scorer.document.result)
         return loss / max(1, tuples.n_tuples)
 
     def step(self, batch: Batch) -> tuple[float, int, int]:

@@ -20,12 +20,12 @@ from ssi_models.projections.cosine import (
     split_words,
     stacked,
 )
+from ssi_models.projections.rmsprop import AveragedTable, ProjectionTable
 from ssi_models.projections.runs import FullBatchRun, ProjectionRun
 from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.projections.torch_scorer import TorchScorer
 from ssi_models.run import Run, TrainingData
-from ssi_models.tables import Table
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
 
@@ -41,8 +41,10 @@ class S2Net(CosineOfProjections, RankingModel):
 
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
-    "adagrad" or "sgd" it is one pass in mini-batches that share their negatives, see
-    :class:`ssi_models.fitting.RankingModel`.
+    "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
+    negatives, see :class:`ssi_models.fitting.RankingModel`. RMSProp keeps an average of its last
+    steps (:class:`ssi_models.projections.rmsprop.AveragedTable`): it reaches the losses of L-BFGS
+    in a fraction of the time.
 
     Args:
         rank: k.
@@ -52,8 +54,9 @@ class S2Net(CosineOfProjections, RankingModel):
         margin: 1 / gamma; gamma = 10 in the paper.
         negatives_per_pair: random documents per relevant pair in full batches and in the
             validation loss (4 in the paper).
-        pairs_per_epoch: about how many pairs a mini-batch epoch has, for data of which one pass is
-            too long to wait with validation; None = all.
+        pairs_per_epoch: about how many pairs a mini-batch epoch has at most, because one pass over
+            much data is too long to wait with validation; None = always a pass.
+        batch_size: pairs per batch, at most; less where a pass would have fewer than 8 batches.
         device: a PyTorch device ("cuda", "cpu") for the mini-batches' steps, with the same result
             within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
         validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
@@ -71,21 +74,22 @@ class S2Net(CosineOfProjections, RankingModel):
 
     name: ClassVar[str] = "s2net"
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
-    optimizers: ClassVar[tuple[str, ...]] = (*OPTIMIZERS, "l-bfgs")
+    optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *OPTIMIZERS, "l-bfgs")
+    whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
 
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True
     vocabularies: str = "shared"
     negatives_per_pair: int = 4
-    pairs_per_epoch: int | None = None
+    pairs_per_epoch: int | None = 20_480
     device: str | None = None
     margin: float = 0.1
     loss: str = "logistic"
-    negatives: str = "in-batch"
-    shuffle: str = "queries"
-    learning_rate: float | str = 0.3
-    batch_size: int = 256
+    optimizer: str = "rmsprop"
+    learning_rate: float | str = 0.1
+    batch_size: int = 1024
+    n_negatives: int = 64
 
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
@@ -101,7 +105,7 @@ class S2Net(CosineOfProjections, RankingModel):
         if self.margin < SMALLEST_MARGIN:
             raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
         if self.device is not None and self.optimizer == "l-bfgs":
-            raise ValueError("device: l-bfgs runs on the host; use adagrad or sgd, or leave it out")
+            raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
         check_choice("loss", self.loss, ("logistic",))
         check_choice("emphasis", self.emphasis, ("uniform",))
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
@@ -120,12 +124,17 @@ class S2Net(CosineOfProjections, RankingModel):
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         start = data.once("lsa", lambda: self._lsa(data, workers))
         sides = split_words(start, data.Q.shape[1], self.vocabularies)
-        query, document = (Table(A.copy(), rate, self._accumulator_start) for A in sides)
+        query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric and self.same_words:
             document = query
         if self.device is not None:
             return TorchScorer(data.Q, data.D, query, document, workers, self.device)
         return CosineScorer(data.Q, data.D, query, document, workers)
+
+    def _table(self, values: NDArray[np.float32], rate: float) -> ProjectionTable:
+        if self.optimizer == "rmsprop":
+            return AveragedTable(values, rate)
+        return ProjectionTable(values, rate, self._accumulator_start)
 
     def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
         kind = FullBatchRun if self.optimizer == "l-bfgs" else ProjectionRun

@@ -14,11 +14,13 @@ from ssi_models.kernels.projections import (
     document_gradients,
     grouped,
     query_gradients,
+    unit_rows,
 )
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
+from ssi_models.projections.rmsprop import ProjectionTable
 from ssi_models.sampling import Batch
-from ssi_models.tables import Space, Table
+from ssi_models.tables import BatchRows, Space
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
@@ -85,35 +87,47 @@ class CosineScorer:
     """
 
     def __init__(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, query: Table, document: Table, workers: Workers
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: ProjectionTable,
+        document: ProjectionTable,
+        workers: Workers,
     ) -> None:
         self.Q, self.D = Space(Q), Space(D)
         self.query, self.document, self.workers = query, document, workers
         self._alone = Workers(1)
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, ProjectionTable]:
         if self.query is self.document:
             return {"A_q": self.query}
         return {"A_q": self.query, "A_d": self.document}
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
-        return {name: table.values for name, table in self.tables.items()}
+        return {name: table.result for name, table in self.tables.items()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        accumulators = {f"{n}_accumulator": t.accumulator for n, t in self.tables.items()}
-        return self.parameters() | accumulators
+        state: dict[str, NDArray[Any]] = self.parameters()
+        for name, table in self.tables.items():
+            state |= {f"{name}_{part}": array for part, array in table.state().items()}
+        return state
 
     def begin_epoch(self) -> None:
         """Called before an epoch's first step; the tables may have been changed since the last."""
+        for table in self.tables.values():
+            table.begin()
 
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
         """A step down the batch's losses, of which the mean over the negatives is taken, divided by
         gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
         texts = BatchTexts.of(batch, judgements.slot)
         workers = self._workers_of(texts)
-        Hq, inverse_q = self._projected(self.query, self.Q, texts.queries, workers)
-        Hd, inverse_d = self._projected(self.document, self.D, texts.documents, workers)
+        sides = (
+            (self.query, self.Q.rows(texts.queries)),
+            (self.document, self.D.rows(texts.documents)),
+        )
+        (Hq, inverse_q), (Hd, inverse_d) = self._embedded(sides, workers)
         n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
@@ -140,13 +154,11 @@ class CosineScorer:
             ),
             len(Hd),
         )
-        for table, space, rows, G in (
-            (self.query, self.Q, texts.queries, G_q),
-            (self.document, self.D, texts.documents, G_d),
-        ):
-            with_words = space.rows(rows)
-            table.ascend(with_words, G, workers)
-            with_words.close()
+        for (table, rows), G in zip(sides, (G_q, G_d), strict=True):
+            table.ascend(rows, G, workers)
+            rows.close()
+        for table in self.tables.values():
+            table.finish(workers)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def lexical_matrix(self, queries: NDArray[np.int64], documents: NDArray[np.int64]) -> None:
@@ -156,8 +168,8 @@ class CosineScorer:
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """f of all given queries and documents: float32 [m, p]."""
-        Hq, _ = self._projected(self.query, self.Q, queries, self.workers)
-        Hd, _ = self._projected(self.document, self.D, documents, self.workers)
+        Hq, _ = unit_projections(self.Q.X, queries, self.query.result, self.workers)
+        Hd, _ = unit_projections(self.D.X, documents, self.document.result, self.workers)
         return Hq @ Hd.T
 
     def _workers_of(self, texts: BatchTexts) -> Workers:
@@ -169,7 +181,22 @@ class CosineScorer:
         many = n_products * self.query.values.shape[1] >= SHARED_STEP
         return self.workers if many else self._alone
 
-    def _projected(
-        self, table: Table, space: Space, rows: NDArray[np.int64], workers: Workers
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return unit_projections(space.X, rows, table.values, workers)
+    def _embedded(
+        self, sides: tuple[tuple[ProjectionTable, BatchRows], ...], workers: Workers
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """:func:`unit_projections` of the rows of both sides, which are turned by word as well:
+        one wait for the other threads instead of four."""
+        out = []
+        for table, rows in sides:
+            n, width = len(rows.rows), table.values.shape[1]
+            out.append((np.empty((n, width), np.float32), np.empty(n, np.float32)))
+
+        def work(share: int, n_shares: int) -> None:
+            for i, ((table, rows), (H, inverse)) in enumerate(zip(sides, out, strict=True)):
+                if i % n_shares == share:
+                    rows.turn()
+                first, last = (len(H) * s // n_shares for s in (share, share + 1))
+                unit_rows(*rows.space.arrays, rows.rows, table.values, H, inverse, first, last)
+
+        workers.run(work)
+        return out

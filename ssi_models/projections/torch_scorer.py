@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.projections.rmsprop import DECAY, AveragedTable, ProjectionTable
 from ssi_models.projections.scorer import BatchTexts, CosineScorer, Judgements
 from ssi_models.sampling import Batch
-from ssi_models.tables import Space, Table
+from ssi_models.tables import Space
 
 
 class TorchScorer(CosineScorer):
@@ -34,8 +35,8 @@ class TorchScorer(CosineScorer):
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        query: Table,
-        document: Table,
+        query: ProjectionTable,
+        document: ProjectionTable,
         workers: Workers,
         device: str,
     ) -> None:
@@ -62,6 +63,8 @@ class TorchScorer(CosineScorer):
     def begin_epoch(self) -> None:
         if self._stepped:
             return  # the device is ahead of the host
+        super().begin_epoch()
+        self._results = {id(t): self._to(t.result.copy()) for t in self.tables.values()}
         self._values = {id(t): self._to(t.values.copy()) for t in self.tables.values()}
         self._sums_of = {id(t): self._to(t.accumulator.copy()) for t in self.tables.values()}
 
@@ -69,6 +72,8 @@ class TorchScorer(CosineScorer):
         self._stepped = False
         for table in self.tables.values():
             table.values[...] = self._values[id(table)].cpu().numpy()
+            if isinstance(table, AveragedTable):
+                table.average[...] = self._results[id(table)].cpu().numpy()
             table.accumulator[...] = self._sums_of[id(table)].cpu().numpy()
         return super().state()
 
@@ -101,10 +106,14 @@ class TorchScorer(CosineScorer):
         ):
             G = (G - (G * H).sum(1, keepdim=True) * H) * inverse
             self._step(table, space, rows, G)
+        for table in self.tables.values():
+            if isinstance(table, AveragedTable) and (share := table.next_share()):
+                result = self._results[id(table)]
+                result += share * (self._values[id(table)] - result)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
-    def _step(self, table: Table, space: Space, rows: NDArray[np.int64], G: Any) -> None:
-        """What :meth:`ssi_models.tables.Table.ascend` does."""
+    def _step(self, table: ProjectionTable, space: Space, rows: NDArray[np.int64], G: Any) -> None:
+        """What the table's ``ascend`` does."""
         with_words = space.rows(rows)
         words, starts, owner, value = with_words.by_word
         shape = len(words), len(rows)
@@ -115,12 +124,21 @@ class TorchScorer(CosineScorer):
             squares = (G.double() ** 2).mean(1, keepdim=True)
             sums = self._sums_of[id(table)]
             weights = self._csr(starts, owner, value.astype(np.float64) ** 2, shape)
-            sums[at] += (weights @ squares)[:, 0]
-            step = (table.learning_rate / sums[at].sqrt()).float()[:, None]
+            square, before = (weights @ squares)[:, 0], sums[at]
+            if isinstance(table, AveragedTable):
+                mean = self._torch.where(before > 0, DECAY * before + (1 - DECAY) * square, square)
+                after = self._torch.where(square > 0, mean, before)
+            else:
+                after = before + square
+            sums[at] = after
+            rate = table.learning_rate / after.sqrt()
+            step = self._torch.where(square > 0, rate, 0.0).float()[:, None]
         values[at] += step * g
         with_words.close()
 
-    def _project(self, table: Table, space: Space, rows: NDArray[np.int64]) -> tuple[Any, Any]:
+    def _project(
+        self, table: ProjectionTable, space: Space, rows: NDArray[np.int64]
+    ) -> tuple[Any, Any]:
         X = take_rows(space.X, rows)
         U = self._csr(*arrays(X), X.shape) @ self._values[id(table)]
         squares = (U.double() ** 2).sum(1, keepdim=True)

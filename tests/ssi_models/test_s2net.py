@@ -13,10 +13,11 @@ from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.projections import scorer
+from ssi_models.projections import rmsprop, runs, scorer
 from ssi_models.projections.lbfgs import LBFGS
 from ssi_models.projections.s2net import S2Net
 from ssi_models.projections.tuples import TupleObjective, draw_negatives
+from ssi_models.tables import Space
 from ssi_models.training import DivergenceWarning
 
 M, N, WIDTH, RANK, GAMMA = 24, 30, 20, 4, 10.0
@@ -163,7 +164,7 @@ def test_full_batches_reach_scipys_minimum():
     assert losses[-1] <= 1.1 * theirs.fun
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "sgd", "l-bfgs"])
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adagrad", "sgd", "l-bfgs"])
 @pytest.mark.parametrize("rate", [0.1, 30.0])
 def test_training_loss_is_never_above_that_of_the_lsa_start(optimizer, rate):
     Q, D, preferences = data()
@@ -185,8 +186,9 @@ def test_no_epoch_is_the_lsa_start():
     assert ours.A_d_ is ours.A_q_
 
 
-def test_a_step_of_a_batch_follows_the_gradient():
+def test_a_step_of_a_batch_follows_the_gradient(monkeypatch):
     """One SGD step of all pairs against all documents moves A along the twin's gradient."""
+    monkeypatch.setattr(runs, "FEWEST_STEPS", 1)
     Q, D, preferences = data()
     options = {"optimizer": "sgd", "learning_rate": 1e-3, "negatives": "uniform",
                "batch_size": 500, "n_negatives": N, "patience": 9, "max_epochs": 1}  # fmt: skip
@@ -252,7 +254,7 @@ def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
     assert repr(one.history_) == repr(two.history_)
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "l-bfgs"])
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adagrad", "l-bfgs"])
 def test_two_matrices_learn_two_vocabularies(optimizer):
     """Document words are the query words in another order, 7 of them missing."""
     rng = np.random.default_rng(0)
@@ -273,7 +275,7 @@ def test_two_matrices_learn_two_vocabularies(optimizer):
     assert ours.training_loss_[1] < 0.7 * ours.training_loss_[0]
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "l-bfgs"])
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adagrad", "l-bfgs"])
 def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
     class KilledError(Exception):
         pass
@@ -295,6 +297,46 @@ def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
     assert resumed.A_q_.tobytes() == whole.A_q_.tobytes()
     assert repr(resumed.history_) == repr(whole.history_)
     assert not path.exists()
+
+
+def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
+    """Rates by a running mean per word of its examples' squared gradients; words that do not occur
+    stay; the average of every second step."""
+    monkeypatch.setattr(rmsprop, "SAMPLED", 2)
+    rng = np.random.default_rng(4)
+    X, start = rows(1, N), rng.standard_normal((WIDTH, RANK)).astype(np.float32)
+    table = rmsprop.AveragedTable(start.copy(), 0.1)
+    A, average, squares = start.astype(float), start.astype(float), np.zeros(WIDTH)
+    space = Space(X)
+    with Workers(2) as workers:
+        for step in range(1, 9):
+            drawn = rng.permutation(N)[:5]
+            G = rng.standard_normal((5, RANK)).astype(np.float32)
+            with_words = space.rows(drawn)
+            table.ascend(with_words, G, workers)
+            with_words.close()
+            table.finish(workers)
+            x = X[drawn].toarray().astype(float)
+            square = (x**2).T @ (G.astype(float) ** 2).mean(axis=1)
+            occurs = square > 0
+            mean = np.where(squares > 0, (squares + square) / 2, square)
+            squares[occurs] = mean[occurs]
+            A[occurs] += 0.1 * (x.T @ G)[occurs] / np.sqrt(squares[occurs])[:, None]
+            if step % 2 == 0:
+                average += 4 / (step // 2 + 3) * (A - average)
+    np.testing.assert_allclose(table.values, A, atol=1e-5)
+    np.testing.assert_allclose(table.accumulator, squares, rtol=1e-5)
+    np.testing.assert_allclose(table.result, average, atol=1e-5)
+
+
+def test_batches_of_little_data_are_small():
+    """Eight steps or more per pass, whatever the batch size, and no epoch of several passes."""
+    ours = model(batch_size=1024)
+    with Workers(1) as workers:
+        run = ours.make_run(ours._check_data(*data(), None, None, None), 0.1, workers)
+        batches = list(run.batches(0))
+    assert 8 <= len(batches) <= 9
+    assert sum(len(batch.query) for batch in batches) == len(run.data.training)
 
 
 def test_parts_of_a_pass_are_the_pass():
@@ -334,7 +376,13 @@ def test_warm_start_goes_on_from_the_fitted_matrix():
 
 @pytest.mark.parametrize(
     ("optimizer", "symmetric", "rate"),
-    [("adagrad", True, "auto"), ("adagrad", False, 0.3), ("sgd", True, 0.3)],
+    [
+        ("rmsprop", True, 0.1),
+        ("rmsprop", False, 0.03),
+        ("adagrad", True, "auto"),
+        ("adagrad", False, 0.3),
+        ("sgd", True, 0.3),
+    ],
 )
 def test_pytorch_learns_the_same(optimizer, symmetric, rate, tmp_path):
     pytest.importorskip("torch", reason="PyTorch (the extra torch) is not installed")
