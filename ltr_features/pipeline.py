@@ -214,7 +214,7 @@ class FeatureBuilder:
         """
         rows = self._document_rows
         try:
-            return np.fromiter((rows[d] for d in docnos), dtype=np.int64, count=len(docnos))
+            return np.fromiter(map(rows.__getitem__, docnos), dtype=np.int64, count=len(docnos))
         except KeyError as error:
             name = self.context_.collection.name
             raise InputError(f"collection {name!r} has no document {error}") from None

@@ -102,8 +102,9 @@ def cosines(
         rows = (queries, documents)
         out[:, 2 * position] = average_cosines(asked.means, bags.means, *rows, threads)
     order = np.argsort(queries, kind="stable")
-    starts = np.flatnonzero(np.diff(queries[order], prepend=-1))
-    groups = np.split(order, starts[1:]) if len(order) else []
+    sorted_queries = queries[order]
+    changes = np.flatnonzero(sorted_queries[1:] != sorted_queries[:-1]) + 1
+    groups = np.split(order, changes) if len(order) else []
 
     def compute(group: NDArray[np.int64]) -> None:
         query, rows = queries[group[0]], documents[group].astype(np.int64)

@@ -34,7 +34,7 @@ from ltr_features.entities.words import word_hashes
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parallel import map_blocks
 
-#: Texts linked at a time, and pairs whose relatedness is remembered meanwhile.
+#: Texts linked at a time, and most pairs whose relatedness is remembered meanwhile.
 _BLOCK, _MEMORY = 256, 1 << 17
 
 
@@ -108,10 +108,12 @@ class WikipediaLinker:
         stops = np.flatnonzero(words == 0)
         bounds = np.append(0, np.searchsorted(starts, stops)).astype(np.int64)
         senses, rho = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float64)
+        n_senses = int((base.sense_ends[found + 1] - base.sense_ends[found]).sum())
+        memory = max(1, min(n_senses**2, _MEMORY))
         disambiguate(
             bounds, found, probability, base.sense_ends, base.sense_entity, commonness,
             base.link_ends, base.link_sources, len(base), self.min_commonness, self.epsilon,
-            self.window, np.zeros(_MEMORY, dtype=np.uint64), np.zeros(_MEMORY), senses, rho,
+            self.window, np.zeros(memory, dtype=np.uint64), np.zeros(memory), senses, rho,
         )  # fmt: skip
         linked = []
         for t, text in enumerate(texts):

@@ -55,47 +55,64 @@ def bag_maxima(asked, documents, ends, members, units, best, out):
             yet; written.
         out: float32 [n], written.
     """
+    _greatest_dots(asked, units, _unknown_members(documents, ends, members, best), best)
     for i in range(len(documents)):
-        first, last = ends[documents[i]], ends[documents[i] + 1]
         greatest = np.float32(-2.0)
-        for at in range(first, last):
+        for at in range(ends[documents[i]], ends[documents[i] + 1]):
             greatest = max(greatest, best[members[at]])
-            if greatest == 1.0:  # no other member is closer
+            if greatest == 1.0:
                 break
-        if greatest < 1.0:
-            for at in range(first, last):
-                member = members[at]
-                if best[member] < -1.5:
-                    best[member] = _greatest_dot(asked, units[member])
-                greatest = max(greatest, best[member])
         if greatest > -1.5:
             out[i] = greatest
 
 
+@njit(cache=True, nogil=True)
+def _unknown_members(documents, ends, members, best):
+    """The members that ``best`` does not know, each once, of the documents without a member of
+    product 1: no other is closer."""
+    most = 0
+    for document in documents:
+        most += ends[document + 1] - ends[document]
+    unknown = np.empty(min(most, len(best)), dtype=np.int32)
+    n = 0
+    for document in documents:
+        closest = False
+        for at in range(ends[document], ends[document + 1]):
+            if best[members[at]] == 1.0:
+                closest = True
+                break
+        if not closest:
+            for at in range(ends[document], ends[document + 1]):
+                if best[members[at]] == -2.0:
+                    best[members[at]] = -1.0
+                    unknown[n] = members[at]
+                    n += 1
+    return unknown[:n]
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _greatest_dot(rows, unit):
-    """Four rows at a time, so that the unit is read once for four products."""
-    greatest = np.float32(-1.0)
-    whole = len(rows) // 4 * 4
-    for i in range(0, whole, 4):
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        x0 = np.float32(0.0)
-        x1 = np.float32(0.0)
-        x2 = np.float32(0.0)
-        x3 = np.float32(0.0)
-        for k in range(len(unit)):
-            x0 += r0[k] * unit[k]
-            x1 += r1[k] * unit[k]
-            x2 += r2[k] * unit[k]
-            x3 += r3[k] * unit[k]
-        greatest = max(greatest, max(max(x0, x1), max(x2, x3)))
-    for i in range(whole, len(rows)):
-        r = rows[i]
-        x = np.float32(0.0)
-        for k in range(len(unit)):
-            x += r[k] * unit[k]
-        greatest = max(greatest, x)
-    return min(greatest, np.float32(1.0))
+def _greatest_dots(rows, units, chosen, best):
+    """best[m] = the greatest product of a row and unit m, -1 to 1, for the chosen units; four at a
+    time, so that a row is read once for four products."""
+    for i in range(0, len(chosen), 4):
+        # The last ones are repeated: the same instructions give all products, whatever the batch.
+        a, b = chosen[i], chosen[min(i + 1, len(chosen) - 1)]
+        c, d = chosen[min(i + 2, len(chosen) - 1)], chosen[min(i + 3, len(chosen) - 1)]
+        u0, u1, u2, u3 = units[a], units[b], units[c], units[d]
+        g0 = g1 = g2 = g3 = np.float32(-1.0)
+        for j in range(len(rows)):
+            row = rows[j]
+            x0 = x1 = x2 = x3 = np.float32(0.0)
+            for k in range(len(row)):
+                x0 += row[k] * u0[k]
+                x1 += row[k] * u1[k]
+                x2 += row[k] * u2[k]
+                x3 += row[k] * u3[k]
+            g0, g1, g2, g3 = max(g0, x0), max(g1, x1), max(g2, x2), max(g3, x3)
+        best[a] = min(g0, np.float32(1.0))
+        best[b] = min(g1, np.float32(1.0))
+        best[c] = min(g2, np.float32(1.0))
+        best[d] = min(g3, np.float32(1.0))
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})

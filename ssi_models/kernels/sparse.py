@@ -176,7 +176,7 @@ def pair_products(
             dense[q_indices[p]] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def pair_dots(Eq, Ed, query, document, out, start, stop):
     """out[i] += Eq[query[i]] . Ed[document[i]] in float64, for i in start..stop."""
     for i in range(start, stop):
