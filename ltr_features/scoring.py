@@ -16,14 +16,14 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from ltr_features.pipeline import FeatureBuilder
-from ltr_features.pools import bm25_pool
+from ltr_features.pools import Bm25Retriever
 
 
 class ScoringPipeline:
     """Scores documents for queries as they come, with the numbers of the batch path to the bit.
 
-    Documents' representations (embeddings, links, term counts) are computed at the first query
-    and kept.
+    Documents' representations (embeddings, links, term counts, postings) are computed at the first
+    query and kept.
 
     Args:
         features: a fitted builder, whose columns are those of the ranker.
@@ -76,7 +76,8 @@ class ScoringPipeline:
             raise InputError(f"n must be 0 or more, got {n}")
         if docnos is None:
             context = self.features.context_.for_queries([query])
-            pool = bm25_pool(context.index, context.query_counts, self.features.depth, threads=1)
+            retriever = context.once("bm25 retriever", lambda: Bm25Retriever(context.index))
+            pool, _ = retriever.top(context.query_counts, self.features.depth, threads=1)
             ids = context.collection.document_ids
             docnos = [ids[row] for row in pool.document.tolist()]
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
