@@ -91,6 +91,8 @@ class RankBoost(ArrayRanker):
         steps: list[tuple[int, np.float32, float]] = []
         for _ in range(self.n_rounds):
             potential, total = potentials(scores, levels, len(grades), train.offsets, weight)
+            if total == 0:  # every pair is in order, by so much that its weight has vanished
+                break
             j, b, low_j, low_b = threshold_sums(potential, bins, n_bins, sums)
             if self.descending and -sums[low_j, low_b] > sums[j, b]:
                 j, b = low_j, low_b

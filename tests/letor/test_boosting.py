@@ -159,3 +159,16 @@ def test_best_round_by_validation_is_kept():
 def test_impossible_parameters_are_named(ranker, message):
     with pytest.raises(InputError, match=message):
         ranker.fit(rows(0))
+
+
+def test_rankboost_stops_when_no_pair_weighs_anything():
+    data = RankingData(
+        X=np.array([[0], [1], [0], [1]], np.float32),
+        y=np.array([0, 1, 0, 1], np.float32),
+        query_ids=["a", "b"],
+        query_index=np.array([0, 0, 1, 1]),
+        column_names=["x"],
+    )
+    ranker = RankBoost(n_rounds=500).fit(data)
+    assert np.isfinite(ranker.predict(data)).all()
+    assert ranker.feature_importance()["gain"].to_list()[0] > 0
