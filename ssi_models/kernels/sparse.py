@@ -10,6 +10,10 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from ssi_models.kernels.instructions import prefetch
+
+_ROWS_AHEAD = 8  # texts whose words are fetched while others are worked on
+
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _sum_rows(weight, row, first, last, M, out):
@@ -52,31 +56,43 @@ def transpose_rows(indptr, indices, data, rows, place):
         and value float32 [n], where slot s owns entries ``starts[s]:starts[s + 1]``, in ascending
         order of owner (0..B - 1).
     """
+    at, entry, weight = indptr.reshape(-1, 1), indices.reshape(-1, 1), data.reshape(-1, 1)
     n_entries = 0
     for b in range(len(rows)):
+        if b + 2 * _ROWS_AHEAD < len(rows):
+            prefetch(at, rows[b + 2 * _ROWS_AHEAD], 0)
         n_entries += indptr[rows[b] + 1] - indptr[rows[b]]
-    words = np.empty(n_entries, np.int32)
-    starts = np.zeros(n_entries + 1, np.int64)
-    n_words = 0
+    words, count = np.empty(n_entries, np.int32), np.zeros(n_entries, np.int32)
+    # The entries by row, with the slots of their words: unsigned, so that none is counted from
+    # the end.
+    slot, row = np.empty(n_entries, np.uint32), np.empty(n_entries, np.int32)
+    x = np.empty(n_entries, np.float32)
+    n_words, e = 0, 0
     for b in range(len(rows)):
+        if b + _ROWS_AHEAD < len(rows):
+            following = rows[b + _ROWS_AHEAD]
+            for p in (indptr[following], indptr[following + 1] - 1):
+                prefetch(entry, p, 0)
+                prefetch(weight, p, 0)
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
-            j = indices[p]
+            j = np.uint32(indices[p])
             if place[j] < 0:
                 place[j] = n_words
                 words[n_words] = j
                 n_words += 1
-            starts[place[j] + 1] += 1
-    words, starts = words[:n_words].copy(), np.cumsum(starts[: n_words + 1])
-    following = starts[:-1].copy()
-    owner = np.empty(n_entries, np.int32)
-    value = np.empty(n_entries, np.float32)
-    for b in range(len(rows)):
-        for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
-            s = place[indices[p]]
-            owner[following[s]] = b
-            value[following[s]] = data[p]
-            following[s] += 1
-    return words, starts, owner, value
+            slot[e], row[e], x[e] = place[j], b, data[p]
+            count[slot[e]] += 1
+            e += 1
+    starts, free = np.zeros(n_words + 1, np.int64), np.empty(n_words, np.uint32)
+    for s in range(n_words):
+        free[s] = starts[s]
+        starts[s + 1] = starts[s] + count[s]
+    owner, value = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+    for e in range(n_entries):
+        to = free[slot[e]]
+        owner[to], value[to] = row[e], x[e]
+        free[slot[e]] = to + np.uint32(1)
+    return words[:n_words].copy(), starts, owner, value
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
