@@ -98,16 +98,12 @@ class Experiment(Preparation):
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
 
-        def report(key: str, event: Any) -> None:
-            self.runner.reporter.step(f"epoch {getattr(event, 'number', '')} of {key}")
-            self.runner.reporter.tick("epochs")
-
         return TrainedColumn(
             self.context,
             replace(recipe, params=params),
             folder,
             hold_out_groups=split.by == "group",
-            on_progress=report,
+            on_progress=self.runner.reporter.epoch,
         )
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -121,6 +122,11 @@ class Reporter:
             first, _, total = stage.ticked
             stage.ticked = first, now, total + n
         self._beat()
+
+    def epoch(self, model: str, event: Any) -> None:
+        """A model has finished an epoch or iteration, which may have a number."""
+        self.step(f"epoch {getattr(event, 'number', '')} of {model}")
+        self.tick("epochs")
 
     def left(self) -> tuple[float, bool]:
         """Seconds until all stages are done, and whether some are left out because nothing is

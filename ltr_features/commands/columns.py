@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ltr_features.commands.options import Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
+    from letor.dataset import RankingData
+    from letor.folds import Fold
     from ltr_features.collection import Collection
     from ltr_features.columns.registry import ColumnFamily
     from ltr_features.columns.trained import ModelColumn
@@ -81,6 +83,7 @@ def columns_build(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
     threads: Threads = None,
+    progress: Progress = None,
 ) -> None:
     """Rows of (query, document) candidates with columns and the judged labels.
 
@@ -93,9 +96,15 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
-    from ltr_features.build import build_columns, candidate_pairs
+    from ltr_features.build import (
+        add_trained_columns,
+        build_columns,
+        candidate_pairs,
+        train_parts,
+    )
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.workspace import open_workspace
+    from reports.progress import Reporter
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], seed)
@@ -114,19 +123,38 @@ def columns_build(
     without = collection.n_queries - len(set(pairs.query.tolist()))
     if without:
         typer.echo(f"{without} queries have no candidates, and no rows", err=True)
-    data = build_columns(context, pairs, families)
+    reporter = Reporter(shown=progress)
+
+    def show(family: str, done: int, total: int) -> None:
+        reporter.step(family)
+        reporter.part(done, total)
+
+    with reporter.running(["columns", *(fold.name for fold in split)]):
+        with reporter.stage("columns"):
+            data = build_columns(context, pairs, families, on_progress=show)
+        trained = [
+            TrainedColumn(
+                context,
+                recipe,
+                out / "models",
+                hold_out_groups=by_group,
+                on_progress=reporter.epoch,
+            )
+            for recipe in recipes
+        ]
+        n_columns = {}
+        for fold in split:
+            with reporter.stage(fold.name):
+                parts = train_parts(collection, split, fold)
+                full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
+                _write_fold(full, fold, out, threads=threads)
+                n_columns[fold.name] = full.X.shape[1]
     if not in_folds:
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
         return
-    trained = [
-        TrainedColumn(context, recipe, out / "models", hold_out_groups=by_group)
-        for recipe in recipes
-    ]
-    for name, n_columns in _write_folds(
-        data, pairs, trained, out, collection=collection, folds=split, threads=threads
-    ):
-        typer.echo(f"{name}: {n_columns} columns")
+    for name, number in n_columns.items():
+        typer.echo(f"{name}: {number} columns")
     typer.echo(f"{len(data):,} rows in {len(split)} folds: {out}")
 
 
@@ -255,16 +283,9 @@ def _groups(collection: Collection) -> Sequence[str]:
     return collection.query_groups
 
 
-def _write_folds(data, pairs, trained, out, *, collection, folds, threads):  # type: ignore[no-untyped-def]
-    """Write each fold's parts; yields (fold name, number of columns)."""
+def _write_fold(rows: RankingData, fold: Fold, out: Path, *, threads: int | None) -> None:
     from letor.column_names import write_rows
-    from ltr_features.build import add_trained_columns, train_parts
 
-    for fold in folds:
-        parts = train_parts(collection, folds, fold)
-        full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
-        for name, rows in zip(
-            ("train", "vali", "test"), fold.only(full.query_ids).split(full), strict=True
-        ):
-            write_rows(rows, out / fold.name / f"{name}.txt", threads=threads)
-        yield fold.name, full.X.shape[1]
+    parts = fold.only(rows.query_ids).split(rows)
+    for name, part in zip(("train", "vali", "test"), parts, strict=True):
+        write_rows(part, out / fold.name / f"{name}.txt", threads=threads)

@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands.options import Threads
-
-Progress = Annotated[
-    bool | None,
-    typer.Option(
-        "--verbose/--quiet",
-        help="Show progress even where output is no terminal; or nowhere.",
-        show_default="on terminals only",
-    ),
-]
+from ltr_features.commands.options import Progress, Threads
 
 
 def run(

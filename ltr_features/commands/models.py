@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ltr_features.commands.options import Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -193,6 +193,7 @@ def models_fit(
     ] = 1,
     name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
     threads: Threads = None,
+    progress: Progress = None,
 ) -> None:
     """Train a model on the judgements of a workspace's queries, or of some of them.
 
@@ -203,11 +204,13 @@ def models_fit(
     ssi.safetensors"""
     import tempfile
 
+    import numpy as np
+
     from letor.errors import InputError
     from ltr_features.columns.fitted_files import save_fitted
-    from ltr_features.columns.trained import ModelColumn
-    from ltr_features.pipeline import FeatureBuilder
+    from ltr_features.columns.trained import ModelColumn, TrainedColumn
     from ltr_features.workspace import open_workspace
+    from reports.progress import Reporter
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
@@ -218,9 +221,16 @@ def models_fit(
     ids = list(context.collection.query_ids)
     if queries is not None:
         ids = _query_ids(queries, set(ids))
-    with tempfile.TemporaryDirectory() as folder:
-        builder = FeatureBuilder([], [recipe], models_folder=folder, threads=threads)
-        (column,) = builder.fit(context, ids).fitted_
+    row = {query: row for row, query in enumerate(context.collection.query_ids)}
+    rows = np.array(sorted(row[query] for query in ids), dtype=np.int64)
+    reporter = Reporter(shown=progress)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        reporter.running([model]),
+        reporter.stage(model),
+    ):
+        trained = TrainedColumn(context, recipe, Path(folder), on_progress=reporter.epoch)
+        column = trained.fitted(rows)
     save_fitted(column, out, ids)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
 

@@ -16,6 +16,15 @@ Threads = Annotated[
     typer.Option(min=1, help="Worker threads (default: all cores); results do not depend on it."),
 ]
 
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--verbose/--quiet",
+        help="Show progress even where output is no terminal; or nowhere.",
+        show_default="on terminals only",
+    ),
+]
+
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:
     """``KEY=VALUE`` arguments as a dictionary; values are TOML, or else text.

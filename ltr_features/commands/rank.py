@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands.options import Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings
 
 app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
 
@@ -38,6 +38,7 @@ def rank_train(
     ranker: Annotated[str, typer.Option(help="A name of `rank list`.")] = "lambdamart",
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
     threads: Threads = None,
+    progress: Progress = None,
 ) -> None:
     """Train a ranker and keep it in a folder; nothing in it is code.
 
@@ -46,6 +47,7 @@ def rank_train(
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
     from ltr_features.parameters import check_values
+    from reports.progress import Reporter
 
     kind, params = get_ranker(ranker), settings(param or [], "param")
     check_values(kind, params, f"ranker {ranker!r}")
@@ -59,9 +61,13 @@ def rank_train(
         model = kind(**params)
     except TypeError as error:
         raise InputError(f"ranker {ranker!r}: {error}; see: ltr-features rank list") from None
-    rows = read_rows(train, threads=threads)
-    stop = None if vali is None else read_rows(vali, threads=threads)
-    model.fit(rows, stop).save(out)
+    reporter = Reporter(shown=progress)
+    with reporter.running(["rows", ranker]):
+        with reporter.stage("rows"):
+            rows = read_rows(train, threads=threads)
+            stop = None if vali is None else read_rows(vali, threads=threads)
+        with reporter.stage(ranker):
+            model.fit(rows, stop).save(out)
     importance = model.feature_importance().head(10)
     typer.echo(importance.to_string(index=False))
     typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")

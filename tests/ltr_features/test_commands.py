@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import reports.progress
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.svmlight import read_letor
@@ -322,3 +325,46 @@ def test_files_of_training_queries_are_checked_line_by_line(workspace, tmp_path)
 def test_every_command_shows_an_example(command):
     text = " ".join(done(*command, "--help").split())
     assert f"Example: ltr-features {' '.join(command)}" in text
+
+
+@pytest.mark.parametrize("on_terminal", [False, True])
+def test_long_commands_show_progress_on_terminals_only(
+    workspace, tmp_path, monkeypatch, on_terminal
+):
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=on_terminal, width=150)
+    monkeypatch.setattr(reports.progress, "Console", lambda **options: console)
+    models = []
+    epoch = lambda _, model, event: models.append(model)  # noqa: E731
+    monkeypatch.setattr(reports.progress.Reporter, "epoch", epoch)
+    training = (
+        *("--param", "ssi.rank=2", "--param", "ssi.max_epochs=2"),
+        *("--param", "ssi.n_negatives=8", "--param", "ssi.batch_size=16"),
+    )
+    folds, model, ranker = tmp_path / "folds", tmp_path / "ssi.safetensors", tmp_path / "r"
+    said = done(
+        "columns", "build", "--workspace", workspace, "--family", "vsm", "--model", "ssi",
+        *training, "--folds", 4, "--depth", 10, "--out", folds,
+    )  # fmt: skip
+    assert [line.split(":")[0] for line in said.splitlines()[:4]] == [
+        f"Fold{i}" for i in (1, 2, 3, 4)
+    ]
+    assert "4 folds" in said.splitlines()[4]
+    said = done(
+        "models", "fit", "ssi", "--workspace", workspace, "--out", model,
+        *(part.removeprefix("ssi.") for part in training),
+    )  # fmt: skip
+    assert len(said.splitlines()) == 1
+    said = done(
+        "rank", "train", folds / "Fold1" / "train.txt", "--ranker", "lambdamart", "--out", ranker
+    )
+    assert "Fold" not in said
+    # Each of four folds trains on two parts, and for their own rows on one; then on all queries.
+    assert len(set(models)) == 4 + 4 + 1
+    if not on_terminal:
+        assert shown.getvalue() == ""
+        return
+    lines = [line.split() for line in shown.getvalue().splitlines()]
+    stages = ["columns", "Fold1", "Fold2", "Fold3", "Fold4", "ssi", "rows", "lambdamart"]
+    finished = [words[1] for words in lines if len(words) == 4 and words[3] == "s"]
+    assert finished == stages
