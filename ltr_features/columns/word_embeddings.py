@@ -24,7 +24,7 @@ from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.settings import TrainingSettings
-from ltr_features.embeddings.vectors import WordVectors
+from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens
 
 #: The streams of the paper's Table 1, in its order.
 EMBEDDING_STREAMS = ("body", "title", "keywords", "description")
@@ -40,7 +40,9 @@ class WordVectorSource:
     """Where word vectors come from.
 
     Attributes:
-        vectors: a file (see :meth:`WordVectors.load`), or ``"train"``: train on the collection.
+        vectors: a file (see :meth:`WordVectors.load`), or ``"train"``: train on the collection. A
+            file of :meth:`WordVectors.save` is mapped into memory; any other is read again for
+            later queries with words that no document has, which takes seconds.
         dimension, epochs, window, min_count, negative, seed: of training, see
             :class:`ltr_features.embeddings.settings.TrainingSettings`.
         folder: where trained vectors are kept and looked for; None keeps them in memory only.
@@ -78,11 +80,20 @@ class WordVectorSource:
 
         Vectors are trained on the documents' texts once per context, and once per folder.
         """
-        if self.vectors != TRAIN:
-            found = WordVectors.load(self.vectors, tokens, context.index.analyzer)
-            return found.rows_for(tokens)
-        key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
-        return context.once(key, lambda: self._train(context)).rows_for(tokens)
+        if self.vectors == TRAIN:
+            key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
+            return context.once(key, lambda: self._train(context)).rows_for(tokens)
+        analyzer = context.index.analyzer
+        if Path(self.vectors).suffix != SUFFIX:
+            return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
+        # Mapped into memory: kept open for the words of later queries.
+        key = ("word vectors", self.vectors)
+        mapped = context.once(key, lambda: WordVectors.load(self.vectors))
+        served = context.once((*key, "tokens"), lambda: served_tokens(mapped.words, analyzer))
+        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
+        units = np.zeros((len(rows), mapped.dimension), dtype=np.float32)
+        units[rows >= 0] = mapped.units[rows[rows >= 0]]
+        return units
 
     def _train(self, context: ColumnContext) -> WordVectors:
         # gensim takes seconds to import; files do not need it.

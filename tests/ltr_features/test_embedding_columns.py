@@ -15,7 +15,7 @@ from ltr_features.columns.registry import ColumnContext, get_family
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.embeddings import training
 from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
-from ltr_features.embeddings.vectors import unit_rows
+from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.index import TermIndex
 from ltr_features.text import Analyzer
 
@@ -87,6 +87,23 @@ def test_word_cosines_by_hand(vectors):
         f"w2v_word_{short}_{stream}" for short in ("avg", "max") for stream in ("title",
         "description")
     }  # fmt: skip
+
+
+def test_mapped_vectors_give_the_columns_of_their_file_and_are_opened_once(
+    vectors, tmp_path, monkeypatch
+):
+    saved = tmp_path / "tiny.safetensors"
+    WordVectors.load(vectors).save(saved)
+    context = context_of({"body": BODY}, ["red fox fox", "Moon!", "odd blank", ""])
+    read, mapped = WordEmbeddingWord(vectors=vectors), WordEmbeddingWord(vectors=str(saved))
+    pairs = all_pairs(context)
+    np.testing.assert_array_equal(mapped.compute(context, pairs), read.compute(context, pairs))
+    later = context.for_queries(["moon"])
+    expected = read.compute(later, Pairs(np.zeros(4, int), np.arange(4)))
+    monkeypatch.setattr(WordVectors, "load", None)
+    values = mapped.compute(later, Pairs(np.zeros(4, int), np.arange(4)))
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_allclose(values[:2, 1], [-0.6, 0], atol=1e-7)
 
 
 def test_the_papers_numbers_of_columns():
