@@ -47,6 +47,7 @@ from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.term_counts import count_terms, renumbered
+from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 
 LINKERS = ("wikipedia", "tagme", "stored")
@@ -182,7 +183,7 @@ class EntitySets:
 
     Attributes:
         entities: int64 [m], rows of the knowledge base, rising.
-        bags: float64 [n texts, m], 1 where a text has the entity.
+        bags: float32 [n texts, m], 1 where a text has the entity.
     """
 
     entities: NDArray[np.int64]
@@ -203,8 +204,13 @@ class _LinkedTexts:
         column = np.searchsorted(self.entities, row[kept].astype(np.int64))
         n, width = self.sizes[part], len(self.entities)
         places = np.unique(text[kept].astype(np.int64) * width + column)
-        ends = np.searchsorted(places, np.arange(n + 1) * width) if width else np.zeros(n + 1)
-        bags = csr_matrix((np.ones(len(places)), places % max(width, 1), ends), shape=(n, width))
+        ends = (
+            np.searchsorted(places, np.arange(n + 1) * width)
+            if width
+            else np.zeros(n + 1, np.int64)
+        )
+        ones = np.ones(len(places), dtype=np.float32)
+        bags = csr_matrix((ones, places % max(width, 1), ends), shape=(n, width))
         return EntitySets(self.entities, bags)
 
 
@@ -375,17 +381,20 @@ class EntityOverlap(EntitySource, ColumnFamily):
         context.check(pairs)
         queries = self.query_entities(context)
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
-        sizes = np.asarray(queries.bags.sum(axis=1)).ravel()[pairs.query]
+        sizes = np.diff(queries.bags.indptr)[pairs.query]
         for stream, documents in self.linked_streams(context).items():
-            position = EMBEDDING_STREAMS.index(stream)
-            common, mine, theirs = np.intersect1d(
-                queries.entities, documents.entities, return_indices=True
+            n_entities = len(documents.entities)
+            rows = _places(queries.entities, documents.entities)
+            asked, held = renumbered(queries.bags, rows, n_entities), documents.bags
+            shared = np.zeros(len(pairs))
+            pair_products(
+                *(asked.indptr.astype(np.int64), asked.indices, asked.data),
+                *(held.indptr.astype(np.int64), held.indices, held.data),
+                *(pairs.query, pairs.document, np.zeros(n_entities), shared, 0, len(pairs)),
             )
-            asked, held = queries.bags[:, mine], documents.bags[pairs.document][:, theirs]
-            both = asked[pairs.query].multiply(held).sum(axis=1)
-            shared = np.asarray(both).ravel() if len(common) else np.zeros(len(pairs))
-            values[:, 2 * position] = shared
-            values[:, 2 * position + 1] = shared / np.maximum(sizes, 1)
+            position = 2 * EMBEDDING_STREAMS.index(stream)
+            values[:, position] = shared
+            values[:, position + 1] = shared / np.maximum(sizes, 1)
         return values
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
