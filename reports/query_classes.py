@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.columns.entities import EntitySource
+from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.registry import ColumnContext, ColumnFamily
 from reports.significance import TestSettings, bootstrap_interval, fisher_randomisation
 

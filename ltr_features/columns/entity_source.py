@@ -1,0 +1,184 @@
+"""Where the entities of queries and documents come from: a knowledge base and a linker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.word_embeddings import EMBEDDING_STREAMS
+from ltr_features.entities.knowledge import KnowledgeBase
+from ltr_features.entities.linker import EntityLinker
+from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
+from ltr_features.entities.replay import StoredAnnotations
+from ltr_features.entities.tagme_service import TagmeService
+from ltr_features.entities.wikipedia_linker import WikipediaLinker
+
+LINKERS = ("wikipedia", "tagme", "stored")
+
+
+@dataclass(frozen=True)
+class EntitySource:
+    """Where entities and their abstracts come from.
+
+    Attributes:
+        knowledge: folder of the knowledge base (``ltr-features wikipedia``).
+        dump: instead of ``knowledge``, a small dump of Wikipedia whose knowledge base is made when
+            it is first needed, or ``"wikipedia-excerpt"``, the one installed with gensim.
+        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the service) or
+            ``"stored"``.
+        annotations: of ``"tagme"`` the cache, of ``"stored"`` the file of annotations.
+        min_rho, min_rho_query: least rho of mentions in documents and in queries, 0 to 1.
+        min_link_probability: least link probability of mentions, 0 to 1.
+        folder: where knowledge bases made of dumps are kept and looked for; None keeps none.
+
+    Raises:
+        InputError: an unknown linker, a threshold outside its range, or files that are not there.
+    """
+
+    knowledge: str | os.PathLike[str] | None = None
+    linker: str = "wikipedia"
+    annotations: str | os.PathLike[str] | None = None
+    min_rho: float = 0.1
+    min_rho_query: float = 0.0
+    min_link_probability: float = 0.0
+    dump: str | None = None
+    folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.linker not in LINKERS:
+            raise InputError(f"linker: no {self.linker!r}; there are {', '.join(LINKERS)}")
+        for name in ("min_rho", "min_rho_query", "min_link_probability"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
+        if self.linker != "wikipedia" and self.annotations is None:
+            raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
+        if self.knowledge is not None and self.dump is not None:
+            raise InputError("knowledge and dump are both given; give one of them")
+        if self.knowledge is not None:
+            KnowledgeBase.open(self.knowledge)
+        if self.dump is not None:
+            dump_path(self.dump)
+
+    @property
+    def entity_key(self) -> tuple[str | None, ...]:
+        """Equal for sources that link alike."""
+        where = str(self.knowledge or self.dump)
+        return ("entities", where, self.linker, str(self.annotations))
+
+    def base(self, context: ColumnContext) -> KnowledgeBase:
+        """The knowledge base, opened once per context."""
+        return context.once((self.entity_key, "base"), self._open)
+
+    def _open(self) -> KnowledgeBase:
+        if self.knowledge is not None:
+            return KnowledgeBase.open(self.knowledge)
+        if self.dump is not None:
+            return base_of_dump(self.dump, self.folder)
+        raise InputError(
+            "entity columns need a knowledge base: make one with ltr-features wikipedia "
+            "DUMP.xml.bz2 --out kb/ and name it by the option knowledge, or name a small dump "
+            f"({EXCERPT_NAME!r}) by the option dump"
+        )
+
+    def make_linker(self, context: ColumnContext) -> EntityLinker:
+        """The linker of these options."""
+        if self.linker == "stored":
+            return StoredAnnotations(self.annotations or "")
+        if self.linker == "tagme":
+            return TagmeService(self.annotations or "")
+        # Opening its statistics costs more than linking a query.
+        return context.once(
+            (self.entity_key, "linker"),
+            lambda: WikipediaLinker(self.base(context).path, threads=context.threads),
+        )
+
+    def query_entities(self, context: ColumnContext) -> EntitySets:
+        """The entities of the queries."""
+        key = (self.entity_key, "queries")
+        raw = context.once_for_queries(key, lambda: self._link(context, ["queries"]))
+        thresholds = (self.min_rho_query, self.min_link_probability)
+        return context.once_for_queries((key, thresholds), lambda: raw.sets("queries", *thresholds))
+
+    def stream_entities(self, context: ColumnContext, stream: str) -> EntitySets:
+        """The entities of the documents' streams; all streams are linked together."""
+        present = [s for s in EMBEDDING_STREAMS if s in context.index]
+        key = (self.entity_key, "documents")
+        raw = context.once(key, lambda: self._link(context, present))
+        return raw.sets(stream, self.min_rho, self.min_link_probability)
+
+    def linked_streams(self, context: ColumnContext) -> dict[str, EntitySets]:
+        """The entities of each of the paper's streams that the collection has."""
+        present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
+        return context.once(
+            (self.entity_key, "streams", self.min_rho, self.min_link_probability),
+            lambda: {stream: self.stream_entities(context, stream) for stream in present},
+        )
+
+    def document_entities(self, context: ColumnContext) -> NDArray[np.int64]:
+        """The entities that the documents' bags are over."""
+        for linked in self.linked_streams(context).values():
+            return linked.entities
+        return np.zeros(0, dtype=np.int64)
+
+    def _link(self, context: ColumnContext, parts: Sequence[str]) -> _LinkedTexts:
+        base, linker = self.base(context), self.make_linker(context)
+        columns: dict[str, NDArray[np.float64]] = {}
+        sizes = {}
+        for part in parts:
+            of_queries = part == "queries"
+            collection = context.collection
+            texts = collection.query_texts if of_queries else collection.streams[part]
+            linked = linker.link(texts)
+            rows = base.rows([m.entity for mentions in linked for m in mentions])
+            scores = [(m.rho, m.link_probability) for mentions in linked for m in mentions]
+            counts = [len(mentions) for mentions in linked]
+            text = np.repeat(np.arange(len(counts)), counts)
+            columns[part] = np.column_stack([text, rows, np.reshape(scores, (-1, 2))])
+            sizes[part] = len(counts)
+        known = [column[column[:, 1] >= 0, 1] for column in columns.values()]
+        entities = np.unique(np.concatenate([np.zeros(0), *known])).astype(np.int64)
+        return _LinkedTexts(entities, columns, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class EntitySets:
+    """The entities of texts.
+
+    Attributes:
+        entities: int64 [m], rows of the knowledge base, rising.
+        bags: float32 [n texts, m], 1 where a text has the entity.
+    """
+
+    entities: NDArray[np.int64]
+    bags: csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class _LinkedTexts:
+    """Raw mentions by part: columns text, row of the knowledge base, rho, link probability."""
+
+    entities: NDArray[np.int64]
+    mentions: dict[str, NDArray[np.float64]]
+    sizes: dict[str, int]
+
+    def sets(self, part: str, min_rho: float, min_probability: float) -> EntitySets:
+        text, row, rho, probability = self.mentions[part].T
+        kept = (row >= 0) & (rho >= min_rho) & (probability >= min_probability)
+        column = np.searchsorted(self.entities, row[kept].astype(np.int64))
+        n, width = self.sizes[part], len(self.entities)
+        places = np.unique(text[kept].astype(np.int64) * width + column)
+        ends = (
+            np.searchsorted(places, np.arange(n + 1) * width)
+            if width
+            else np.zeros(n + 1, np.int64)
+        )
+        ones = np.ones(len(places), dtype=np.float32)
+        bags = csr_matrix((ones, places % max(width, 1), ends), shape=(n, width))
+        return EntitySets(self.entities, bags)
