@@ -19,12 +19,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.collection import STREAMS, Collection
-from ltr_features.term_counts import (
-    BLOCK_CHARACTERS,
-    count_streams,
-    count_terms,
-    renumbered,
-)
+from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
 
@@ -220,23 +215,13 @@ class TermIndex:
         return self.stream(stream).collection_frequency
 
     def query_counts(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        """Analyse texts by this index's recipe; words that no document has are left out.
-
-        Returns:
-            int32 [len(texts), V], columns sorted.
-        """
+        """int32 [len(texts), V], columns sorted: counts of texts, analysed by this index's recipe;
+        words that no document has are left out."""
         return self.known_counts(*count_terms(texts, self.analyzer, threads=threads))
 
     def known_counts(self, words: Sequence[str], counts: csr_matrix) -> csr_matrix:
-        """The counts of those words that the index knows, by its columns.
-
-        Args:
-            words: in code point order.
-            counts: int32 [n, len(words)], columns sorted.
-
-        Returns:
-            int32 [n, V], columns sorted.
-        """
+        """int32 [n, V], columns sorted: the counts [n, len(words)] of words in code point order,
+        columns sorted, by this index's columns; words that no document has are left out."""
         # Both vocabularies are in code point order, so the columns stay sorted.
         return renumbered(counts, self.vocabulary.rows(words), len(self.vocabulary))
 
