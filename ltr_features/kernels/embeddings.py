@@ -23,7 +23,7 @@ _GROWTH = 4.0
 _MARGIN = 1.1
 _MARGIN_MET = 2.0
 # A block of noise rows for so many rows of a text.
-_ROWS_PER_BLOCK = 32
+_ROWS_PER_BLOCK = 64
 
 
 class FrozenModel(NamedTuple):

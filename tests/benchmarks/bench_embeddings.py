@@ -84,7 +84,7 @@ def inference(threads, dimension, negative):
             )
         )
         # Many texts at once is how the columns ask.
-        copies = 40 if length < 2500 else 2
+        copies = 40 if length < 2500 else 16
         bags = bags_of(model, asked * copies)
         fast = seconds(lambda bags=bags: model.infer(bags, threads)) / copies
         mine = model.infer(bags[:n])
