@@ -17,9 +17,9 @@ ratio.
 
 The flow does not know the order of the words; of gensim's passes, the last words of a long text
 have the last say. Of 2,500 words out of ten articles (hierarchical softmax, 100 dimensions, 20
-epochs), two runs of gensim over the same order have a cosine of .9993, two over random orders .9984,
-one over the articles in turn and one over a random order .9935; ours has .9940 with the first kind,
-.9991 with the second, and .9998 with the mean of gensim's vectors over random orders.
+epochs), two runs of gensim over the same order have a cosine of .9993, two over random orders
+.9984, one over the articles in turn and one over a random order .9935; ours has .9940 with the
+first kind, .9991 with the second, and .9998 with the mean of gensim's vectors over random orders.
 """
 
 from __future__ import annotations
