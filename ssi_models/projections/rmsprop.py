@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.kernels.rmsprop import move_towards, rmsprop_words, row_squares
-from ssi_models.parallel import Workers
-from ssi_models.tables import BatchRows, Table, share_of_words
+from ssi_models.kernels.rmsprop import ascend_own_words, move_towards
+from ssi_models.tables import BatchRows, Table
 
 #: Weight of the earlier batches in a word's mean square. Small: the losses fall a hundredfold in
 #: training, and squares of long ago would only shorten the steps.
@@ -21,7 +20,9 @@ RECENCY = 4
 
 
 class ProjectionTable(Table):
-    """A table that S2Net trains, and its part of the state of a run."""
+    """A table that S2Net trains, by AdaGrad or SGD, and its part of the state of a run."""
+
+    kept, added = 1.0, 1.0  # of a word's accumulator and its new square
 
     @property
     def result(self) -> NDArray[np.float32]:
@@ -35,8 +36,28 @@ class ProjectionTable(Table):
     def begin(self) -> None:
         """Called before an epoch's first step."""
 
-    def finish(self, workers: Workers) -> None:
-        """Called after each step."""
+    def ascend_own(
+        self,
+        rows: BatchRows,
+        G: NDArray[np.float32],
+        squares: NDArray[np.float64],
+        share: int,
+        n_shares: int,
+    ) -> None:
+        """A step of gradient ascent of sum_b embedding_b . G_b by one of the threads; ``squares``
+        float64 [B] is |G_b|^2 / N."""
+        ascend_own_words(
+            *rows.by_word, G, squares, self.values, self.accumulator, self.learning_rate,
+            self.adaptive, self.kept, self.added, share, n_shares,
+        )  # fmt: skip
+
+    def next_weight(self) -> float:
+        """Called once per step; the weight in ``result`` of where the step ends, if it is an
+        average."""
+        return 0.0
+
+    def average_own(self, weight: float, share: int, n_shares: int) -> None:
+        """Take the place where a step ended into the average, by one of the threads."""
 
 
 class AveragedTable(ProjectionTable):
@@ -51,6 +72,8 @@ class AveragedTable(ProjectionTable):
     Attributes:
         average: float32 [V, N]. n_steps: int64 [1], steps done.
     """
+
+    kept, added = DECAY, 1.0 - DECAY
 
     def __init__(self, values: NDArray[np.float32], learning_rate: float) -> None:
         super().__init__(values, learning_rate, 0.0)
@@ -67,27 +90,11 @@ class AveragedTable(ProjectionTable):
         if not self.n_steps[0]:
             self.values[...] = self.average  # a warm start sets the result
 
-    def ascend(self, batch: BatchRows, G: NDArray[np.float32], workers: Workers) -> None:
-        words, starts, owner, value = batch.by_word
-        squares = np.empty(len(G))
-        row_squares(G, squares, 0, len(G))
-        workers.run(
-            lambda share, n_shares: rmsprop_words(
-                words, starts, owner, value, G, squares, self.values, self.accumulator,
-                self.learning_rate, DECAY, *share_of_words(starts, share, n_shares),
-            )
-        )  # fmt: skip
-
-    def finish(self, workers: Workers) -> None:
-        share = self.next_share()
-        if share:
-            workers.split(
-                lambda a, b: move_towards(self.values, self.average, np.float32(share), a, b),
-                len(self.values),
-            )
-
-    def next_share(self) -> float:
-        """The weight in the average of where one more step ended; 0 where it is no sample."""
+    def next_weight(self) -> float:
         self.n_steps += 1
         n, rest = divmod(int(self.n_steps[0]), SAMPLED)
         return 0.0 if rest else RECENCY / (n + RECENCY - 1)
+
+    def average_own(self, weight: float, share: int, n_shares: int) -> None:
+        if weight:
+            move_towards(self.values, self.average, np.float32(weight), share, n_shares)

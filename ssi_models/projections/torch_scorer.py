@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.projections.rmsprop import DECAY, AveragedTable, ProjectionTable
+from ssi_models.projections.rmsprop import AveragedTable, ProjectionTable
 from ssi_models.projections.scorer import BatchTexts, CosineScorer, Judgements
 from ssi_models.sampling import Batch
 from ssi_models.tables import Space
@@ -69,12 +69,12 @@ class TorchScorer(CosineScorer):
         self._sums_of = {id(t): self._to(t.accumulator.copy()) for t in self.tables.values()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        self._stepped = False
-        for table in self.tables.values():
+        for table in self.tables.values() if self._stepped else ():
             table.values[...] = self._values[id(table)].cpu().numpy()
             if isinstance(table, AveragedTable):
                 table.average[...] = self._results[id(table)].cpu().numpy()
             table.accumulator[...] = self._sums_of[id(table)].cpu().numpy()
+        self._stepped = False
         return super().state()
 
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
@@ -107,13 +107,13 @@ class TorchScorer(CosineScorer):
             G = (G - (G * H).sum(1, keepdim=True) * H) * inverse
             self._step(table, space, rows, G)
         for table in self.tables.values():
-            if isinstance(table, AveragedTable) and (share := table.next_share()):
+            if weight := table.next_weight():
                 result = self._results[id(table)]
-                result += share * (self._values[id(table)] - result)
+                result += weight * (self._values[id(table)] - result)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def _step(self, table: ProjectionTable, space: Space, rows: NDArray[np.int64], G: Any) -> None:
-        """What the table's ``ascend`` does."""
+        """What the table's ``ascend_own`` does, of all threads."""
         with_words = space.rows(rows)
         words, starts, owner, value = with_words.by_word
         shape = len(words), len(rows)
@@ -125,11 +125,10 @@ class TorchScorer(CosineScorer):
             sums = self._sums_of[id(table)]
             weights = self._csr(starts, owner, value.astype(np.float64) ** 2, shape)
             square, before = (weights @ squares)[:, 0], sums[at]
-            if isinstance(table, AveragedTable):
-                mean = self._torch.where(before > 0, DECAY * before + (1 - DECAY) * square, square)
-                after = self._torch.where(square > 0, mean, before)
-            else:
-                after = before + square
+            mixed = self._torch.where(
+                before > 0, table.kept * before + table.added * square, square
+            )
+            after = self._torch.where(square > 0, mixed, before)
             sums[at] = after
             rate = table.learning_rate / after.sqrt()
             step = self._torch.where(square > 0, rate, 0.0).float()[:, None]

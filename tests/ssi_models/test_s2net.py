@@ -10,6 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from ssi_models.kernels.projections import batch_slopes
+from ssi_models.kernels.rmsprop import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
@@ -308,22 +309,22 @@ def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
     table = rmsprop.AveragedTable(start.copy(), 0.1)
     A, average, squares = start.astype(float), start.astype(float), np.zeros(WIDTH)
     space = Space(X)
-    with Workers(2) as workers:
-        for step in range(1, 9):
-            drawn = rng.permutation(N)[:5]
-            G = rng.standard_normal((5, RANK)).astype(np.float32)
-            with_words = space.rows(drawn)
-            table.ascend(with_words, G, workers)
-            with_words.close()
-            table.finish(workers)
-            x = X[drawn].toarray().astype(float)
-            square = (x**2).T @ (G.astype(float) ** 2).mean(axis=1)
-            occurs = square > 0
-            mean = np.where(squares > 0, (squares + square) / 2, square)
-            squares[occurs] = mean[occurs]
-            A[occurs] += 0.1 * (x.T @ G)[occurs] / np.sqrt(squares[occurs])[:, None]
-            if step % 2 == 0:
-                average += 4 / (step // 2 + 3) * (A - average)
+    for step in range(1, 9):
+        drawn = rng.permutation(N)[:5]
+        G = rng.standard_normal((5, RANK)).astype(np.float32)
+        with_words, weight = space.rows(drawn), table.next_weight()
+        for share in range(3):
+            table.ascend_own(with_words, G, row_squares(G), share, 3)
+            table.average_own(weight, share, 3)
+        with_words.close()
+        x = X[drawn].toarray().astype(float)
+        square = (x**2).T @ (G.astype(float) ** 2).mean(axis=1)
+        occurs = square > 0
+        mean = np.where(squares > 0, (squares + square) / 2, square)
+        squares[occurs] = mean[occurs]
+        A[occurs] += 0.1 * (x.T @ G)[occurs] / np.sqrt(squares[occurs])[:, None]
+        if step % 2 == 0:
+            average += 4 / (step // 2 + 3) * (A - average)
     np.testing.assert_allclose(table.values, A, atol=1e-5)
     np.testing.assert_allclose(table.accumulator, squares, rtol=1e-5)
     np.testing.assert_allclose(table.result, average, atol=1e-5)
