@@ -14,14 +14,16 @@ Two cores that others used too, medians of 3, one split per run for ``s2net``:
 
 - 200 vectors in 1.65 s; scikit-learn 4.8 s (its choice), 11.6 s (4 iterations), scipy 7.2 s (one
   run).
-- S2Net on NFCorpus, 2 threads: mini-batches reach the loss in 1/6.4, 1/4.5 and 1/2.3 of L-BFGS's
-  1.2 s; on the sentences on one of three splits only, in 1/2.0 of 3.9 s.
-- M tuples/s of S2Net, NFCorpus and sentences, our mini-batches (whose steps are too small for a
-  second thread) 24.3 and 22.1 with their validation, the same in PyTorch 6.8 and 5.3 (3.6 and
-  4.2 x). Four negatives of its own per pair: L-BFGS 5.3 and 1.1, usual mini-batches in PyTorch 0.20
-  and 0.19 with SGD (26 and 5.6 x), 0.13 and 0.15 with AdaGrad.
-- A step of NFCorpus takes 0.9 to 1.1 ms: slopes and their three matrix products 0.4, the update of
-  words 0.2, texts projected 0.15, turned by word 0.1.
+- S2Net, 2 threads: mini-batches reach the loss on every split, in 1/8.8, 1/11 and 1/13 of L-BFGS's
+  1.1 to 1.4 s on NFCorpus (1/6.9 to 1/14 over five runs), in 1/18 to 1/30 of its 3.1 to 4.0 s on
+  the sentences.
+- M tuples/s of S2Net, NFCorpus and sentences: steps of our mini-batches 41 and 34, the same in
+  PyTorch 9.6 and 6.8 (4.3 and 5.0 x; 3.8 to 4.3 and 3.0 to 5.0 over four runs). Four negatives of
+  its own per pair: L-BFGS 5.6 and 1.2, usual mini-batches in PyTorch 0.19 and 0.27 with SGD (30
+  and 4.4 x), 0.14 and 0.16 with AdaGrad.
+- A step of NFCorpus takes 1.5 ms on one thread: slopes and their three matrix products 0.63, the
+  update of words 0.25, texts projected 0.20, turned by word 0.11; one of the sentences 2.1 ms
+  (0.88, 0.32, 0.35, 0.17), on two threads 1.8 ms.
 - OPCA matrix-free, 100 directions of NFCorpus and random words, one run on one thread: 40,000 words
   15 s and 0.9 GiB of memory at most, 100,000 words 26 s and 1.1 GiB.
 
@@ -81,7 +83,7 @@ def sentences() -> Data:
     for language in ("en", "ja"):
         path = folder() / "small_parallel_enja" / f"train.{language}"
         texts = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        frequency = Counter(word for text in texts for word in set(text))
+        frequency = Counter(word for text in texts for word in dict.fromkeys(text))
         column = {word: j for j, word in enumerate(w for w, n in frequency.items() if n > 1)}
         cells = [(i, column[w]) for i, text in enumerate(texts) for w in text if w in column]
         i, j = np.array(cells).T
