@@ -1,4 +1,5 @@
-"""Kernels of doc2vec inference."""
+"""Kernels of doc2vec inference. Loops rather than assignments of slices, which take long to compile.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def _pull(x, labels, weights, likely, scale):
 def _slope(model, text, vector, turn, gradient):
     """The gradient of a text's expected objective at a vector. Returns its likely curvature there.
     The blocks of noise rows take turns."""
-    gradient[:] = 0.0
+    for k in range(len(vector)):
+        gradient[k] = 0.0
     rows = text.rows
     _, bent = _climb(
         vector, model.output, rows, text.labels, text.weights, text.likely, np.float32(1.0),
@@ -191,8 +193,8 @@ def _advance(model, text, start, slope, duration, curvature, turn, work, vector)
     met = 0.0
     ratio = 1.0 / width
     for stage in range(1, stages):
-        if stage == stages - 1:
-            last[:] = gradient
+        for k in range(len(vector)):
+            last[k] = gradient[k]
         _slope(model, text, vector, turn + stage, gradient)
         if stage == stages - 1:
             met = _length(gradient, last) / max(_length(move, work[3]), 1e-30)
@@ -217,7 +219,7 @@ def _follow(model, text, duration, fewest_steps, vector):
     which no flow of a concave objective is. (With negative sampling the noise rows change with
     every gradient, but the bound is close.)
     """
-    work = np.zeros((6, len(vector)), dtype=np.float32)
+    work = np.empty((6, len(vector)), dtype=np.float32)
     zero, slope, start = work[3], work[4], work[5]
     bound = text.drawn * model.noise_curvature / 4.0 + 1e-30
     for i in range(len(text.rows)):
@@ -228,7 +230,9 @@ def _follow(model, text, duration, fewest_steps, vector):
     left = duration
     met = 0.0
     turn = 0
-    vector[:] = 0.0
+    for k in range(len(vector)):
+        vector[k] = 0.0
+        zero[k] = 0.0
     while left > 1e-9 * duration:
         likely = _slope(model, text, vector, turn, slope)
         if turn == 0 and text.drawn > 0.0:
@@ -238,7 +242,8 @@ def _follow(model, text, duration, fewest_steps, vector):
                 met = _length(slope, work[0]) / max(_length(work[1], zero), 1e-30)
             time = min(_GROWTH * time, longest)
         time = min(time, left)
-        start[:] = vector
+        for k in range(len(vector)):
+            start[k] = vector[k]
         while True:
             curvature = min(max(margin * likely, _MARGIN_MET * met), bound)
             stages, meeting = _advance(
@@ -323,4 +328,5 @@ def infer_documents(begin, end, ends, words, counts, model, duration, fewest_ste
         drawn = model.negative * occurrences
         text = Predictions(rows[:n], labels[:n], weights[:n], likely[:n], drawn)
         _follow(model, text, duration, fewest_steps, vector)
-        out[i] = vector[: out.shape[1]]
+        for k in range(out.shape[1]):
+            out[i, k] = vector[k]
