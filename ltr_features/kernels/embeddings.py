@@ -1,4 +1,6 @@
-"""Kernels of doc2vec inference. Loops rather than assignments of slices, which take long to compile.
+"""Kernels of doc2vec inference.
+
+Loops rather than assignments of slices, which take long to compile.
 """
 
 from __future__ import annotations
