@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import ascend_words, embed_rows, transpose_rows
+from ssi_models.kernels.sparse import ascend_words, embed_rows, row_squares, transpose_rows
 from ssi_models.matrices import arrays, take_rows, thin_rows
 from ssi_models.parallel import Workers
 
@@ -45,13 +45,13 @@ class BatchRows:
     @property
     def by_word(self) -> tuple[Any, ...]:
         """(words, starts, owner, value), see ``transpose_rows``."""
-        if self._by_word is None:
-            self.turn()
+        self.turn()
         return self._by_word  # type: ignore[return-value]
 
     def turn(self) -> None:
-        """Make ``by_word`` now."""
-        self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
+        """Make ``by_word`` now, if it is not made: before several threads would begin to."""
+        if self._by_word is None:
+            self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
 
     def embedded(self, table: Table, workers: Workers) -> NDArray[np.float32]:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
@@ -72,6 +72,8 @@ class Table:
         accumulator_start: initial AdaGrad accumulator of every word; None = fixed rate (SGD).
     """
 
+    kept, added = 1.0, 1.0  # of a word's accumulator and its new square: AdaGrad
+
     def __init__(
         self, values: NDArray[np.float32], learning_rate: float, accumulator_start: float | None
     ) -> None:
@@ -89,21 +91,24 @@ class Table:
 
     def ascend(self, batch: BatchRows, G: NDArray[np.float32], workers: Workers) -> None:
         """Gradient ascent of sum_b embedding_b . G_b."""
-        words, starts, owner, value = batch.by_word
-        squares = np.einsum("bk,bk->b", G, G, dtype=np.float64) / G.shape[1]
-        workers.run(
-            lambda share, n_shares: ascend_words(
-                words, starts, owner, value, G, squares, self.values, self.accumulator,
-                self.learning_rate, self.adaptive, *share_of_words(starts, share, n_shares),
-            )
+        batch.turn()
+        squares = row_squares(G)
+        workers.run(lambda share, n_shares: self.ascend_own(batch, G, squares, share, n_shares))
+
+    def ascend_own(
+        self,
+        batch: BatchRows,
+        G: NDArray[np.float32],
+        squares: NDArray[np.float64],
+        share: int,
+        n_shares: int,
+    ) -> None:
+        """One thread's part of ``ascend``, with the batch turned; ``squares`` float64 [B] is
+        |G_b|^2 / N."""
+        ascend_words(
+            *batch.by_word, G, squares, self.values, self.accumulator, self.learning_rate,
+            self.adaptive, self.kept, self.added, share, n_shares,
         )  # fmt: skip
-
-
-def share_of_words(starts: NDArray[np.int64], share: int, n_shares: int) -> tuple[int, int]:
-    """(first, last) of the slots that are a thread's: about as many entries for each."""
-    bounds = starts[-1] * np.array([share, share + 1]) // n_shares
-    first, last = np.searchsorted(starts, bounds)
-    return int(first), len(starts) - 1 if share == n_shares - 1 else int(last)
 
 
 def embed(

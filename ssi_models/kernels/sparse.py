@@ -96,32 +96,61 @@ def transpose_rows(indptr, indices, data, rows, place):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def ascend_words(
-    words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, first, last
-):
-    """Gradient ascent of sum_b (M' x_b) . G_b for the words of slots first..last.
+def row_squares(G):
+    """float64 [B], |G_b|^2 / N."""
+    squares = np.empty(len(G))
+    for b in range(len(G)):
+        total = 0.0
+        for k in range(G.shape[1]):
+            total += np.float64(G[b, k]) * np.float64(G[b, k])
+        squares[b] = total / G.shape[1]
+    return squares
 
-    The gradient by M_j is g_j = sum_b x_bj G_b. With ``adaptive`` one AdaGrad accumulator per word
-    first takes the squares of the single examples' gradients, a_j += sum_b x_bj^2 |G_b|^2 / N, and
-    M_j += lr g_j / sqrt(a_j); otherwise M_j += lr g_j. ``squares`` is float64 [B], |G_b|^2 / N.
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def ascend_words(
+    words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, kept, added,
+    share, n_shares,
+):  # fmt: skip
+    """Gradient ascent of sum_b (M' x_b) . G_b for the words of one thread: those whose number
+    leaves ``share`` when divided by ``n_shares``, so that the words of queries and of documents
+    of one table are the same thread's.
+
+    The gradient by M_j is g_j = sum_b x_bj G_b. With ``adaptive`` one accumulator per word first
+    becomes a_j = kept a_j + added sum_b x_bj^2 |G_b|^2 / N (and where it was 0 that sum itself),
+    from the squares of the single examples' gradients, and M_j += lr g_j / sqrt(a_j); otherwise
+    M_j += lr g_j. 1 and 1 are AdaGrad, other numbers whose sum is 1 are RMSProp. ``squares`` is
+    that of ``row_squares``.
     """
     g = np.empty(M.shape[1], np.float32)
-    for s in range(first, last):
+    for s in range(len(words)):
+        j = words[s]
+        if j % n_shares != share:
+            continue
         square = 0.0
         for e in range(starts[s], starts[s + 1]):
             square += np.float64(value[e]) * np.float64(value[e]) * squares[owner[e]]
         if square == 0.0:
             continue
         _sum_rows(value, owner, starts[s], starts[s + 1], G, g)
-        j = words[s]
         step = learning_rate
         if adaptive:
-            accumulator[j] += square
-            step = learning_rate / np.sqrt(accumulator[j])
+            if accumulator[j] > 0.0:
+                square = kept * accumulator[j] + added * square
+            accumulator[j] = square
+            step = learning_rate / np.sqrt(square)
         m = M[j]
         factor = np.float32(step)
         for k in range(M.shape[1]):
             m[k] += factor * g[k]
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def move_towards(M, average, weight, share, n_shares):
+    """average += weight (M - average), of the rows of one thread."""
+    for j in range(share, len(M), n_shares):
+        for k in range(M.shape[1]):
+            average[j, k] += weight * (M[j, k] - average[j, k])
 
 
 @nb.njit(cache=True, nogil=True)

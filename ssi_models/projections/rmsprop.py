@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.kernels.rmsprop import ascend_own_words, move_towards
-from ssi_models.tables import BatchRows, Table
+from ssi_models.kernels.sparse import move_towards
+from ssi_models.tables import Table
 
 #: Weight of the earlier batches in a word's mean square. Small: the losses fall a hundredfold in
 #: training, and squares of long ago would only shorten the steps.
@@ -22,8 +22,6 @@ RECENCY = 4
 class ProjectionTable(Table):
     """A table that S2Net trains, by AdaGrad or SGD, and its part of the state of a run."""
 
-    kept, added = 1.0, 1.0  # of a word's accumulator and its new square
-
     @property
     def result(self) -> NDArray[np.float32]:
         """float32 [V, N], the parameters that are validated and kept."""
@@ -35,21 +33,6 @@ class ProjectionTable(Table):
 
     def begin(self) -> None:
         """Called before an epoch's first step."""
-
-    def ascend_own(
-        self,
-        rows: BatchRows,
-        G: NDArray[np.float32],
-        squares: NDArray[np.float64],
-        share: int,
-        n_shares: int,
-    ) -> None:
-        """A step of gradient ascent of sum_b embedding_b . G_b by one of the threads; ``squares``
-        float64 [B] is |G_b|^2 / N."""
-        ascend_own_words(
-            *rows.by_word, G, squares, self.values, self.accumulator, self.learning_rate,
-            self.adaptive, self.kept, self.added, share, n_shares,
-        )  # fmt: skip
 
     def next_weight(self) -> float:
         """Called once per step; the weight in ``result`` of where the step ends, if it is an

@@ -16,7 +16,7 @@ from ssi_models.kernels.projections import (
     query_gradients,
     unit_rows,
 )
-from ssi_models.kernels.rmsprop import row_squares
+from ssi_models.kernels.sparse import row_squares
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
 from ssi_models.projections.rmsprop import ProjectionTable

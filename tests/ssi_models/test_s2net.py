@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from ssi_models.kernels.projections import batch_slopes
-from ssi_models.kernels.rmsprop import row_squares
+from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
