@@ -12,7 +12,7 @@ from ssi_models.kernels.sparse import diagonal_gradient, lexical_products, pair_
 from ssi_models.matrices import arrays, take_rows, with_data
 from ssi_models.parallel import Workers
 from ssi_models.sampling import Texts
-from ssi_models.tables import BatchRows
+from ssi_models.tables import BatchRows, words_of_a_text
 
 
 class Identity:
@@ -35,17 +35,20 @@ class Identity:
         K, place = texts.n_negatives, documents.space.place
         negative = np.zeros((len(queries.rows), K), np.float32)
         positive = np.zeros(len(texts.query_of))
-        _, starts, owner, value = documents.by_word
         own, d = documents.rows[texts.positive_of], documents.space.arrays
+        words, starts, owner, value = documents.by_word
+        matches = len(q[1]) * len(owner) / max(1, len(words))
         workers.split(
             lambda a, b: lexical_products(*q, place, starts, owner, value, K, negative, a, b),
             len(negative),
+            cost=8 * matches,
         )
         workers.split(
             lambda a, b: pair_products(
                 *q, *d, texts.query_of, own, np.zeros(len(place)), positive, a, b
             ),
             len(positive),
+            cost=8 * len(own) * words_of_a_text(documents.space.X),
         )
         return positive.astype(np.float32), negative[texts.query_of]
 
@@ -81,8 +84,11 @@ class Diagonal(Identity):
         q, d = queries.by_word, documents.by_word
         gradient = np.empty(len(q[0]))
         place = documents.space.place
+        matches = len(q[2]) * len(d[2]) / max(1, len(d[0]))
         workers.split(
-            lambda a, b: diagonal_gradient(*q, place, *d[1:], C, gradient, a, b), len(q[0])
+            lambda a, b: diagonal_gradient(*q, place, *d[1:], C, gradient, a, b),
+            len(q[0]),
+            cost=8 * matches,
         )
         words = q[0]
         step = np.full(len(words), self.learning_rate)

@@ -67,6 +67,7 @@ class PairwiseLoss:
                 losses, counts, start, stop,
             ),
             len(A),
+            cost=4 * A.size,
         )  # fmt: skip
         slot[batch.negatives] = -1
         return A, float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())

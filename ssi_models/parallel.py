@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,11 +23,16 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
+#: Multiplications that take one thread so long that to wake others saves time.
+WORTH_WAKING = 2_500_000
+
+
 class Workers:
     """Threads that share one task at a time; a context manager.
 
     ``run(work)`` calls ``work(share, n_shares)`` once per thread and waits; ``split(work, n)``
-    calls ``work(start, stop)`` on a partition of ``range(n)``.
+    calls ``work(start, stop)`` on a partition of ``range(n)``. Where the ``cost``, in
+    multiplications, is said and less than ``WORTH_WAKING``, the calling thread does all.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -40,8 +46,8 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def run(self, work: Callable[[int, int], object]) -> None:
-        if self._pool is None:
+    def run(self, work: Callable[[int, int], object], cost: float = math.inf) -> None:
+        if self._pool is None or cost < WORTH_WAKING:
             work(0, 1)
             return
         # The calling thread takes a share too: one thread less to wake.
@@ -53,9 +59,8 @@ class Workers:
         for future in others:
             future.result()
 
-    def split(self, work: Callable[[int, int], object], n: int) -> None:
+    def split(self, work: Callable[[int, int], object], n: int, cost: float = math.inf) -> None:
         if n <= 1:  # nothing to share
             work(0, n)
             return
-        bounds = [n * s // self.n_shares for s in range(self.n_shares + 1)]
-        self.run(lambda share, n_shares: work(bounds[share], bounds[share + 1]))
+        self.run(lambda s, n_shares: work(n * s // n_shares, n * (s + 1) // n_shares), cost)

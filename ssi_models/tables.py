@@ -93,7 +93,10 @@ class Table:
         """Gradient ascent of sum_b embedding_b . G_b."""
         batch.turn()
         squares = row_squares(G)
-        workers.run(lambda share, n_shares: self.ascend_own(batch, G, squares, share, n_shares))
+        workers.run(
+            lambda share, n_shares: self.ascend_own(batch, G, squares, share, n_shares),
+            cost=len(batch.by_word[2]) * G.shape[1],
+        )
 
     def ascend_own(
         self,
@@ -111,10 +114,16 @@ class Table:
         )  # fmt: skip
 
 
+def words_of_a_text(X: sp.csr_matrix) -> float:
+    """On average."""
+    return float(X.nnz / max(1, X.shape[0]))
+
+
 def embed(
     X: sp.csr_matrix, rows: NDArray[np.int64], M: NDArray[np.float32], workers: Workers
 ) -> NDArray[np.float32]:
     """sum_j x_j M[j] of the given rows x of a checked matrix: float32 [B, N]."""
     out = np.empty((len(rows), M.shape[1]), np.float32)
-    workers.split(lambda a, b: embed_rows(*arrays(X), rows, M, out, a, b), len(rows))
+    cost = len(rows) * words_of_a_text(X) * M.shape[1]
+    workers.split(lambda a, b: embed_rows(*arrays(X), rows, M, out, a, b), len(rows), cost)
     return out

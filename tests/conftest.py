@@ -5,6 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from ssi_models import parallel
+
+
+@pytest.fixture(autouse=True)
+def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little there is to do: the data of tests are small."""
+    monkeypatch.setattr(parallel, "WORTH_WAKING", 0)
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

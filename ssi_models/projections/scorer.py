@@ -21,12 +21,10 @@ from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
 from ssi_models.projections.rmsprop import ProjectionTable
 from ssi_models.sampling import Batch
-from ssi_models.tables import BatchRows, Space
+from ssi_models.tables import BatchRows, Space, words_of_a_text
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
-# A step of fewer multiplications takes 1.5 ms: to wake other threads thrice costs what they save.
-SHARED_STEP = 7_500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +95,6 @@ class CosineScorer:
     ) -> None:
         self.Q, self.D = Space(Q), Space(D)
         self.query, self.document, self.workers = query, document, workers
-        self._alone = Workers(1)
-        self._words = [X.nnz / max(1, X.shape[0]) for X in (Q, D)]  # of a text, on average
 
     @property
     def tables(self) -> dict[str, ProjectionTable]:
@@ -124,12 +120,12 @@ class CosineScorer:
         """A step down the batch's losses, of which the mean over the negatives is taken, divided by
         gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
         texts = BatchTexts.of(batch, judgements.slot)
-        workers = self._workers_of(texts)
+        cost = self._cost(texts)
         sides = (
             (self.query, self.Q.rows(texts.queries)),
             (self.document, self.D.rows(texts.documents)),
         )
-        (Hq, inverse_q), (Hd, inverse_d) = self._embedded(sides, workers)
+        (Hq, inverse_q), (Hd, inverse_d) = self._embedded(sides, cost)
         n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
@@ -140,27 +136,28 @@ class CosineScorer:
         )
         losses, counts = np.empty(n), np.empty((n, 2), np.int64)
         judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
-        workers.split(
+        self.workers.split(
             lambda first, last: query_gradients(
                 Hq, inverse_q, Hd, texts.order, texts.starts, texts.positive_of, texts.queries,
                 batch.grade, judgements.slot, *judgements.judged, judgements.given_only,
                 judgements.gamma, size, pull, G_q, shares, losses, counts, first, last,
             ),
             len(shares),
+            cost,
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
         # In less time than it takes to wake another thread.
         document_gradients(
             Hq, Hd, inverse_d, *texts.by_document(), texts.query_of, pull, shares, G_d, 0, len(Hd)
         )
-        self._ascend(sides, (G_q, G_d), workers)
+        self._ascend(sides, (G_q, G_d), cost)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
     def _ascend(
         self,
         sides: tuple[tuple[ProjectionTable, BatchRows], ...],
         gradients: tuple[NDArray[np.float32], ...],
-        workers: Workers,
+        cost: float,
     ) -> None:
         squares = [row_squares(G) for G in gradients]
         weights = [(table, table.next_weight()) for table in self.tables.values()]
@@ -171,7 +168,7 @@ class CosineScorer:
             for table, weight in weights:
                 table.average_own(weight, share, n_shares)
 
-        workers.run(work)
+        self.workers.run(work, cost)
         for _, rows in sides:
             rows.close()
 
@@ -186,17 +183,14 @@ class CosineScorer:
         Hd, _ = unit_projections(self.D.X, documents, self.document.result, self.workers)
         return Hq @ Hd.T
 
-    def _workers_of(self, texts: BatchTexts) -> Workers:
-        """All threads for a batch that is worth it."""
-        n_products = len(texts.queries) * texts.n_negatives
-        n_products += int(
-            len(texts.queries) * self._words[0] + len(texts.documents) * self._words[1]
-        )
-        many = n_products * self.query.values.shape[1] >= SHARED_STEP
-        return self.workers if many else self._alone
+    def _cost(self, texts: BatchTexts) -> float:
+        """Multiplications of each of a step's three parts, about."""
+        n_products = len(texts.queries) * (texts.n_negatives + words_of_a_text(self.Q.X))
+        n_products += len(texts.documents) * words_of_a_text(self.D.X)
+        return n_products * self.query.values.shape[1] / 3
 
     def _embedded(
-        self, sides: tuple[tuple[ProjectionTable, BatchRows], ...], workers: Workers
+        self, sides: tuple[tuple[ProjectionTable, BatchRows], ...], cost: float
     ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """:func:`unit_projections` of the rows of both sides, which are turned by word as well: one
         wait for the other threads instead of four."""
@@ -212,5 +206,5 @@ class CosineScorer:
                 first, last = (len(H) * s // n_shares for s in (share, share + 1))
                 unit_rows(*rows.space.arrays, rows.rows, table.values, H, inverse, first, last)
 
-        workers.run(work)
+        self.workers.run(work, cost)
         return out

@@ -239,9 +239,8 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
 
 @pytest.mark.parametrize("negatives", ["in-batch", "uniform", "given"])
 def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
-    """Small blocks, so that a batch has several, and several threads for every batch."""
+    """Small blocks, so that a batch has several."""
     monkeypatch.setattr(scorer, "BLOCK", 2)
-    monkeypatch.setattr(scorer, "SHARED_STEP", 0)
     Q, D, preferences = data()
     one, two = (
         model(negatives=negatives, n_negatives=8, threads=threads, validation_measure="loss").fit(
