@@ -164,6 +164,8 @@ class Doc2Vec:
             negative=self.negative,
             noise_curvature=curvature,
             noise_rows=noise_rows,
+            noise_labels=np.zeros(_NOISE_ROWS, np.float32),
+            noise_weights=np.ones(_NOISE_ROWS, np.float32),
             noise_likely=likely[noise_rows],
             noise_errors=_aligned(errors.astype(np.float32)),
         )

@@ -1,6 +1,7 @@
 """Kernels of doc2vec inference.
 
-Loops rather than assignments of slices, which take long to compile.
+Loops rather than assignments of slices, and scratch arrays from the caller, so that numba's runtime
+is not needed (``_nrt=False``): both take long to compile.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class FrozenModel(NamedTuple):
         negative: negative samples per occurrence; 0 with hierarchical softmax.
         noise_curvature: greatest eigenvalue of E_noise[u u'].
         noise_rows: int64 [b, m], blocks of output vectors that stand for the noise distribution.
+        noise_labels, noise_weights: float32 [m], 0 and 1: that it is predicted against.
         noise_likely: float32 [b, m], their ``likely``.
         noise_errors: float32 [b, d], the mean of the noise distribution less that of each block.
     """
@@ -60,6 +62,8 @@ class FrozenModel(NamedTuple):
     negative: int
     noise_curvature: float
     noise_rows: NDArray[np.int64]
+    noise_labels: NDArray[np.float32]
+    noise_weights: NDArray[np.float32]
     noise_likely: NDArray[np.float32]
     noise_errors: NDArray[np.float32]
 
@@ -81,12 +85,11 @@ class Predictions(NamedTuple):
     drawn: float
 
 
-@njit(cache=True, nogil=True)
-def _climb(vector, output, rows, labels, weights, likely, scale, gradient):
+@njit(cache=True, nogil=True, _nrt=False)
+def _climb(vector, output, rows, labels, weights, likely, scale, factors, gradient):
     """gradient += scale * sum over i of (labels_i - weights_i s(v . u_i)) u_i with u_i the row
     ``rows[i]`` of output. Returns the scaled sums of the factors before u_i and of
-    weights_i s'(v . u_i) likely_i."""
-    factors = np.empty(_CHUNK, dtype=np.float32)
+    weights_i s'(v . u_i) likely_i; ``factors`` is scratch, float32 [_CHUNK]."""
     pulled = np.float32(0.0)
     bent = np.float32(0.0)
     for begin in range(0, len(rows), _CHUNK):
@@ -103,7 +106,9 @@ def _climb(vector, output, rows, labels, weights, likely, scale, gradient):
 
 
 # Division as numpy has it: a check for 0 would keep the loop from the processor's vectors.
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@njit(
+    cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+)
 def _pull(x, labels, weights, likely, scale):
     """x = scale (labels - weights s(x)). Returns the sums of that and of scale weights s'(x)
     likely; s as gensim has it, see the module of the models, and 1 / (1 + e^-2y) = (1 + tanh y) / 2
@@ -128,8 +133,8 @@ def _pull(x, labels, weights, likely, scale):
     return pulled, bent
 
 
-@njit(cache=True, nogil=True)
-def _slope(model, text, vector, turn, gradient):
+@njit(cache=True, nogil=True, _nrt=False)
+def _slope(model, text, vector, turn, factors, gradient):
     """The gradient of a text's expected objective at a vector. Returns its likely curvature there.
     The blocks of noise rows take turns."""
     for k in range(len(vector)):
@@ -137,19 +142,17 @@ def _slope(model, text, vector, turn, gradient):
     rows = text.rows
     _, bent = _climb(
         vector, model.output, rows, text.labels, text.weights, text.likely, np.float32(1.0),
-        gradient
+        factors, gradient
     )  # fmt: skip
     if text.drawn > 0.0:
         blocks, size = model.noise_rows.shape
         used = min(1 + len(rows) // _ROWS_PER_BLOCK, blocks)
         share = np.float32(text.drawn / (used * size))
-        zeros = np.zeros(size, dtype=np.float32)
-        ones = np.ones(size, dtype=np.float32)
         for i in range(used):
             block = (turn * used + i) % blocks
             sums = _climb(
-                vector, model.output, model.noise_rows[block], zeros, ones,
-                model.noise_likely[block], share, gradient
+                vector, model.output, model.noise_rows[block], model.noise_labels,
+                model.noise_weights, model.noise_likely[block], share, factors, gradient
             )  # fmt: skip
             bent += sums[1]
             # Control variate: the mean of the noise is known exactly.
@@ -158,7 +161,7 @@ def _slope(model, text, vector, turn, gradient):
     return bent
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract", "nsz"})
 def _length(a, b):
     """Of a - b."""
     total = np.float32(0.0)
@@ -167,8 +170,8 @@ def _length(a, b):
     return math.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
-def _advance(model, text, start, slope, duration, curvature, turn, work, vector):
+@njit(cache=True, nogil=True, _nrt=False)
+def _advance(model, text, start, slope, duration, curvature, turn, work, factors, vector):
     """vector = where the flow from start, whose slope is given, is after a time. Returns the number
     of gradients, the given one included, and the curvature met on the last stage but one.
 
@@ -197,7 +200,7 @@ def _advance(model, text, start, slope, duration, curvature, turn, work, vector)
     for stage in range(1, stages):
         for k in range(len(vector)):
             last[k] = gradient[k]
-        _slope(model, text, vector, turn + stage, gradient)
+        _slope(model, text, vector, turn + stage, factors, gradient)
         if stage == stages - 1:
             met = _length(gradient, last) / max(_length(move, work[3]), 1e-30)
         ratio = 1.0 / (2.0 * width - ratio)
@@ -210,8 +213,8 @@ def _advance(model, text, start, slope, duration, curvature, turn, work, vector)
     return stages, met
 
 
-@njit(cache=True, nogil=True)
-def _follow(model, text, duration, fewest_steps, vector):
+@njit(cache=True, nogil=True, _nrt=False)
+def _follow(model, text, duration, fewest_steps, work, factors, vector):
     """vector = where the flow from 0 is after a time.
 
     The first step keeps to the bound of the curvature; later ones to the likely curvature where
@@ -221,7 +224,6 @@ def _follow(model, text, duration, fewest_steps, vector):
     which no flow of a concave objective is. (With negative sampling the noise rows change with
     every gradient, but the bound is close.)
     """
-    work = np.empty((6, len(vector)), dtype=np.float32)
     zero, slope, start = work[3], work[4], work[5]
     bound = text.drawn * model.noise_curvature / 4.0 + 1e-30
     for i in range(len(text.rows)):
@@ -236,7 +238,7 @@ def _follow(model, text, duration, fewest_steps, vector):
         vector[k] = 0.0
         zero[k] = 0.0
     while left > 1e-9 * duration:
-        likely = _slope(model, text, vector, turn, slope)
+        likely = _slope(model, text, vector, turn, factors, slope)
         if turn == 0 and text.drawn > 0.0:
             margin = max(margin, bound / max(likely, 1e-30))
         elif turn > 0:
@@ -249,7 +251,7 @@ def _follow(model, text, duration, fewest_steps, vector):
         while True:
             curvature = min(max(margin * likely, _MARGIN_MET * met), bound)
             stages, meeting = _advance(
-                model, text, start, slope, time, curvature, turn, work, vector
+                model, text, start, slope, time, curvature, turn, work, factors, vector
             )
             turn += stages
             stable = text.drawn > 0.0 or meeting <= curvature
@@ -261,7 +263,7 @@ def _follow(model, text, duration, fewest_steps, vector):
         left -= time
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _predictions(model, words, counts, place, rows, labels, weights, likely):
     """Each output vector once that the paths of a text's words pass, in the order in which they
     do. ``place`` is -1 for all, and is again. Returns their number, filled up to a multiple of
@@ -322,6 +324,8 @@ def infer_documents(begin, end, ends, words, counts, model, duration, fewest_ste
     weights = np.empty(longest, dtype=np.float32)
     likely = np.empty(longest, dtype=np.float32)
     vector = np.empty(model.output.shape[1], dtype=np.float32)
+    work = np.empty((6, len(vector)), dtype=np.float32)
+    factors = np.empty(_CHUNK, dtype=np.float32)
     for i in range(begin, end):
         bag = slice(ends[i], ends[i + 1])
         n, occurrences = _predictions(
@@ -329,6 +333,6 @@ def infer_documents(begin, end, ends, words, counts, model, duration, fewest_ste
         )
         drawn = model.negative * occurrences
         text = Predictions(rows[:n], labels[:n], weights[:n], likely[:n], drawn)
-        _follow(model, text, duration, fewest_steps, vector)
+        _follow(model, text, duration, fewest_steps, work, factors, vector)
         for k in range(out.shape[1]):
             out[i, k] = vector[k]

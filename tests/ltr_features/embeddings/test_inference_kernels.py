@@ -73,6 +73,8 @@ def frozen():
         negative=0,
         noise_curvature=0.0,
         noise_rows=np.zeros((1, 0), dtype=np.int64),
+        noise_labels=np.zeros(0, dtype=np.float32),
+        noise_weights=np.ones(0, dtype=np.float32),
         noise_likely=np.zeros((1, 0), dtype=np.float32),
         noise_errors=np.zeros((1, LANES), dtype=np.float32),
     )
@@ -112,9 +114,11 @@ def test_steps_are_damped_chebyshev_polynomials(frozen, reach):
     slope[0] = -curvature
     vector, work = np.zeros(LANES, dtype=np.float32), np.zeros((6, LANES), dtype=np.float32)
     time = reach / curvature
+    factors = np.empty(32, dtype=np.float32)
     stages, _ = _advance(
-        frozen._replace(output=output), text, start, slope, time, curvature, 0, work, vector
-    )
+        frozen._replace(output=output), text, start, slope, time, curvature, 0, work, factors,
+        vector,
+    )  # fmt: skip
     width = np.cosh(2.0 / stages)
     chebyshev = np.polynomial.chebyshev.Chebyshev([0] * stages + [1])
     rate = chebyshev(width) / chebyshev.deriv()(width)
