@@ -39,7 +39,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.embeddings.vectors import SUFFIX, open_tensors
 from ltr_features.kernels.embeddings import FrozenModel, infer_documents
-from ltr_features.kernels.instructions import LANES
+from ltr_features.kernels.row_sums import LANES
 from ltr_features.parallel import map_blocks
 from ssi_models.persistence import pack_vocabulary, save_tensors, unpack_vocabulary
 from ssi_models.vocabulary import Vocabulary

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ltr_features.kernels.instructions import TOGETHER, add_rows, dot_rows
+from ltr_features.kernels.row_sums import TOGETHER, add_rows, dot_rows
 
 # Output vectors that are read once for both of their uses; they fit the nearest cache.
 _CHUNK = 32

@@ -11,7 +11,7 @@ from ltr_features.kernels.embeddings import (
     _predictions,
     _pull,
 )
-from ltr_features.kernels.instructions import LANES, TOGETHER, add_rows, dot_rows
+from ltr_features.kernels.row_sums import LANES, TOGETHER, add_rows, dot_rows
 
 
 @njit
