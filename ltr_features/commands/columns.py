@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -132,30 +133,20 @@ def columns_build(
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(context, pairs, families, on_progress=show)
-        trained = [
-            TrainedColumn(
-                context,
-                recipe,
-                out / "models",
-                hold_out_groups=by_group,
-                on_progress=reporter.epoch,
-            )
-            for recipe in recipes
-        ]
-        n_columns = {}
+        column = partial(TrainedColumn, hold_out_groups=by_group, on_progress=reporter.epoch)
+        trained = [column(context, recipe, out / "models") for recipe in recipes]
+        numbers = []
         for fold in split:
             with reporter.stage(fold.name):
                 parts = train_parts(collection, split, fold)
                 full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
                 _write_fold(full, fold, out, threads=threads)
-                n_columns[fold.name] = full.X.shape[1]
-    if not in_folds:
+                numbers.append(f"{fold.name}: {full.X.shape[1]} columns\n")
+    if in_folds:
+        typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
+    else:
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
-        return
-    for name, number in n_columns.items():
-        typer.echo(f"{name}: {number} columns")
-    typer.echo(f"{len(data):,} rows in {len(split)} folds: {out}")
 
 
 @app.command("append")
