@@ -66,6 +66,11 @@ def main() -> None:
         status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except typer.Abort:
         status = EXIT_INTERRUPTED
+    except SystemError as error:
+        # Ctrl-C while numba's dispatcher was in C: it came to an end with an exception set.
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise
+        status = EXIT_INTERRUPTED
     except Exception as error:
         if debug:
             raise

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from dumps import topical_dump
 
+from ltr_features import cli
+
 COMMAND = [sys.executable, "-m", "ltr_features.cli"]
 
 
@@ -106,6 +108,26 @@ def test_ctrl_c_ends_with_130_and_leaves_no_half_output(tmp_path):
     partial = [p for p in out.rglob("*") if p.name.endswith((".partial", ".old"))]
     assert partial == []
     assert not (out / "report").exists()
+
+
+def test_ctrl_c_within_compiled_code_is_ctrl_c_too(monkeypatch, capsys):
+    """Which comes out of numba as a SystemError, whose cause it is."""
+
+    def interrupted(*_, **__):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert "interrupted" in capsys.readouterr().err
+
+    def broken(*_, **__):
+        raise SystemError("something else")
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(SystemError, match="something else"):
+        cli.main()
 
 
 LETOR = """\
