@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,11 +20,19 @@ from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
-from ssi_models.validation import HELD_OUT, VALIDATION_MEASURES, hold_out_pairs, hold_out_queries
+from ssi_models.validation import (
+    HELD_OUT,
+    MANY_QUERIES,
+    N_PARTS,
+    VALIDATION_MEASURES,
+    hold_out_pairs,
+    hold_out_queries,
+    split_queries,
+)
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -60,9 +69,13 @@ class RankingModel(MatchingModel):
         max_seconds: training also stops after the epoch that ends later than this; the result
             then depends on the machine's speed.
         validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
-        hold_out: "queries": whole queries with all their pairs, where the model is to serve new
-            queries; "pairs": single pairs of any query, where it is to find further documents for
-            the same queries (links of articles). Each kind stops at its own time.
+        hold_out: what early stopping, and the choice of the factor, look at. "parts": the queries
+            are split into three parts; a model for each, trained on the other two, ranks for it,
+            and the model of all queries keeps the epoch and the factor that were best for all
+            three together. "queries": a share of the queries with all their pairs, which no model
+            learns from; "auto": "parts" where fewer than 1,000 queries, or groups, have relevant
+            documents, else "queries". "pairs": single pairs of any query, where the model is to
+            find further documents for the same queries (links of articles).
         validation_measure: "map" or "rank_loss".
         validation_documents: documents ranked in validation, if there are more: that many drawn
             at random, and the relevant ones.
@@ -78,6 +91,7 @@ class RankingModel(MatchingModel):
         validation_queries_: int64, the rows of the queries with held-out pairs.
         learning_rate_: the rate that was used.
         scale_: the factor chosen from ``scales``, already part of the parameters.
+        n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
 
     #: What the parameters of the same names may be.
@@ -100,7 +114,7 @@ class RankingModel(MatchingModel):
     patience: int = 5
     max_seconds: float | None = None
     validation_share: float = 0.1
-    hold_out: str = "queries"
+    hold_out: str = "auto"
     validation_measure: str = "map"
     validation_documents: int = 10_000
     warm_start: bool = False
@@ -112,6 +126,8 @@ class RankingModel(MatchingModel):
     validation_queries_: NDArray[np.int64] = field(init=False)
     learning_rate_: float = field(init=False)
     scale_: float = field(init=False)
+    n_pairs_: int = field(init=False)
+    n_queries_: int = field(init=False)
 
     def fit(
         self,
@@ -119,24 +135,19 @@ class RankingModel(MatchingModel):
         D: sp.csr_matrix,
         preferences: Preferences,
         *,
-        excluded: ArrayLike | None = None,
-        candidates: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-        vocabulary: Vocabulary | None = None,
-        weighting: TfIdf | None = None,
-        recipe: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        callback: Callable[[Epoch], None] | None = None,
+        **options: Any,
     ) -> Self:
         """Learn the parameters.
 
         Args:
             Q, D: unit tf-idf rows, [m, V] and [n, V].
             preferences: graded relevant pairs over the rows of Q and D.
+            groups: a label per query row; queries of one group are held out together.
             excluded: int64 [m], for each query a document row that is never its negative and
                 never ranked in validation (the text that the query was drawn from), or -1.
-            candidates: document rows that may serve as negatives; all by default.
-            groups: a label per query row; queries of one group are held out together.
+            candidates: document rows that may serve as negatives; None = all; "relevant" = those
+                that are relevant to a training query.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed.
             callback: called after each epoch (number 0 = the initial parameters).
@@ -147,25 +158,80 @@ class RankingModel(MatchingModel):
                 (or groups) with relevant documents.
         """
         self.check_params()
-        data = self._check_data(Q, D, preferences, excluded, candidates, groups)
+        if self._holds_out_parts(preferences, groups):
+            parts = split_queries(preferences, groups, N_PARTS, self.seed)
+            self._fit_jointly(Q, D, preferences, groups, parts, **options)
+        else:
+            self._fit_jointly(Q, D, preferences, groups, [], **options)
+        return self
+
+    def fit_parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        parts: Sequence[NDArray[np.int64]],
+        **options: Any,
+    ) -> list[Self]:
+        self.check_params()
+        check_parts(parts, preferences)
+        if self.hold_out == "pairs":
+            raise ValueError("hold_out='pairs': the queries are held out in parts here")
+        return self._fit_jointly(Q, D, preferences, None, parts, **options)
+
+    def _holds_out_parts(self, preferences: Preferences, groups: ArrayLike | None) -> bool:
+        if self.hold_out != "auto":
+            return self.hold_out == "parts"
+        queries = preferences.queries
+        labels = queries if groups is None else np.asarray(groups)[queries]
+        return len(np.unique(labels)) < MANY_QUERIES
+
+    def _fit_jointly(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        groups: ArrayLike | None,
+        parts: Sequence[NDArray[np.int64]],
+        *,
+        excluded: ArrayLike | None = None,
+        candidates: ArrayLike | str | None = None,
+        vocabulary: Vocabulary | None = None,
+        weighting: TfIdf | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Epoch], None] | None = None,
+    ) -> list[Self]:
+        """Fit the model on all preferences, and for each part a copy on those of the other
+        queries. Returns the copies, which agree with the model in epoch and factor."""
+        every = self._check_data(Q, D, preferences, excluded, candidates, groups, bool(parts))
+        data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
+        models = [self, *(copy.copy(self) for _ in parts)]
         with Workers(self.threads) as workers:
             rate = self.learning_rate
             if isinstance(rate, str):
-                rate = self._choose_rate(data, workers)
-            run = self.make_run(data, rate, workers)
+                rate = self._choose_rate(every, workers)
+            runs = [
+                model.make_run(of, rate, workers) for model, of in zip(models, data, strict=True)
+            ]
             path = None if checkpoint is None else Path(checkpoint)
-            fingerprint = "" if path is None else self._fingerprint(data, groups)
+            fingerprint = "" if path is None else self._fingerprint(every, groups, parts)
             until = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
             settings = Settings(
                 self.max_epochs, self.patience, rate, path, fingerprint, callback, until
             )
-            history = self._learn(run, settings)
-        self.n_query_words_, self.n_words_ = data.Q.shape[1], data.D.shape[1]
-        self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
-        self.history_, self.validation_queries_ = history, data.validating.queries
-        self.learning_rate_, self.scale_ = rate, float(run.scale[0])
-        self._adopt(run)
-        return self
+            history = self._learn(JointRun(runs), settings)
+        held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
+        for model, run in zip(models, runs, strict=True):
+            model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
+            model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
+            model.history_, model.validation_queries_ = history, held_out
+            model.learning_rate_, model.n_pairs_ = rate, len(run.data.training)
+            model.n_queries_ = len(run.data.training.queries)
+            lexical, learned = run.mixture.tolist()
+            model.scale_ = learned / lexical if lexical else np.inf
+            model._adopt(run)
+        return models[1:]
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
         """The trainable form of the model, initialised by ``seed``."""
@@ -186,8 +252,8 @@ class RankingModel(MatchingModel):
             value = getattr(self, name)
             if isinstance(value, str) or not 0 < value < np.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
-        if not self.scales or not all(0 < scale < np.inf for scale in self.scales):
-            raise ValueError(f"scales must be positive and finite, got {self.scales}")
+        if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
+            raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
         if self.max_epochs < 0:
@@ -221,9 +287,11 @@ class RankingModel(MatchingModel):
         D: sp.csr_matrix,
         preferences: Preferences,
         excluded: ArrayLike | None,
-        candidates: ArrayLike | None,
+        candidates: ArrayLike | str | None,
         groups: ArrayLike | None,
+        in_parts: bool = False,
     ) -> TrainingData:
+        """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
         barred = None
@@ -231,27 +299,58 @@ class RankingModel(MatchingModel):
             barred = check_rows("excluded + 1", np.asarray(excluded) + 1, D.shape[0] + 1) - 1
             if len(barred) != Q.shape[0]:
                 raise ValueError(f"excluded has {len(barred)} rows for {Q.shape[0]} queries")
+        if in_parts:
+            held_out = preferences, preferences.only(np.zeros(0, np.int64))
+        elif self.hold_out == "pairs":
+            if groups is not None:
+                raise ValueError("groups: single pairs are held out; use hold_out='queries'")
+            held_out = hold_out_pairs(preferences, self.validation_share, self.seed)
+        else:
+            held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
+        pool = self._pool(candidates, preferences, D)
+        return TrainingData(Q, D, preferences, *held_out, barred, pool, isinstance(candidates, str))
+
+    def _pool(
+        self, candidates: ArrayLike | str | None, preferences: Preferences, D: sp.csr_matrix
+    ) -> NDArray[np.int64]:
+        """The document rows that may be negatives, ascending."""
+        if isinstance(candidates, str):
+            check_choice("candidates", candidates, ("relevant",))
+            return np.unique(preferences.document)
         pool = np.arange(D.shape[0]) if candidates is None else candidates
         pool = np.unique(check_rows("candidates", pool, D.shape[0]))
         if not len(pool):
             raise ValueError("candidates is empty; at least one document must be a negative")
-        if self.hold_out == "pairs":
-            if groups is not None:
-                raise ValueError("groups: single pairs are held out; use hold_out='queries'")
-            parts = hold_out_pairs(preferences, self.validation_share, self.seed)
-        else:
-            parts = hold_out_queries(preferences, groups, self.validation_share, self.seed)
-        return TrainingData(Q, D, preferences, *parts, barred, pool)
+        return pool
 
-    def _learn(self, run: Run, settings: Settings) -> History:
-        return train(run, run.batches, settings)
+    def _without(self, every: TrainingData, part: NDArray[np.int64], number: int) -> TrainingData:
+        """The data of the queries outside a part, whose own preferences are held out."""
+        others = np.setdiff1d(every.preferences.queries, part)
+        training = every.preferences.only(others)
+        pool = np.unique(training.document) if every.only_relevant else every.candidates
+        return replace(
+            every,
+            preferences=training,
+            training=training,
+            validating=every.preferences.only(part),
+            candidates=pool,
+            part=number,
+        )
+
+    def _learn(self, run: JointRun, settings: Settings) -> History:
+        return train(run, settings)
+
+    @property
+    def mixtures(self) -> Sequence[tuple[float, float]]:
+        """Factors of the lexical and of the learned part of the score that are compared."""
+        return [(1.0, float(scale)) for scale in self.scales]
 
     def _adopt(self, run: Run) -> None:
         """Take over the trained parameters; the chosen scale goes into the first of them."""
         parameters = dict(run.scorer.parameters())
         first = next(iter(parameters))
-        if run.scale[0] != 1:
-            parameters[first] = parameters[first] * run.scale[0]
+        if run.mixture[1] != 1:
+            parameters[first] = parameters[first] * run.mixture[1]
         for name, values in self._pack(parameters).items():
             setattr(self, f"{name}_", values)
 
@@ -284,17 +383,26 @@ class RankingModel(MatchingModel):
             "epochs": [list(vars(epoch).values()) for epoch in self.history_.epochs],
             "best_epoch": self.history_.best_epoch,
             "validation_queries": self.validation_queries_.tolist(),
+            "stopped": self.history_.stopped,
             "learning_rate": self.learning_rate_,
             "scale": self.scale_,
+            "n_pairs": self.n_pairs_,
+            "n_queries": self.n_queries_,
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         epochs = [Epoch(*values) for values in fitted["epochs"]]
-        self.history_ = History(epochs, fitted["best_epoch"])
+        self.history_ = History(epochs, fitted["best_epoch"], fitted.get("stopped", ""))
+        self.n_pairs_, self.n_queries_ = fitted.get("n_pairs", 0), fitted.get("n_queries", 0)
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
         self.learning_rate_, self.scale_ = fitted["learning_rate"], fitted["scale"]
 
-    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
+    def _fingerprint(
+        self,
+        data: TrainingData,
+        groups: ArrayLike | None,
+        parts: Sequence[NDArray[np.int64]] = (),
+    ) -> str:
         """A digest of everything that the result depends on."""
         parameters = {k: v for k, v in self.get_params().items() if k != "threads"}
         preferences = data.preferences
@@ -307,7 +415,7 @@ class RankingModel(MatchingModel):
                 *start.values(),
                 *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
                 preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels,
+                data.candidates, excluded, labels, *parts,
             ),
         )  # fmt: skip
 
@@ -328,6 +436,22 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
             f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
             f"Q and D have {Q.shape[0]} x {D.shape[0]}"
         )
+
+
+def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
+    """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
+    leaves preferences of other queries to learn from."""
+    if len(parts) < 2:
+        raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
+    rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("the parts share a query")
+    for number, part in enumerate(parts):
+        if not len(np.setdiff1d(preferences.queries, part)):
+            raise ValueError(
+                f"part {number} has all queries with relevant documents: nothing is left to "
+                "learn from for it"
+            )
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

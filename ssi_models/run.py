@@ -1,4 +1,5 @@
-"""One training run: a model's scorer, its loss, its batches and its validation."""
+"""Training runs: a model's scorer, its loss, its batches and its validation; and several runs that
+agree on when to stop."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import Batch, PairStream
 from ssi_models.scorers import Scorer
-from ssi_models.validation import Validation, best_scale
+from ssi_models.validation import Validation, mean_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class TrainingData:
         Q, D: checked matrices. preferences: all of them.
         training, validating: those that are learned from, those that are held out.
         excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
+        only_relevant: whether the candidates are the documents that are relevant in training.
+        part: which of a joint fit's runs the data are of.
     """
 
     Q: sp.csr_matrix
@@ -38,10 +41,13 @@ class TrainingData:
     validating: Preferences
     excluded: NDArray[np.int64] | None
     candidates: NDArray[np.int64]
+    only_relevant: bool = False
+    part: int = 0
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """``make()``, called once: several runs on the same data share its result."""
+        """``make()``, called once: runs on the same matrices share its result. What depends on
+        the preferences too must have ``part`` in its key."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
@@ -55,7 +61,6 @@ class Trained(Protocol):
     emphasis: str
     negatives: str
     shuffle: str
-    scales: Sequence[float]
     batch_size: int
     n_negatives: int
     validation_measure: str
@@ -63,6 +68,9 @@ class Trained(Protocol):
     warm_start: bool
     hogwild: bool
     seed: int
+
+    @property
+    def mixtures(self) -> Sequence[tuple[float, float]]: ...
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer: ...
 
@@ -100,10 +108,11 @@ class Run:
             model.negatives,
             shuffle=model.shuffle,
         )
-        self.scale = np.ones(1, np.float32)
+        self.mixture = np.array(model.mixtures[0], np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)
         self.judged = data.training.judged(data.excluded)
-        if validates:
+        self.validation: Validation | None = None
+        if validates and len(data.validating):
             self.validation = Validation(
                 data.validating,
                 data.training,
@@ -118,7 +127,7 @@ class Run:
         return self.stream.epoch(number)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        return self.scorer.state() | {"scale": self.scale}
+        return self.scorer.state() | {"mixture": self.mixture}
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
         A, loss, violations, tuples = self.loss.slopes(
@@ -127,8 +136,10 @@ class Run:
         self.scorer.ascend(A)
         return loss, violations, tuples
 
-    def steps(self, batches: Iterator[Batch]) -> Iterator[tuple[float, int, int]]:
-        """Step after step, or, with the model's ``hogwild``, several at a time."""
+    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        """The steps of an epoch, one after the other or, with the model's ``hogwild``, several at
+        a time."""
+        batches = self.batches(number)
         if self.model.hogwild:
             return hogwild_steps([self.replica() for _ in range(self.workers.n_shares)], batches)
         return map(self.step, batches)
@@ -140,21 +151,21 @@ class Run:
         twin.slot = self.slot.copy()
         return twin
 
-    def validate(self) -> float:
-        """The validation measure of the held-out queries, at the best of the scales."""
-        rows = self.validation.queries, self.validation.documents
+    def held_out_values(self) -> NDArray[np.float64]:
+        """The validation measure of each held-out query under each of the model's mixtures of the
+        lexical and the learned part: float64 [n_mixtures, m]."""
+        validation = self.validation
+        if validation is None:
+            return np.zeros((len(self.model.mixtures), 0))
+        rows = validation.queries, validation.documents
         if self._lexical is None or self.learns_lexical:
             self._lexical = self.scorer.lexical_matrix(*rows)
-        value, scale = best_scale(
-            self.model.scales,
-            lambda scores: self.validation.measure(
-                self.model.validation_measure, scores, self.workers
-            ),
-            self._lexical,
-            self.scorer.learned_matrix(*rows),
-        )
-        self.scale[0] = scale
-        return value
+        learned = self.scorer.learned_matrix(*rows)
+        name, workers = self.model.validation_measure, self.workers
+        return np.array(
+            [validation.values(name, scores, workers)
+             for scores in mixed(self.model.mixtures, self._lexical, learned)]
+        )  # fmt: skip
 
     @property
     def learns_lexical(self) -> bool:
@@ -175,6 +186,56 @@ class Run:
                     return float("inf")
                 mean = loss / max(tuples, 1)
         return mean
+
+
+class JointRun:
+    """Runs of one model on several parts of the data, which learn side by side, are validated
+    together, and keep the same epoch and the same mixture of their lexical and learned parts: the
+    ones that are best for all held-out queries of all runs.
+
+    A fold's models that score training rows out of fold, and the one that scores its other rows,
+    must be trained alike, or a column means one thing in training and another in testing.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = runs
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        states = [run.state() for run in self.runs]
+        return {f"{i}.{name}": a for i, state in enumerate(states) for name, a in state.items()}
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        every = [run.scorer.parameters() for run in self.runs]
+        return {f"{i}.{name}": a for i, named in enumerate(every) for name, a in named.items()}
+
+    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        for run in self.runs:
+            yield from run.epoch(number)
+
+    def validate(self) -> float:
+        """The mean of the validation measure over all held-out queries, at the best mixture."""
+        values = np.concatenate([run.held_out_values() for run in self.runs], axis=1)
+        means = [mean_value(row) for row in values]
+        best = int(np.argmax(means))
+        for run in self.runs:
+            run.mixture[:] = run.model.mixtures[best]
+        return means[best]
+
+
+def mixed(
+    mixtures: Sequence[tuple[float, float]],
+    lexical: NDArray[np.float32] | None,
+    learned: NDArray[np.float32] | None,
+) -> Iterator[NDArray[np.float32]]:
+    """a lexical + b learned for each mixture (a, b); a part that is None is left out."""
+    for a, b in mixtures:
+        if lexical is None or learned is None:
+            scores = lexical if learned is None else learned
+            if scores is None:
+                raise ValueError("neither a lexical nor a learned score to measure")
+            yield scores
+        else:
+            yield np.float32(a) * lexical + np.float32(b) * learned
 
 
 def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32]) -> None:

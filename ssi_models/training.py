@@ -17,7 +17,6 @@ from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from ssi_models.persistence import write_safetensors
-from ssi_models.sampling import Batch
 
 
 class DivergenceWarning(UserWarning):
@@ -30,8 +29,9 @@ class Trainable(Protocol):
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array that training changes (parameters and optimiser), by name, not copied."""
 
-    def steps(self, batches: Iterator[Batch]) -> Iterator[tuple[float, int, int]]:
-        """Learn from each batch; (summed loss, violating tuples, tuples) of each."""
+    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        """Learn from each batch of an epoch (numbered from 0); (summed loss, violating tuples,
+        tuples) of each."""
 
     def validate(self) -> float:
         """The validation measure at the present parameters; higher is better."""
@@ -56,10 +56,16 @@ class Epoch:
 
 @dataclass
 class History:
-    """Training history and the epoch whose parameters were kept."""
+    """Training history and the epoch whose parameters were kept.
+
+    Attributes:
+        epochs: from number 0 on. best_epoch: number of the epoch that was kept.
+        stopped: why training ended: "patience", "max_epochs", "max_seconds", or "diverged".
+    """
 
     epochs: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
+    stopped: str = ""
 
     @property
     def best_validation(self) -> float:
@@ -94,9 +100,7 @@ class Settings:
     keeps: bool = False
 
 
-def train(
-    model: Trainable, batches: Callable[[int], Iterator[Batch]], settings: Settings
-) -> History:
+def train(model: Trainable, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
     The initial parameters are validated too, so a model that training cannot improve stays as it
@@ -111,8 +115,8 @@ def train(
             history.epochs.append(Epoch(0, float("nan"), float("nan"), model.validate()))
             best.update({name: array.copy() for name, array in state.items()})
             _report(settings, history)
-        while len(history.epochs) <= settings.max_epochs and not _is_over(history, settings):
-            epoch = _run_epoch(model, batches(len(history.epochs) - 1), len(history.epochs))
+        while not (reason := _reason_to_stop(history, settings)):
+            epoch = _run_epoch(model, len(history.epochs))
             if epoch is None:
                 warnings.warn(
                     f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is "
@@ -122,6 +126,7 @@ def train(
                     DivergenceWarning,
                     stacklevel=3,
                 )
+                reason = "diverged"
                 break
             history.epochs.append(epoch)
             if epoch.validation > history.best_validation:
@@ -130,6 +135,7 @@ def train(
                     best[name][...] = array
             _save_checkpoint(settings, state, best, history)
             _report(settings, history)
+    history.stopped = reason
     for name, array in state.items():
         array[...] = best[name]
     if settings.checkpoint is not None and not settings.keeps:
@@ -137,10 +143,10 @@ def train(
     return history
 
 
-def _run_epoch(model: Trainable, batches: Iterator[Batch], number: int) -> Epoch | None:
-    """One pass over the batches; None if the loss or a parameter stopped being finite."""
+def _run_epoch(model: Trainable, number: int) -> Epoch | None:
+    """One epoch; None if the loss or a parameter stopped being finite."""
     loss, violations, tuples = 0.0, 0, 0
-    for batch_loss, batch_violations, batch_tuples in model.steps(batches):
+    for batch_loss, batch_violations, batch_tuples in model.epoch(number - 1):
         loss += batch_loss
         violations += batch_violations
         tuples += batch_tuples
@@ -152,9 +158,14 @@ def _run_epoch(model: Trainable, batches: Iterator[Batch], number: int) -> Epoch
     return Epoch(number, loss / tuples, violations / tuples, model.validate())
 
 
-def _is_over(history: History, settings: Settings) -> bool:
+def _reason_to_stop(history: History, settings: Settings) -> str:
+    """Why no further epoch begins; "" if one does."""
+    if history.epochs[-1].number - history.best_epoch >= settings.patience:
+        return "patience"
+    if len(history.epochs) > settings.max_epochs:
+        return "max_epochs"
     late = settings.until is not None and time.perf_counter() >= settings.until
-    return late or history.epochs[-1].number - history.best_epoch >= settings.patience
+    return "max_seconds" if late else ""
 
 
 def _report(settings: Settings, history: History) -> None:

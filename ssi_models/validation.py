@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,7 +10,10 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 
 #: What may be held out for early stopping.
-HELD_OUT = ("queries", "pairs")
+HELD_OUT = ("auto", "parts", "queries", "pairs")
+#: With "auto", training queries from which on one held-out share of them is enough.
+MANY_QUERIES = 1000
+N_PARTS = 3
 #: Measures for early stopping; rank loss is turned round, so that more is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
@@ -45,20 +46,50 @@ def hold_out_queries(
         ValueError: fewer than two queries, or groups, have relevant documents.
     """
     queries = preferences.queries
-    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
-    if len(label) != preferences.n_queries:
-        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
-    distinct = np.unique(label[queries])
-    if len(distinct) < 2:
-        raise ValueError(
-            f"{len(queries)} queries in {len(distinct)} group(s) have relevant documents; early "
-            "stopping needs at least two"
-        )
+    label = _labels(preferences, groups)
+    distinct = _distinct(label[queries], len(queries))
     rng = np.random.default_rng([seed, 2])
     n_held_out = min(max(1, round(share * len(distinct))), len(distinct) - 1)
     chosen = rng.permutation(distinct)[:n_held_out]
     held_out = np.isin(label[queries], chosen)
     return preferences.only(queries[~held_out]), preferences.only(queries[held_out])
+
+
+def split_queries(
+    preferences: Preferences, groups: ArrayLike | None, n_parts: int, seed: int
+) -> list[NDArray[np.int64]]:
+    """The queries that have relevant documents, in seeded parts of about equal size; queries of
+    one group (a label per query row) in one part: int64 query rows each, ascending.
+
+    There are fewer parts where there are fewer queries or groups.
+
+    Raises:
+        ValueError: fewer than two queries, or groups, have relevant documents.
+    """
+    queries = preferences.queries
+    label = _labels(preferences, groups)[queries]
+    distinct = _distinct(label, len(queries))
+    order = np.random.default_rng([seed, 2]).permutation(distinct)
+    parts = np.array_split(order, min(n_parts, len(order)))
+    return [queries[np.isin(label, part)] for part in parts]
+
+
+def _labels(preferences: Preferences, groups: ArrayLike | None) -> NDArray[np.generic]:
+    """The group of each query row."""
+    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
+    if len(label) != preferences.n_queries:
+        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
+    return label
+
+
+def _distinct(label: NDArray[np.generic], n_queries: int) -> NDArray[np.generic]:
+    distinct = np.unique(label)
+    if len(distinct) < 2:
+        raise ValueError(
+            f"{n_queries} queries in {len(distinct)} group(s) have relevant documents; early "
+            "stopping needs at least two"
+        )
+    return distinct
 
 
 class Validation:
@@ -101,30 +132,24 @@ class Validation:
                 hidden = np.append(hidden, excluded[q : q + 1][excluded[q : q + 1] >= 0])
             self.hidden[i, place[hidden][place[hidden] >= 0]] = True
 
-    def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
-        """MAP, or minus the mean rank loss, of scores [m, p]; ties count against the model."""
+    def values(
+        self, name: str, scores: NDArray[np.float32], workers: Workers
+    ) -> NDArray[np.float64]:
+        """Average precision, or minus the rank loss, of each query by scores [m, p]: float64 [m],
+        NaN for a query without a relevant document to rank; ties count against the model."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         parts = (scores, self.relevant, self.hidden, precision, loss)
         workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts)), len(scores))
-        values = precision if name == "map" else -loss
-        return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
+        return precision if name == "map" else -loss
+
+    def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
+        """The mean of :meth:`values`; 0 if no query has one."""
+        return mean_value(self.values(name, scores, workers))
 
 
-def best_scale(
-    scales: Sequence[float],
-    measure: Callable[[NDArray[np.float32]], float],
-    lexical: NDArray[np.float32] | None,
-    learned: NDArray[np.float32] | None,
-) -> tuple[float, float]:
-    """(measure, scale) of the scale s for which lexical + s learned measures best."""
-    if lexical is None or learned is None:
-        scores = lexical if learned is None else learned
-        if scores is None:
-            raise ValueError("neither a lexical nor a learned score to measure")
-        return measure(scores), 1.0
-    values = [measure(lexical + np.float32(scale) * learned) for scale in scales]
-    best = int(np.argmax(values))
-    return values[best], scales[best]
+def mean_value(values: NDArray[np.float64]) -> float:
+    """The mean of the values that are finite; 0 if none is."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
 
 
 def sample_triples(

@@ -9,30 +9,37 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import unit_rows
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
-from ssi_models.parts import Parts
+from ssi_models.parts import Parts, joined, scaled
 from ssi_models.preferences import Preferences
 
 #: Whether column j of queries and of documents is the same word.
 VOCABULARIES = ("shared", "separate")
+#: Weights of word matching that ``word_weight="auto"`` compares.
+WORD_WEIGHTS = tuple(round(0.1 * i, 1) for i in range(11))
 
 
 class CosineOfProjections:
-    """f(q, d) = cos(A_q'q, A_d'd); 0 where either vector is 0.
+    """f(q, d) = w q . d + (1 - w) cos(A_q'q, A_d'd); the cosine is 0 where either vector is 0.
 
     Attributes:
         A_q_: float32 [V_q, k], row j is the projection of query word j. A_d_: float32 [V_d, k],
             the same of document words; ``A_q_`` itself where one matrix serves both sides.
+        word_weight_: w, in [0, 1].
     """
 
     threads: int | None
+    word_weight_: float = 0.0
     A_q_: NDArray[np.float32]
     A_d_: NDArray[np.float32]
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(self._project(Q, self.A_q_))
+        w = self.word_weight_
+        dense = Parts(self._project(Q, self.A_q_))
+        return joined(scaled(dense, 1 - w), scaled(Parts(sparse=Q), w)) if w else dense
 
     def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(self._project(D, self.A_d_))
+        dense = Parts(self._project(D, self.A_d_))
+        return joined(dense, Parts(sparse=D)) if self.word_weight_ else dense
 
     def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
@@ -82,3 +89,11 @@ def split_words(
     if vocabularies == "separate":
         return A[:n_query_words].copy(), A[n_query_words:].copy()
     return A, A
+
+
+def check_word_weight(word_weight: float | str) -> None:
+    """Raise ValueError unless it is a number from 0 to 1 or "auto"."""
+    if word_weight == "auto":
+        return
+    if isinstance(word_weight, str) or not 0 <= word_weight <= 1:
+        raise ValueError(f"word_weight must be 'auto' or in 0..1, got {word_weight!r}")

@@ -34,6 +34,7 @@ class ProjectionRun(Run):
 
     model: TrainedProjection
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
+    losses: tuple[float, float]  # before and after training
     _parts: tuple[int, Iterator[Batch]] | None = None  # the next epoch, and batches from there on
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -87,10 +88,13 @@ class ProjectionRun(Run):
             batch, Judgements(1 / self.model.margin, given_only, self.judged, self.slot)
         )
 
-    def validate(self) -> float:
-        if self.model.validation_measure == "loss":
-            return -self.mean_loss(self.validation_tuples)
-        return super().validate()
+    def held_out_values(self) -> NDArray[np.float64]:
+        if self.model.validation_measure != "loss":
+            return super().held_out_values()
+        n = 0 if self.validation is None else 1
+        # The loss is that of the cosines alone, whatever they are mixed with.
+        loss = -self.mean_loss(self.validation_tuples) if n else 0.0
+        return np.full((len(self.model.mixtures), n), loss)
 
     def _tuples(self, preferences: Preferences) -> TupleObjective:
         return TupleObjective(

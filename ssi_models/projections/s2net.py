@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -11,11 +11,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
+from ssi_models.lexical import Identity
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import (
     VOCABULARIES,
+    WORD_WEIGHTS,
     CosineOfProjections,
+    check_word_weight,
     pair_matrix,
     split_words,
     stacked,
@@ -25,7 +28,7 @@ from ssi_models.projections.runs import FullBatchRun, ProjectionRun
 from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.projections.torch_scorer import TorchScorer
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
 
@@ -34,7 +37,8 @@ SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class S2Net(CosineOfProjections, RankingModel):
-    """f(q, d) = cos(A'q, A'd), with A trained on log(1 + exp(-gamma (f(q, d+) - f(q, d-)))).
+    """f(q, d) = w q . d + (1 - w) g(q, d), g(q, d) = cos(A'q, A'd), with A trained on
+    log(1 + exp(-gamma (g(q, d+) - g(q, d-)))).
 
     Starts at the LSA matrix of training queries and documents (at that of CL-LSA where the
     vocabularies are separate) and never ends with a higher training loss than there.
@@ -62,6 +66,10 @@ class S2Net(CosineOfProjections, RankingModel):
             validation loss sooner, whose negatives are uniform too.
         device: a PyTorch device ("cuda", "cpu") for the mini-batches' steps, with the same result
             within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
+        word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
+            or "auto": the one that ranks the held-out queries best, chosen after every epoch as
+            ``scales`` are. Training looks at the cosines alone. 0 is the paper. Separate
+            vocabularies have no words in common, and no such part.
         validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
             0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
 
@@ -84,6 +92,7 @@ class S2Net(CosineOfProjections, RankingModel):
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True
     vocabularies: str = "shared"
+    word_weight: float | str = "auto"
     negatives_per_pair: int = 4
     pairs_per_epoch: int | None = 20_480
     device: str | None = None
@@ -113,6 +122,14 @@ class S2Net(CosineOfProjections, RankingModel):
         check_choice("loss", self.loss, ("logistic",))
         check_choice("emphasis", self.emphasis, ("uniform",))
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+        check_word_weight(self.word_weight)
+        if tuple(self.scales) != (1.0,):
+            raise ValueError("scales: cosines are mixed with words by word_weight")
+        if self.word_weight == "auto" and self.validation_measure == "loss":
+            raise ValueError(
+                "word_weight='auto' is chosen by how queries are ranked; with "
+                "validation_measure='loss' give a number"
+            )
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix
@@ -126,14 +143,19 @@ class S2Net(CosineOfProjections, RankingModel):
         return self.vocabularies == "shared"
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
-        start = data.once("lsa", lambda: self._lsa(data, workers))
+        scorer: CosineScorer
+        start = data.once(("lsa", data.part), lambda: self._lsa(data, workers))
         sides = split_words(start, data.Q.shape[1], self.vocabularies)
         query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric and self.same_words:
             document = query
         if self.device is not None:
-            return TorchScorer(data.Q, data.D, query, document, workers, self.device)
-        return CosineScorer(data.Q, data.D, query, document, workers)
+            scorer = TorchScorer(data.Q, data.D, query, document, workers, self.device)
+        else:
+            scorer = CosineScorer(data.Q, data.D, query, document, workers)
+        if any(words for words, _ in self.mixtures):
+            scorer.lexical = Identity()
+        return scorer
 
     def _table(self, values: NDArray[np.float32], rate: float) -> ProjectionTable:
         if self.optimizer == "rmsprop":
@@ -156,19 +178,32 @@ class S2Net(CosineOfProjections, RankingModel):
         A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
         return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
 
-    def _learn(self, run: Run, settings: Settings) -> History:
+    def _learn(self, run: JointRun, settings: Settings) -> History:
         """Training that goes back to its start if it raised the loss of the training pairs."""
-        run = cast(ProjectionRun, run)
-        start = {name: values.copy() for name, values in run.scorer.parameters().items()}
-        before = run.mean_loss(run.training_tuples)
+        runs = cast(Sequence[ProjectionRun], run.runs)
+        start = {name: values.copy() for name, values in run.parameters().items()}
+        before = [part.mean_loss(part.training_tuples) for part in runs]
         history = super()._learn(run, settings)
-        after = run.mean_loss(run.training_tuples)
-        if not after <= before:
+        after = [part.mean_loss(part.training_tuples) for part in runs]
+        if not after[0] <= before[0]:
             history.best_epoch, after = 0, before
-            for name, values in run.scorer.parameters().items():
+            for name, values in run.parameters().items():
                 values[...] = start[name]
-        self.training_loss_ = (before, after)
+            run.validate()  # the mixture that serves the start
+        for part, losses in zip(runs, zip(before, after, strict=True), strict=True):
+            part.losses = losses
         return history
+
+    @property
+    def mixtures(self) -> Sequence[tuple[float, float]]:
+        weights = WORD_WEIGHTS if self.word_weight == "auto" else (float(self.word_weight),)
+        return [(w, 1 - w) for w in weights] if self.same_words else [(0.0, 1.0)]
+
+    def _adopt(self, run: Run) -> None:
+        for name, values in self._pack(run.scorer.parameters()).items():
+            setattr(self, f"{name}_", values)
+        self.word_weight_ = float(run.mixture[0])
+        self.training_loss_ = cast(ProjectionRun, run).losses
 
     def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
         return {"A_q": parameters["A_q"], "A_d": parameters.get("A_d", parameters["A_q"])}
@@ -177,9 +212,11 @@ class S2Net(CosineOfProjections, RankingModel):
         return {"A_q": self.A_q_, "A_d": self.A_d_}
 
     def _fitted_header(self) -> dict[str, Any]:
-        return super()._fitted_header() | {"training_loss": list(self.training_loss_)}
+        own = {"training_loss": list(self.training_loss_), "word_weight": self.word_weight_}
+        return super()._fitted_header() | own
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
         before, after = fitted["training_loss"]
         self.training_loss_ = (before, after)
+        self.word_weight_ = fitted.get("word_weight", 0.0)

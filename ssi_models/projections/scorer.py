@@ -21,6 +21,7 @@ from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
 from ssi_models.projections.rmsprop import ProjectionTable
 from ssi_models.sampling import Batch
+from ssi_models.scorers import LexicalPart
 from ssi_models.tables import BatchRows, Space, words_of_a_text
 
 # Fixed, so that sums over queries do not depend on the number of threads.
@@ -78,7 +79,7 @@ class Judgements:
     slot: NDArray[np.int32]
 
 
-class CosineScorer:
+class CosineScorer(LexicalPart):
     """f(q, d) = cos(A_q'q, A_d'd), and gradient ascent on sums of it.
 
     Args:
@@ -95,6 +96,7 @@ class CosineScorer:
     ) -> None:
         self.Q, self.D = Space(Q), Space(D)
         self.query, self.document, self.workers = query, document, workers
+        self.lexical = None
 
     @property
     def tables(self) -> dict[str, ProjectionTable]:
@@ -171,9 +173,6 @@ class CosineScorer:
         self.workers.run(work, cost)
         for _, rows in sides:
             rows.close()
-
-    def lexical_matrix(self, queries: NDArray[np.int64], documents: NDArray[np.int64]) -> None:
-        return None
 
     def learned_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]

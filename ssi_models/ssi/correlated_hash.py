@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +19,7 @@ from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts, joined, pair_scores, scaled
 from ssi_models.preferences import Preferences
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.scorers import TowerScorer
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
 from ssi_models.tables import embed
@@ -42,6 +43,11 @@ class CorrelatedHashSSI(LowRankSSI):
         mixture: f = (1 - a) f_A + a f_B, where A is (U'V)_F + I on the original words and B is the
             hashed model on all words but the F frequent ones (the paper's best model); a is
             chosen by the rank loss of training triples.
+
+    ``fit`` takes two more options: ``cooccurrence``, a matrix [units, V] whose rows (sentences, or
+    a larger collection's documents) say which words occur together, D by default; and ``words``,
+    bool [V], the columns that may become frequent words, all by default (with n-grams as further
+    columns, name the single words there).
 
     Attributes:
         frequent_: int64 [F], ascending: the words of the space.
@@ -80,30 +86,19 @@ class CorrelatedHashSSI(LowRankSSI):
         if self.n_frequent is not None:
             raise ValueError("n_frequent: n_features limits the words of a hashed model")
 
-    def fit(
+    def _fit_jointly(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
         preferences: Preferences,
+        groups: ArrayLike | None,
+        parts: Sequence[NDArray[np.int64]],
         *,
         cooccurrence: sp.csr_matrix | None = None,
         words: NDArray[np.bool_] | None = None,
         **options: Any,
-    ) -> Self:
-        """Learn the replacements from unlabelled text, then U and V from preferences.
-
-        Args:
-            Q, D, preferences: as for every model.
-            cooccurrence: matrix [units, V] whose rows (sentences, or a larger collection's
-                documents) say which words occur together; D by default.
-            words: bool [V], the columns that may become frequent words; all by default. With
-                n-grams as further columns, name the single words here.
-            options: the other options of :meth:`ssi_models.fitting.RankingModel.fit`.
-
-        Raises:
-            ValueError: as there; or no column may become a frequent word.
-        """
-        self.check_params()
+    ) -> list[Self]:
+        """Learn the replacements from unlabelled text, then U and V from preferences."""
         D = check_csr("D", D)
         units = D if cooccurrence is None else check_csr("cooccurrence", cooccurrence)
         if units.shape[1] != D.shape[1]:
@@ -114,16 +109,18 @@ class CorrelatedHashSSI(LowRankSSI):
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)
         self.frequent_ = allowed[chosen]
         self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
-        super().fit(Q, D, preferences, **options)
-        self.alpha_ = np.ones(1, np.float32)
-        self.A_U_ = self.A_V_ = np.zeros((0, self.rank), np.float32)
-        self.A_diagonal_ = np.zeros(0, np.float32)
+        copies = super()._fit_jointly(Q, D, preferences, groups, parts, **options)
+        for model in (self, *copies):
+            model.alpha_ = np.ones(1, np.float32)
+            model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
+            model.A_diagonal_ = np.zeros(0, np.float32)
         if self.mixture:
-            self._mix(Q, D, preferences, options)
+            self._mix(copies, Q, D, preferences, groups, parts, **options)
             if options.get("checkpoint") is not None:
                 Path(options["checkpoint"]).unlink(missing_ok=True)
-        del self._data
-        return self
+        for model in (self, *copies):
+            del model._data
+        return copies
 
     def top_matches(self, word: int) -> list[tuple[int, float]]:
         """(frequent word, DICE coefficient) of the words that stand for ``word``, best first.
@@ -158,25 +155,38 @@ class CorrelatedHashSSI(LowRankSSI):
         super()._adopt(run)
         self._data = run.data
 
-    def _learn(self, run: Run, settings: Settings) -> History:
+    def _learn(self, run: JointRun, settings: Settings) -> History:
         # In a mixture model A follows; a run that is killed there must not begin again.
-        return train(run, run.batches, replace(settings, keeps=self.mixture))
+        return train(run, replace(settings, keeps=self.mixture))
 
-    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
-        return digest_of([super()._fingerprint(data, groups)], (self.frequent_, self.matches_))
+    def _fingerprint(self, *given: Any) -> str:
+        return digest_of([super()._fingerprint(*given)], (self.frequent_, self.matches_))
 
     def _mix(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, options: dict[str, Any]
+        self,
+        copies: Sequence[Self],
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        groups: ArrayLike | None,
+        parts: Sequence[NDArray[np.int64]],
+        **options: Any,
     ) -> None:
-        """Train model A and choose the mixing factor."""
+        """Train model A, and its copies for the parts, and choose each one's mixing factor."""
         own = {f.name for f in fields(LowRankSSI) if f.init}
         parameters = {k: v for k, v in self.get_params().items() if k in own}
-        model = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
-        model.words = self.frequent_
+        on_words = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
+        on_words.words = self.frequent_
         path = options.get("checkpoint")
         own_path = None if path is None else Path(path).with_name(f"{Path(path).name}.frequent")
-        model.fit(Q, D, preferences, **{**options, "checkpoint": own_path})
-        self.A_U_, self.A_V_, self.A_diagonal_ = model.U_, model.V_, model.diagonal_
+        others = on_words._fit_jointly(
+            Q, D, preferences, groups, parts, **{**options, "checkpoint": own_path}
+        )
+        for model, A in zip((self, *copies), (on_words, *others), strict=True):
+            model.A_U_, model.A_V_, model.A_diagonal_ = A.U_, A.V_, A.diagonal_
+            model._choose_alpha()
+
+    def _choose_alpha(self) -> None:
         data = self._data
 
         def scores(
@@ -222,8 +232,8 @@ class _OnWords(LowRankSSI):
     def _words(self, D: sp.csr_matrix) -> NDArray[np.int64]:
         return self.words
 
-    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
-        return digest_of([super()._fingerprint(data, groups)], (self.words,))
+    def _fingerprint(self, *given: Any) -> str:
+        return digest_of([super()._fingerprint(*given)], (self.words,))
 
 
 def top_dice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -31,9 +31,13 @@ class CrossLanguageSSI(RankingModel):
 
     Both embeddings start at N(0, init_scale^2).
 
+    ``fit`` takes one more option, ``monolingual``: queries [m_E, V_d] in the documents' language
+    and preferences over them and the rows of D. A step for this task then follows each step for
+    the first one.
+
     Args:
         rank: N.
-        sharing: how a monolingual task (see ``fit``) shares the documents' embeddings: "both":
+        sharing: how a monolingual task shares the documents' embeddings: "both":
             f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
             of its own.
         init_scale: see above.
@@ -63,27 +67,17 @@ class CrossLanguageSSI(RankingModel):
             raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
         check_choice("sharing", self.sharing, SHARING)
 
-    def fit(
+    def _fit_jointly(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
         preferences: Preferences,
+        groups: ArrayLike | None,
+        parts: Sequence[NDArray[np.int64]],
         *,
         monolingual: tuple[sp.csr_matrix, Preferences] | None = None,
         **options: Any,
-    ) -> Self:
-        """Learn U and V.
-
-        Args:
-            Q, D: unit tf-idf rows, [m, V_q] and [n, V_d].
-            preferences: relevant pairs over the rows of Q and D.
-            monolingual: queries [m_E, V_d] in the documents' language and preferences over them
-                and the rows of D: a step for this task follows each step for the first one.
-            options: the other options of :meth:`ssi_models.fitting.RankingModel.fit`.
-
-        Raises:
-            ValueError: as there.
-        """
+    ) -> list[Self]:
         self._monolingual = None
         if monolingual is not None:
             Q_E = check_csr("monolingual", monolingual[0])
@@ -91,10 +85,13 @@ class CrossLanguageSSI(RankingModel):
                 raise ValueError(f"monolingual has {Q_E.shape[1]} columns, D has {D.shape[1]}")
             check_shapes(Q_E, D, monolingual[1])
             self._monolingual = (Q_E, monolingual[1])
+        models = [self]
         try:
-            return super().fit(Q, D, preferences, **options)
+            models += super()._fit_jointly(Q, D, preferences, groups, parts, **options)
         finally:
-            del self._monolingual
+            for model in models:
+                del model._monolingual
+        return models[1:]
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         rng = np.random.default_rng([self.seed, 1])
@@ -113,8 +110,8 @@ class CrossLanguageSSI(RankingModel):
             return super().make_run(data, rate, workers, **options)
         return _TwoTasks(self, data, rate, workers, self._monolingual, **options)
 
-    def _fingerprint(self, data: TrainingData, groups: ArrayLike | None) -> str:
-        own = super()._fingerprint(data, groups)
+    def _fingerprint(self, *given: Any) -> str:
+        own = super()._fingerprint(*given)
         if self._monolingual is None:
             return own
         Q_E, preferences = self._monolingual

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ssi_models.fitting import RankingModel
 from ssi_models.lexical import Identity
-from ssi_models.matrices import check_csr, take_columns
+from ssi_models.matrices import check_csr, take_columns, take_rows
 from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
@@ -24,7 +24,7 @@ MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it
 class FullSSI(RankingModel):
     """f(q, d) = q'Wd with one weight per pair of words; starts at W = I.
 
-    Only words that occur in the queries (rows) and in the documents (columns) of ``fit`` have
+    Only words that occur in the training queries (rows) and in the documents (columns) have
     weights; everywhere else W stays the identity. AdaGrad keeps an accumulator per weight.
 
     Attributes:
@@ -44,7 +44,7 @@ class FullSSI(RankingModel):
     columns_: NDArray[np.int64] = field(init=False)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
-        rows, columns = occurring(data.Q), occurring(data.D)
+        rows, columns = self._weighted(data)
         n = len(rows) * len(columns)
         if n > MAX_WEIGHTS:
             raise ValueError(
@@ -64,7 +64,11 @@ class FullSSI(RankingModel):
 
     def _adopt(self, run: Run) -> None:
         super()._adopt(run)
-        self.rows_, self.columns_ = occurring(run.data.Q), occurring(run.data.D)
+        self.rows_, self.columns_ = self._weighted(run.data)
+
+    def _weighted(self, data: TrainingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The words of rows and columns; none of the other queries, which teach nothing."""
+        return occurring(take_rows(data.Q, data.training.queries)), occurring(data.D)
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         weights = PairWeights(self.w_, len(self.columns_), 1.0, None)

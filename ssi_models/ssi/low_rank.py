@@ -187,7 +187,7 @@ class LowRankSSI(EmbeddingModel):
         super()._adopt(run)
         if self.symmetric:
             # (sU)'(sU) has the factor s^2.
-            scale = np.sqrt(run.scale[0])
+            scale = np.sqrt(run.mixture[1])
             self.U_ = run.scorer.parameters()["U"] * scale if scale != 1 else self.U_
             self.V_ = self.U_
 

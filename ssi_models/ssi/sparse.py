@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ssi_models.matrices import check_csr
 from ssi_models.pair_weights import PairWeightScorer
 from ssi_models.parts import Parts
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.ssi.full import FullSSI
 from ssi_models.training import History, Settings, train
 
@@ -66,24 +66,36 @@ class SparseSSI(FullSSI):
         scorer.weights.active = np.ones(len(scorer.weights.values), np.bool_)
         return scorer
 
-    def _learn(self, run: Run, settings: Settings) -> History:
-        scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
-        rows, columns = scorer.weighted_Q.shape[1], scorer.weighted_D.shape[1]
-        identity = self._identity(run.data)
-        active = scorer.weights.active.reshape(rows, columns)
-        delta = scorer.weights.values.reshape(rows, columns)
+    def _learn(self, run: JointRun, settings: Settings) -> History:
         # A killed run resumes in the round that it was in: ``active`` is part of its state.
-        history = train(run, run.batches, replace(settings, keeps=True))
-        while (kept := int(active[0].sum())) > self.n_weights:
-            project(delta, active, identity, max(self.n_weights, int(kept * self.keep)))
-            history = train(run, run.batches, replace(settings, resumes=False, keeps=True))
+        history = train(run, replace(settings, keeps=True))
+        while (kept := self._kept_weights(run)) > self.n_weights:
+            for part in run.runs:
+                delta, active = self._rows(part)
+                project(
+                    delta,
+                    active,
+                    self._identity(part.data),
+                    max(self.n_weights, int(kept * self.keep)),
+                )
+            history = train(run, replace(settings, resumes=False, keeps=True))
         if settings.checkpoint is not None:
             settings.checkpoint.unlink(missing_ok=True)
         return history
 
+    def _kept_weights(self, run: JointRun) -> int:
+        """Weights that a row of W still has; the same in all rows of all runs."""
+        return int(self._rows(run.runs[0])[1][0].sum())
+
+    def _rows(self, run: Run) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """W - I and which of its weights are active, by rows."""
+        scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
+        shape = scorer.weighted_Q.shape[1], scorer.weighted_D.shape[1]
+        return scorer.weights.values.reshape(shape), scorer.weights.active.reshape(shape)
+
     def _identity(self, data: TrainingData) -> NDArray[np.int64]:
         """For each weighted row the place of its word among the columns, or -1."""
-        rows, columns = np.unique(data.Q.indices), np.unique(data.D.indices)
+        rows, columns = self._weighted(data)
         at = np.minimum(np.searchsorted(columns, rows), len(columns) - 1)
         return np.where(columns[at] == rows, at, -1)
 
