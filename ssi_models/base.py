@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows
 from ssi_models.parts import CachedDocuments, Parts, pair_scores
+from ssi_models.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -89,6 +92,46 @@ class MatchingModel:
         :meth:`ssi_models.fitting.RankingModel.fit` and leaves alone those that mean nothing to it.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
+
+    def fit_parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        parts: Sequence[NDArray[np.int64]],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> list[Self]:
+        """Fit on all preferences, and for each part of the queries a copy on the other queries',
+        for scores of training queries by models that did not see their labels.
+
+        What a model chooses by held-out queries (when to stop, the weight of word matching) it
+        chooses by all parts together, once for itself and all copies, so that they agree in kind:
+        each part is held out of its copy, and their rankings for it are pooled.
+
+        Args:
+            Q, D, preferences, options: as for ``fit``.
+            parts: int64 arrays of query rows, two or more, disjoint.
+
+        Returns:
+            The copies, in the order of the parts.
+
+        Raises:
+            ValueError: as ``fit``; or parts that share a query, or leave nothing to learn from.
+        """
+        check_parts(parts, preferences)
+        copies = []
+        for number, part in enumerate(parts, start=1):
+            path = checkpoint_of(checkpoint, number)
+            others = preferences.without(part)
+            copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
+        self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
+        return copies
+
+    def copy(self) -> Self:
+        """A model with the same parameters and whatever was fitted; arrays are shared."""
+        return copy.copy(self)
 
     def score(
         self,
@@ -247,6 +290,29 @@ class MatchingModel:
 
     def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
         return _check_width("D", check_csr("D", D), self.n_words_)
+
+
+def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Path | None:
+    """The file beside a checkpoint for the copy of a part."""
+    if checkpoint is None:
+        return None
+    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.part{number}")
+
+
+def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
+    """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
+    leaves preferences of other queries to learn from."""
+    if len(parts) < 2:
+        raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
+    rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("the parts share a query")
+    for number, part in enumerate(parts):
+        if not len(np.setdiff1d(preferences.queries, part)):
+            raise ValueError(
+                f"part {number} has all queries with relevant documents: nothing is left to "
+                "learn from for it"
+            )
 
 
 def _check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:

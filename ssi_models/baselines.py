@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import MatchingModel
 from ssi_models.fitting import check_shapes
-from ssi_models.matrices import check_csr, check_rows, with_data
+from ssi_models.matrices import check_csr, with_data
 from ssi_models.parts import Parts
-from ssi_models.preferences import Preferences
+from ssi_models.preferences import Preferences, candidate_rows
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -51,7 +51,7 @@ class Baseline(MatchingModel):
         D: sp.csr_matrix,
         preferences: Preferences,
         *,
-        candidates: ArrayLike | None = None,
+        candidates: ArrayLike | str | None = None,
         vocabulary: Vocabulary | None = None,
         weighting: TfIdf | None = None,
         recipe: str | None = None,
@@ -68,9 +68,7 @@ class Baseline(MatchingModel):
         if self.same_words and Q.shape[1] != D.shape[1]:
             raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}")
         check_shapes(Q, D, preferences)
-        pool = np.arange(D.shape[0]) if candidates is None else candidates
-        pool = check_rows("candidates", pool, D.shape[0])
-        self._learn(Examples(Q, D, preferences, pool))
+        self._learn(Examples(Q, D, preferences, candidate_rows(candidates, preferences)))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
 import time
@@ -15,22 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import MatchingModel
+from ssi_models.base import MatchingModel, check_parts
 from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.run import JointRun, Run, TrainingData
+from ssi_models.preferences import Preferences, candidate_rows
+from ssi_models.run import JointRun, Run, TrainingData, begin_at_best_scale
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
 from ssi_models.validation import (
     HELD_OUT,
-    MANY_QUERIES,
     N_PARTS,
     VALIDATION_MEASURES,
     hold_out_pairs,
     hold_out_queries,
+    holds_out_parts,
     split_queries,
 )
 from ssi_models.vocabulary import Vocabulary
@@ -50,8 +49,8 @@ class RankingModel(MatchingModel):
 
     Args:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
-            margin keeps the learned part from drowning the identity on small data), and the
-            softness of the logistic loss.
+            margin keeps the learned part from drowning the identity), and the softness of the
+            logistic loss.
         loss, emphasis: see :class:`ssi_models.losses.PairwiseLoss`.
         negatives, shuffle: see :class:`ssi_models.sampling.PairStream`.
         learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
@@ -62,7 +61,8 @@ class RankingModel(MatchingModel):
         scales: candidate factors of the learned part, f = s g(q, d) + q . d. After every epoch the
             one with the best validation measure is noted, and that of the epoch that is kept
             becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
-            by its identity where the learned part has little to say.
+            by its identity where the learned part has little to say, and 0 is an honest answer
+            where it has nothing.
         batch_size: B. n_negatives: K.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
@@ -99,7 +99,7 @@ class RankingModel(MatchingModel):
     whole_passes: ClassVar[tuple[str, ...]] = ()  # of the optimizers
     validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
 
-    margin: float = 1.0
+    margin: float = 0.3
     loss: str = "margin"
     emphasis: str = "uniform"
     negatives: str = "uniform"
@@ -107,8 +107,8 @@ class RankingModel(MatchingModel):
     learning_rate: float | str = 0.03
     optimizer: str = "adagrad"
     accumulator_start: float = 1e-3
-    scales: Sequence[float] = (1.0,)
-    batch_size: int = 128
+    scales: Sequence[float] = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+    batch_size: int = 256
     n_negatives: int = 256
     max_epochs: int = 50
     patience: int = 5
@@ -158,7 +158,10 @@ class RankingModel(MatchingModel):
                 (or groups) with relevant documents.
         """
         self.check_params()
-        if self._holds_out_parts(preferences, groups):
+        in_parts = self.hold_out == "parts"
+        if self.hold_out == "auto":
+            in_parts = holds_out_parts(preferences, groups)
+        if in_parts:
             parts = split_queries(preferences, groups, N_PARTS, self.seed)
             self._fit_jointly(Q, D, preferences, groups, parts, **options)
         else:
@@ -178,13 +181,6 @@ class RankingModel(MatchingModel):
         if self.hold_out == "pairs":
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         return self._fit_jointly(Q, D, preferences, None, parts, **options)
-
-    def _holds_out_parts(self, preferences: Preferences, groups: ArrayLike | None) -> bool:
-        if self.hold_out != "auto":
-            return self.hold_out == "parts"
-        queries = preferences.queries
-        labels = queries if groups is None else np.asarray(groups)[queries]
-        return len(np.unique(labels)) < MANY_QUERIES
 
     def _fit_jointly(
         self,
@@ -206,7 +202,7 @@ class RankingModel(MatchingModel):
         queries. Returns the copies, which agree with the model in epoch and factor."""
         every = self._check_data(Q, D, preferences, excluded, candidates, groups, bool(parts))
         data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
-        models = [self, *(copy.copy(self) for _ in parts)]
+        models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers:
             rate = self.learning_rate
             if isinstance(rate, str):
@@ -220,7 +216,10 @@ class RankingModel(MatchingModel):
             settings = Settings(
                 self.max_epochs, self.patience, rate, path, fingerprint, callback, until
             )
-            history = self._learn(JointRun(runs), settings)
+            joint = JointRun(runs)
+            if self.starts_from_texts and not self.warm_start:
+                begin_at_best_scale(joint)
+            history = self._learn(joint, settings)
         held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
         for model, run in zip(models, runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
@@ -307,26 +306,12 @@ class RankingModel(MatchingModel):
             held_out = hold_out_pairs(preferences, self.validation_share, self.seed)
         else:
             held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
-        pool = self._pool(candidates, preferences, D)
+        pool = candidate_rows(candidates, preferences)
         return TrainingData(Q, D, preferences, *held_out, barred, pool, isinstance(candidates, str))
-
-    def _pool(
-        self, candidates: ArrayLike | str | None, preferences: Preferences, D: sp.csr_matrix
-    ) -> NDArray[np.int64]:
-        """The document rows that may be negatives, ascending."""
-        if isinstance(candidates, str):
-            check_choice("candidates", candidates, ("relevant",))
-            return np.unique(preferences.document)
-        pool = np.arange(D.shape[0]) if candidates is None else candidates
-        pool = np.unique(check_rows("candidates", pool, D.shape[0]))
-        if not len(pool):
-            raise ValueError("candidates is empty; at least one document must be a negative")
-        return pool
 
     def _without(self, every: TrainingData, part: NDArray[np.int64], number: int) -> TrainingData:
         """The data of the queries outside a part, whose own preferences are held out."""
-        others = np.setdiff1d(every.preferences.queries, part)
-        training = every.preferences.only(others)
+        training = every.preferences.without(part)
         pool = np.unique(training.document) if every.only_relevant else every.candidates
         return replace(
             every,
@@ -339,6 +324,11 @@ class RankingModel(MatchingModel):
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         return train(run, settings)
+
+    @property
+    def starts_from_texts(self) -> bool:
+        """Whether training starts at embeddings that the texts gave, of no particular size."""
+        return False
 
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
@@ -436,22 +426,6 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
             f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
             f"Q and D have {Q.shape[0]} x {D.shape[0]}"
         )
-
-
-def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
-    """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
-    leaves preferences of other queries to learn from."""
-    if len(parts) < 2:
-        raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
-    rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
-    if len(np.unique(rows)) < len(rows):
-        raise ValueError("the parts share a query")
-    for number, part in enumerate(parts):
-        if not len(np.setdiff1d(preferences.queries, part)):
-            raise ValueError(
-                f"part {number} has all queries with relevant documents: nothing is left to "
-                "learn from for it"
-            )
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

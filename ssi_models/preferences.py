@@ -113,6 +113,10 @@ class Preferences:
             self.rejected_document[keep_rejected],
         )
 
+    def without(self, queries: NDArray[np.int64]) -> Preferences:
+        """The preferences of all but the given query rows (shapes unchanged)."""
+        return self.only(np.setdiff1d(np.arange(self.n_queries), queries))
+
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
         """Only the given relevant pairs (numbers of pairs, ascending); rejections stay."""
         return Preferences(
@@ -153,3 +157,27 @@ class Preferences:
         offsets, document, _ = self._judged
         owned = [document[offsets[q] : offsets[q + 1]] for q in queries]
         return np.unique(np.concatenate(owned))
+
+
+def candidate_rows(
+    candidates: ArrayLike | str | None, preferences: Preferences
+) -> NDArray[np.int64]:
+    """The document rows that may be negatives, int64, ascending: those that are given; all (None);
+    or those that are relevant to a query of the preferences ("relevant").
+
+    Raises:
+        ValueError: rows outside the matrix, another word than "relevant", or no row.
+    """
+    if isinstance(candidates, str):
+        if candidates != "relevant":
+            raise ValueError(f"candidates {candidates!r} is unknown; give rows, or 'relevant'")
+        return np.unique(preferences.document)
+    every = preferences.n_documents
+    pool = (
+        np.arange(every)
+        if candidates is None
+        else np.unique(check_rows("candidates", candidates, every))
+    )
+    if not len(pool):
+        raise ValueError("candidates is empty; at least one document must be a negative")
+    return pool

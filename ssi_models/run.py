@@ -18,8 +18,8 @@ from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import Batch, PairStream
-from ssi_models.scorers import Scorer
-from ssi_models.validation import Validation, mean_value
+from ssi_models.scorers import Scorer, TowerScorer
+from ssi_models.validation import Validation, mean_value, mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,20 +222,18 @@ class JointRun:
         return means[best]
 
 
-def mixed(
-    mixtures: Sequence[tuple[float, float]],
-    lexical: NDArray[np.float32] | None,
-    learned: NDArray[np.float32] | None,
-) -> Iterator[NDArray[np.float32]]:
-    """a lexical + b learned for each mixture (a, b); a part that is None is left out."""
-    for a, b in mixtures:
-        if lexical is None or learned is None:
-            scores = lexical if learned is None else learned
-            if scores is None:
-                raise ValueError("neither a lexical nor a learned score to measure")
-            yield scores
-        else:
-            yield np.float32(a) * lexical + np.float32(b) * learned
+def begin_at_best_scale(run: JointRun) -> None:
+    """Multiply embeddings that are learned from texts by the factor with which they serve the
+    held-out queries best, so that training goes on from there and not from a chance mixture.
+
+    That of a start that serves best without them (factor 0) stays.
+    """
+    run.validate()
+    for part in run.runs:
+        scale = float(part.mixture[1])
+        if scale not in (0.0, 1.0):
+            scorer: TowerScorer = part.scorer  # type: ignore[assignment]
+            scorer.magnify(scale)
 
 
 def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32]) -> None:

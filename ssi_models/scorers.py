@@ -208,6 +208,14 @@ class TowerScorer(LexicalPart):
             negative += lexical_negative
         return positive, negative
 
+    def magnify(self, factor: float) -> None:
+        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor."""
+        root = np.float32(np.sqrt(factor))
+        query, document = self.query_table.values, self.document_tables[0].values
+        query *= root
+        if document is not query:
+            document *= root
+
     def _rows(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> BatchRows:
         opened = space.thinned(rows, self.dropout, rng) if self.dropout else space.rows(rows)
         self._open.append(opened)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -74,6 +76,16 @@ def split_queries(
     return [queries[np.isin(label, part)] for part in parts]
 
 
+def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:
+    """Queries, or groups of queries, that have relevant documents."""
+    return len(np.unique(_labels(preferences, groups)[preferences.queries]))
+
+
+def holds_out_parts(preferences: Preferences, groups: ArrayLike | None) -> bool:
+    """Whether queries are so few that each must be held out once, to judge by all of them."""
+    return n_groups(preferences, groups) < MANY_QUERIES
+
+
 def _labels(preferences: Preferences, groups: ArrayLike | None) -> NDArray[np.generic]:
     """The group of each query row."""
     label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
@@ -133,12 +145,17 @@ class Validation:
             self.hidden[i, place[hidden][place[hidden] >= 0]] = True
 
     def values(
-        self, name: str, scores: NDArray[np.float32], workers: Workers
+        self,
+        name: str,
+        scores: NDArray[np.float32],
+        workers: Workers,
+        rows: slice = slice(None),
     ) -> NDArray[np.float64]:
-        """Average precision, or minus the rank loss, of each query by scores [m, p]: float64 [m],
-        NaN for a query without a relevant document to rank; ties count against the model."""
+        """Average precision, or minus the rank loss, of each query (or of some rows of them) by
+        scores [m, p]: float64 [m], NaN for a query without a relevant document to rank; ties count
+        against the model."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
-        parts = (scores, self.relevant, self.hidden, precision, loss)
+        parts = (scores, self.relevant[rows], self.hidden[rows], precision, loss)
         workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts)), len(scores))
         return precision if name == "map" else -loss
 
@@ -150,6 +167,22 @@ class Validation:
 def mean_value(values: NDArray[np.float64]) -> float:
     """The mean of the values that are finite; 0 if none is."""
     return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
+
+
+def mixed(
+    mixtures: Sequence[tuple[float, float]],
+    lexical: NDArray[np.float32] | None,
+    learned: NDArray[np.float32] | None,
+) -> Iterator[NDArray[np.float32]]:
+    """a lexical + b learned for each mixture (a, b); a part that is None is left out."""
+    for a, b in mixtures:
+        if lexical is None or learned is None:
+            scores = lexical if learned is None else learned
+            if scores is None:
+                raise ValueError("neither a lexical nor a learned score to measure")
+            yield scores
+        else:
+            yield np.float32(a) * lexical + np.float32(b) * learned
 
 
 def sample_triples(

@@ -14,8 +14,6 @@ from ssi_models.preferences import Preferences
 
 #: Whether column j of queries and of documents is the same word.
 VOCABULARIES = ("shared", "separate")
-#: Weights of word matching that ``word_weight="auto"`` compares.
-WORD_WEIGHTS = tuple(round(0.1 * i, 1) for i in range(11))
 
 
 class CosineOfProjections:
@@ -24,22 +22,25 @@ class CosineOfProjections:
     Attributes:
         A_q_: float32 [V_q, k], row j is the projection of query word j. A_d_: float32 [V_d, k],
             the same of document words; ``A_q_`` itself where one matrix serves both sides.
-        word_weight_: w, in [0, 1].
     """
 
     threads: int | None
-    word_weight_: float = 0.0
     A_q_: NDArray[np.float32]
     A_d_: NDArray[np.float32]
 
+    @property
+    def weight_of_words(self) -> float:
+        """w, in [0, 1]."""
+        return 0.0
+
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        w = self.word_weight_
+        w = self.weight_of_words
         dense = Parts(self._project(Q, self.A_q_))
         return joined(scaled(dense, 1 - w), scaled(Parts(sparse=Q), w)) if w else dense
 
     def document_parts(self, D: sp.csr_matrix) -> Parts:
         dense = Parts(self._project(D, self.A_d_))
-        return joined(dense, Parts(sparse=D)) if self.word_weight_ else dense
+        return joined(dense, Parts(sparse=D)) if self.weight_of_words else dense
 
     def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
@@ -89,11 +90,3 @@ def split_words(
     if vocabularies == "separate":
         return A[:n_query_words].copy(), A[n_query_words:].copy()
     return A, A
-
-
-def check_word_weight(word_weight: float | str) -> None:
-    """Raise ValueError unless it is a number from 0 to 1 or "auto"."""
-    if word_weight == "auto":
-        return
-    if isinstance(word_weight, str) or not 0 <= word_weight <= 1:
-        raise ValueError(f"word_weight must be 'auto' or in 0..1, got {word_weight!r}")

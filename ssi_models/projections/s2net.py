@@ -16,9 +16,7 @@ from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import (
     VOCABULARIES,
-    WORD_WEIGHTS,
     CosineOfProjections,
-    check_word_weight,
     pair_matrix,
     split_words,
     stacked,
@@ -31,6 +29,7 @@ from ssi_models.projections.torch_scorer import TorchScorer
 from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
+from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
 
 SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 
@@ -74,6 +73,7 @@ class S2Net(CosineOfProjections, RankingModel):
             0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
 
     Attributes:
+        word_weight_: the weight w that was chosen.
         training_loss_: mean loss per tuple of the training pairs, with ``negatives_per_pair``
             random documents each: at the start, and of the parameters that were kept.
 
@@ -92,7 +92,8 @@ class S2Net(CosineOfProjections, RankingModel):
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True
     vocabularies: str = "shared"
-    word_weight: float | str = "auto"
+    word_weight: float | str = AUTO
+    scales: Sequence[float] = (1.0,)
     negatives_per_pair: int = 4
     pairs_per_epoch: int | None = 20_480
     device: str | None = None
@@ -107,6 +108,7 @@ class S2Net(CosineOfProjections, RankingModel):
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
     training_loss_: tuple[float, float] = field(init=False)
+    word_weight_: float = field(init=False)
 
     def check_params(self) -> None:
         super().check_params()
@@ -125,7 +127,7 @@ class S2Net(CosineOfProjections, RankingModel):
         check_word_weight(self.word_weight)
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: cosines are mixed with words by word_weight")
-        if self.word_weight == "auto" and self.validation_measure == "loss":
+        if self.word_weight == AUTO and self.validation_measure == "loss":
             raise ValueError(
                 "word_weight='auto' is chosen by how queries are ranked; with "
                 "validation_measure='loss' give a number"
@@ -195,8 +197,14 @@ class S2Net(CosineOfProjections, RankingModel):
         return history
 
     @property
+    def weight_of_words(self) -> float:
+        if not self.same_words:
+            return 0.0
+        return self.word_weight_ if self.word_weight == AUTO else float(self.word_weight)
+
+    @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
-        weights = WORD_WEIGHTS if self.word_weight == "auto" else (float(self.word_weight),)
+        weights = WORD_WEIGHTS if self.word_weight == AUTO else (float(self.word_weight),)
         return [(w, 1 - w) for w in weights] if self.same_words else [(0.0, 1.0)]
 
     def _adopt(self, run: Run) -> None:

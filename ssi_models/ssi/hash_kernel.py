@@ -49,7 +49,7 @@ class HashKernelSSI(RankingModel):
     expands_queries: ClassVar[bool] = True
 
     n_buckets: int = 1_000_000
-    identity: str = "none"
+    identity: str = "added"
     prime: int = PRIME
 
     w_: NDArray[np.float32] = field(init=False)

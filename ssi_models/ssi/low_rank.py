@@ -43,7 +43,7 @@ class EmbeddingModel(RankingModel):
         n_frequent: only that many words of the highest document frequency have embeddings, the
             diagonal part keeps all ((U'V)_n + I); None = all.
         init, init_scale: see above. With "lsi" the rows of A have the root mean square length
-            init_scale.
+            init_scale, times what ``scales`` say.
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
             models with many words for few labels then over-fit later.
 
@@ -54,10 +54,10 @@ class EmbeddingModel(RankingModel):
         diagonal_: float32 [V], the weights D; empty unless learned.
     """
 
-    rank: int = field(default=50, kw_only=False)
+    rank: int = field(default=100, kw_only=False)
     diagonal: str = "identity"
     n_frequent: int | None = None
-    init: str = "identity"
+    init: str = "lsi"
     init_scale: float = 0.1
     dropout: float = 0.0
 
@@ -76,6 +76,10 @@ class EmbeddingModel(RankingModel):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
+
+    @property
+    def starts_from_texts(self) -> bool:
+        return self.init == "lsi"
 
     def _words(self, D: sp.csr_matrix) -> NDArray[np.int64] | None:
         if self.n_frequent is None or self.n_frequent >= D.shape[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -45,6 +46,7 @@ class SparseSSI(FullSSI):
 
     n_weights: int = 100
     keep: float = 0.25
+    scales: Sequence[float] = (1.0,)
 
     W_data_: NDArray[np.float32] = field(init=False)
     W_indices_: NDArray[np.int32] = field(init=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import LearnsFrom, MatchingModel
+from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
@@ -18,12 +18,13 @@ from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.topics.mixture import TermProbabilities
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LanguageModel(MatchingModel):
+class LanguageModel(WeighsWords):
     """Ranks documents by P(q|d) = prod_w P(w|d) (Gao et al., eq. 14-17), where
 
         P(w|d) = lambda1 P(w|C) + (1 - lambda1) (lambda2 n(w,d)/|d| + (1 - lambda2) P_model(w|d)).
@@ -34,24 +35,28 @@ class LanguageModel(MatchingModel):
 
     Args:
         lambda1: weight of the collection. lambda2: weight of the title's own words; 0 = the
-            model alone, 1 = the unigram model. :mod:`ssi_models.topics.mixture` tunes both.
+            model alone, 1 = the unigram model, "auto" = chosen in ``fit`` by how held-out queries
+            are ranked, see :class:`ssi_models.word_weight.WeighsWords`.
+            :mod:`ssi_models.topics.mixture` tunes both.
         threads: worker threads; no number depends on it. None = all cores.
     """
 
     inputs = "counts"
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "lambda1", "lambda2")
 
+    weight_parameter: ClassVar[str] = "lambda2"
+
     lambda1: float = 0.2
-    lambda2: float = 0.5
+    lambda2: float | str = AUTO
     threads: int | None = None
 
     background_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
         """Raise ValueError naming a parameter that is out of its range."""
-        for name in ("lambda1", "lambda2"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)}")
+        self.check_weight()
+        if not 0 <= self.lambda1 <= 1:
+            raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
 
     def score(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
@@ -66,7 +71,7 @@ class LanguageModel(MatchingModel):
         return self._scores(Q, D, query, document, self._log_likelihood)
 
     def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
-        return probabilities.log_likelihood(self.lambda1, self.lambda2)
+        return probabilities.log_likelihood(self.lambda1, self.weight_of_words)
 
     def _scores(
         self,
@@ -134,6 +139,14 @@ class LanguageModel(MatchingModel):
         with Workers(self.threads) as workers:
             workers.split(work, len(query))
         return out
+
+    def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
+        shape = Q.shape[0], D.shape[0]
+        query, document = (a.ravel() for a in np.indices(shape))
+        parts = self._probabilities(Q, D, query, document, self._document_side(D))
+        for weight in WORD_WEIGHTS:
+            scores = parts.log_likelihood(self.lambda1, weight)
+            yield scores.astype(np.float32).reshape(shape)
 
     def _document_side(self, D: sp.csr_matrix) -> Any:
         """What the model computes once per document."""

@@ -32,6 +32,7 @@ from ssi_models.topics.language_model import LanguageModel
 from ssi_models.topics.state import Iteration, State
 from ssi_models.topics.stream import Stream
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.word_weight import UNCHOSEN
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,7 +103,7 @@ class TopicModel(LanguageModel):
         if not 0.5 < self.step_power <= 1:
             raise ValueError(f"step_power must be in (0.5, 1], got {self.step_power}")
 
-    def fit(
+    def fit_alone(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
@@ -356,10 +357,15 @@ class TopicModel(LanguageModel):
         return digest.hexdigest()
 
     def _fitted_header(self) -> dict[str, Any]:
-        return {"n_left_out": self.n_left_out_, "history": [vars(line) for line in self.history_]}
+        return {
+            "word_weight": self.word_weight_,
+            "n_left_out": self.n_left_out_,
+            "history": [vars(line) for line in self.history_],
+        }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.n_left_out_ = fitted["n_left_out"]
+        self.word_weight_ = fitted.get("word_weight", UNCHOSEN)
         self.history_ = [Iteration(**line) for line in fitted["history"]]
         if self.shared:
             self.phi_d_ = self.phi_q_

@@ -22,6 +22,7 @@ from ssi_models.topics.language_model import LanguageModel
 from ssi_models.topics.state import Iteration
 from ssi_models.topics.topic_model import both_sides
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.word_weight import UNCHOSEN
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -77,11 +78,11 @@ class IBMModel1(LanguageModel):
         if not 0 <= self.prune < 1:
             raise ValueError(f"prune must be in [0, 1), got {self.prune}")
 
-    def fit(
+    def fit_alone(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        preferences: Preferences,
+        preferences: Preferences | None,
         *,
         vocabulary: Vocabulary | None = None,
         recipe: str | None = None,
@@ -97,6 +98,8 @@ class IBMModel1(LanguageModel):
             ValueError: a parameter out of its range, matrices of different width, a negative
                 count, or no pair with words on both sides.
         """
+        if preferences is None:
+            raise ValueError("IBMModel1 learns from pairs: give preferences")
         Q, D = self._begin(Q, D, preferences)
         query, document = both_sides(Q, D, preferences)
         self.n_left_out_ = len(preferences) - len(query)
@@ -169,10 +172,15 @@ class IBMModel1(LanguageModel):
         return self._translated(Q, D, query, document, offsets, table)
 
     def _fitted_header(self) -> dict[str, Any]:
-        return {"n_left_out": self.n_left_out_, "history": [vars(line) for line in self.history_]}
+        return {
+            "word_weight": self.word_weight_,
+            "n_left_out": self.n_left_out_,
+            "history": [vars(line) for line in self.history_],
+        }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.n_left_out_ = fitted["n_left_out"]
+        self.word_weight_ = fitted.get("word_weight", UNCHOSEN)
         self.history_ = [Iteration(**line) for line in fitted["history"]]
 
 

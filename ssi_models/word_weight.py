@@ -1,0 +1,165 @@
+"""Models whose score is a mixture with plain word matching, and the choice of its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.base import MatchingModel, check_parts, checkpoint_of
+from ssi_models.matrices import check_csr, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.preferences import Preferences
+from ssi_models.validation import (
+    Validation,
+    holds_out_parts,
+    mean_value,
+    n_groups,
+    split_queries,
+)
+
+AUTO = "auto"
+#: Weights of word matching that "auto" compares.
+WORD_WEIGHTS = tuple(round(0.1 * i, 1) for i in range(11))
+#: The weight where there are no two queries with judgements to choose by.
+UNCHOSEN = 0.5
+#: Of few queries each half is held out once; of many, a tenth.
+_FEW_PARTS, _MANY_PARTS = 2, 10
+_VALIDATION_DOCUMENTS = 10_000
+_BLOCK = 2**20  # scores of held-out queries at a time
+
+
+class WeighsWords(MatchingModel):
+    """f = w words(q, d) + (1 - w) model(q, d), each in the sense of the subclass.
+
+    With the weight "auto" the queries that have relevant documents are split into halves; a copy of
+    the model for each, fitted on the other one, ranks for it, and the weight that is best for both
+    together becomes that of the model, which is fitted on all queries. Where 1,000 queries or more
+    have relevant documents, one part of a tenth of them is enough. 1 among the choices is an honest
+    answer: word matching alone.
+
+    Attributes:
+        word_weight_: the chosen weight, in [0, 1].
+    """
+
+    #: The constructor's parameter that is a number or "auto".
+    weight_parameter: ClassVar[str] = "word_weight"
+    seed: int = 0
+
+    word_weight_: float = 0.0
+
+    @property
+    def weight_of_words(self) -> float:
+        """w: the parameter, or what was chosen for it."""
+        asked = getattr(self, self.weight_parameter)
+        return self.word_weight_ if asked == AUTO else float(asked)
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        **options: Any,
+    ) -> Self:
+        self.check_weight()
+        asked = getattr(self, self.weight_parameter)
+        if asked != AUTO or preferences is None or n_groups(preferences, groups) < 2:
+            self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
+            return self.fit_alone(Q, D, preferences, **options)
+        if holds_out_parts(preferences, groups):
+            parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
+        else:
+            parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
+        self._fit_in_parts(Q, D, preferences, parts, **options)
+        return self
+
+    def fit_parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        parts: Sequence[NDArray[np.int64]],
+        **options: Any,
+    ) -> list[Self]:
+        self.check_weight()
+        check_parts(parts, preferences)
+        return self._fit_in_parts(Q, D, preferences, parts, **options)
+
+    def fit_alone(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None, **options: Any
+    ) -> Self:
+        """Learn everything but the weight."""
+        raise TypeError(f"{type(self).__name__} does not define fit_alone")
+
+    def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
+        """f of every query with every document, float32 [m, n], for each of ``WORD_WEIGHTS``."""
+        raise TypeError(f"{type(self).__name__} does not define mixtures")
+
+    def check_weight(self) -> None:
+        """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
+        check_word_weight(getattr(self, self.weight_parameter), self.weight_parameter)
+
+    def _fit_in_parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        parts: Sequence[NDArray[np.int64]],
+        *,
+        checkpoint: Any = None,
+        **options: Any,
+    ) -> list[Self]:
+        copies, values = [], []
+        for number, part in enumerate(parts, start=1):
+            model, others = self.copy(), preferences.without(part)
+            path = checkpoint_of(checkpoint, number)
+            model.fit_alone(Q, D, others, checkpoint=path, **options)
+            held_out = preferences.only(part)
+            if len(held_out):
+                values.append(model._held_out_values(Q, D, held_out, others, options))
+            copies.append(model)
+        self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
+        weight = UNCHOSEN
+        if values:
+            means = [mean_value(row) for row in np.concatenate(values, axis=1)]
+            weight = WORD_WEIGHTS[int(np.argmax(means))]
+        for model in (self, *copies):
+            model.word_weight_ = weight
+        return copies
+
+    def _held_out_values(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        held_out: Preferences,
+        known: Preferences,
+        options: dict[str, Any],
+    ) -> NDArray[np.float64]:
+        """Average precision of held-out queries by each weight: float64 [weights, m]."""
+        excluded = options.get("excluded")
+        barred = None if excluded is None else np.asarray(excluded, np.int64)
+        validation = Validation(held_out, known, barred, _VALIDATION_DOCUMENTS, self.seed)
+        queries = validation.queries
+        documents = take_rows(check_csr("D", D), validation.documents)
+        values = np.empty((len(WORD_WEIGHTS), len(queries)))
+        size = max(1, _BLOCK // len(validation.documents))
+        with Workers(self.threads) as workers:
+            for start in range(0, len(queries), size):
+                rows = slice(start, min(start + size, len(queries)))
+                block = take_rows(check_csr("Q", Q), queries[rows])
+                for line, scores in zip(values, self.mixtures(block, documents), strict=True):
+                    line[rows] = validation.values("map", scores, workers, rows)
+        return values
+
+
+def check_word_weight(weight: float | str, name: str = "word_weight") -> None:
+    """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
+    if weight == AUTO:
+        return
+    if isinstance(weight, str) or not 0 <= weight <= 1:
+        raise ValueError(f"{name} must be 'auto' or in 0..1, got {weight!r}")
