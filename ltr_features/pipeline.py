@@ -271,7 +271,7 @@ class FeatureBuilder:
         try:
             description = json.loads((folder / _FEATURES).read_text(encoding="utf-8"))
             version = description["version"]
-            recipes = [ModelColumn(**recipe) for recipe in description["models"]]
+            recipes = [ModelColumn.from_json(recipe) for recipe in description["models"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{folder} holds no saved features: {error}") from None
         if version > _VERSION:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ltr_features.index import WHOLE
+from ltr_features.letter_ngrams import Terms
 
 
 class _Section(BaseModel):
@@ -58,6 +59,7 @@ class ModelConfig(_Section):
     stream: str = WHOLE
     min_document_frequency: int = Field(1, ge=1)
     word_weight: float = Field(0.0, ge=0, le=1)
+    terms: Terms = "words"
 
 
 class RankerConfig(_Section):

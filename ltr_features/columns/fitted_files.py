@@ -50,7 +50,7 @@ def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> 
     path = Path(path)
     try:
         notes = json.loads(notes_path(path).read_text(encoding="utf-8"))
-        recipe, seen = ModelColumn(**notes["recipe"]), set(notes["train_queries"])
+        recipe, seen = ModelColumn.from_json(notes["recipe"]), set(notes["train_queries"])
     except FileNotFoundError:
         raise InputError(
             f"{notes_path(path)}: no such file; it says on whose judgements the model was trained "

@@ -1,30 +1,103 @@
-"""The tf-idf space that matching models work in, and the column of its cosine."""
+"""The terms that matching models count, their tf-idf space, and the column of its cosine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 
 from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.index import WHOLE
+from ltr_features.letter_ngrams import (
+    KINDS,
+    Kind,
+    LetterTrigrams,
+    Terms,
+    check_terms,
+    described,
+    side_by_side,
+)
 from ltr_features.term_counts import renumbered
 from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 
+def document_counts(context: ColumnContext, kind: Kind, stream: str = WHOLE) -> csr_matrix:
+    """int32 [n_documents, T], columns sorted: how often each term occurs in the stream."""
+    counts = context.index.counts(stream)
+    if kind == "words":
+        return counts
+    return _product(counts, _trigrams(context).of_words(context.index.vocabulary))
+
+
+def query_counts(context: ColumnContext, kind: Kind) -> csr_matrix:
+    """int32 [n_queries, T], columns sorted: how often each term occurs in the queries. Words that
+    no document has count by those of their trigrams that some document has."""
+    if kind == "words":
+        return context.query_counts
+    words, counts = context.query_words
+    return _product(counts, _trigrams(context).of_words(words))
+
+
+def term_vocabulary(context: ColumnContext, kind: Kind) -> Vocabulary:
+    """What the columns of the counts stand for."""
+    return context.index.vocabulary if kind == "words" else _trigrams(context).vocabulary
+
+
 @dataclass(frozen=True, eq=False)
-class TermSpace:
-    """Queries and documents of a context as unit tf-idf rows over the words of enough documents.
+class TermCounts:
+    """Queries and documents of a context as counts of terms: of words, then of trigrams.
 
     Attributes:
-        vocabulary: the words, a subset of the index's.
-        weighting: fitted on the documents' whole text (document frequencies only, no labels).
+        vocabulary: the terms.
+        Q: int32 CSR [n_queries, T]. D: int32 CSR [n_documents, T].
+    """
+
+    vocabulary: Vocabulary
+    Q: csr_matrix
+    D: csr_matrix
+
+    @classmethod
+    def of(cls, context: ColumnContext, stream: str = WHOLE, terms: Terms = "words") -> TermCounts:
+        """The counts of a context, computed once per context (its documents' part once for all
+        contexts of the same documents).
+
+        Args:
+            stream: the documents' stream, by default all of them together.
+            terms: what is counted.
+        """
+        kinds, key = KINDS[terms], ("term counts", stream, terms)
+
+        def of_documents() -> tuple[Vocabulary, csr_matrix]:
+            vocabulary = _joined_words([term_vocabulary(context, kind) for kind in kinds])
+            return vocabulary, _hstack([document_counts(context, kind, stream) for kind in kinds])
+
+        vocabulary, D = context.once(key, of_documents)
+        Q = context.once_for_queries(
+            key, lambda: _hstack([query_counts(context, kind) for kind in kinds])
+        )
+        return cls(vocabulary, Q, D)
+
+
+@dataclass(frozen=True, eq=False)
+class TermSpace:
+    """Queries and documents of a context as unit tf-idf rows over the terms of enough documents.
+
+    With words and trigrams together, a row is the unit row of its words beside that of its
+    trigrams, made a unit row again, so that q . d is the mean of the two cosines. Where a query
+    has words that no document has, its unit row of words is over those, too: the less is known of
+    its words, the more its trigrams count.
+
+    Attributes:
+        vocabulary: the words, a subset of the index's, or the trigrams, or both.
+        weighting: each term's idf, fitted on the documents' whole text (document frequencies only,
+            no labels). Of both kinds of terms together its ``transform`` does not give the rows.
         Q: float32 CSR [n_queries, V]. D: float32 CSR [n_documents, V].
     """
 
@@ -35,26 +108,46 @@ class TermSpace:
 
     @classmethod
     def of(
-        cls, context: ColumnContext, min_document_frequency: int = 1, stream: str = WHOLE
+        cls,
+        context: ColumnContext,
+        min_document_frequency: int = 1,
+        stream: str = WHOLE,
+        terms: Terms = "words",
     ) -> TermSpace:
         """The space of a context, computed once per context (its documents' part once for all
         contexts of the same documents).
 
         Args:
             stream: the documents' stream, by default all of them together.
-            min_document_frequency: words of fewer documents are left out: they match next to
+            min_document_frequency: terms of fewer documents are left out: they match next to
                 nothing, and their embeddings could only learn single documents by heart.
+            terms: words, letter trigrams, or both.
         """
-        key = ("tf-idf space", min_document_frequency, stream)
-        columns, vocabulary, weighting, D = context.once(
-            key, lambda: _document_space(context, min_document_frequency, stream)
-        )
+        key = ("tf-idf space", min_document_frequency, stream, terms)
+
+        def of_documents() -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
+            kept, rows = [], []
+            for kind in KINDS[terms]:
+                # Terms of queries need not occur in the stream: they are weighted by all of it.
+                whole = document_counts(context, kind)
+                kept.append(_Kept.of(context, kind, whole, min_document_frequency))
+                read = whole if stream == WHOLE else document_counts(context, kind, stream)
+                rows.append(kept[-1].unit_rows(read))
+            vocabulary = _joined_words([part.vocabulary for part in kept])
+            weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
+            return kept, vocabulary, weighting, _joined_rows(rows)
+
+        kept, vocabulary, weighting, D = context.once(key, of_documents)
 
         def of_queries() -> csr_matrix:
-            return weighting.transform(renumbered(context.query_counts, columns, len(vocabulary)))
+            if terms == "both":
+                words, trigrams = kept
+                of_trigrams = trigrams.unit_rows(query_counts(context, "letter-trigrams"))
+                return _joined_rows([words.part_of_queries(context), of_trigrams])
+            (part,) = kept
+            return part.unit_rows(query_counts(context, part.kind))
 
-        Q = context.once_for_queries(key, of_queries)
-        return cls(vocabulary, weighting, Q, D)
+        return cls(vocabulary, weighting, context.once_for_queries(key, of_queries), D)
 
 
 def check_document_frequency(least: int) -> None:
@@ -63,23 +156,76 @@ def check_document_frequency(least: int) -> None:
         raise InputError(f"min_document_frequency must be 1 or more, got {least}")
 
 
-def _document_space(
-    context: ColumnContext, min_document_frequency: int, stream: str
-) -> tuple[NDArray[np.int64], Vocabulary, TfIdf, csr_matrix]:
-    """Each index word's column, or -1; the words kept, their weights, and the documents' rows."""
-    index = context.index
-    frequent = index.document_frequency(WHOLE) >= min_document_frequency
-    kept = np.flatnonzero(frequent)
-    if not len(kept):
-        raise InputError(
-            f"no word occurs in {min_document_frequency} documents; lower min_document_frequency"
-        )
-    columns = np.where(frequent, np.cumsum(frequent) - 1, -1)
-    # Words of queries need not occur in the stream: their weights come from the whole text.
-    weighting = TfIdf().fit(renumbered(index.counts(WHOLE), columns, len(kept)))
-    vocabulary = Vocabulary(index.vocabulary[row] for row in kept.tolist())
-    counts = renumbered(index.counts(stream), columns, len(kept))
-    return columns, vocabulary, weighting, weighting.transform(counts)
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """The terms of one kind that enough documents have.
+
+    Attributes:
+        columns: int64, each counted term's column, or -1.
+        vocabulary: the terms kept. weighting: of them.
+    """
+
+    kind: Kind
+    columns: NDArray[np.int64]
+    vocabulary: Vocabulary
+    weighting: TfIdf
+
+    @classmethod
+    def of(cls, context: ColumnContext, kind: Kind, counts: csr_matrix, least: int) -> _Kept:
+        """Those of the counted terms [n_documents, T] that ``least`` documents have."""
+        every = term_vocabulary(context, kind)
+        frequent = np.bincount(counts.indices, minlength=len(every)) >= least
+        kept = np.flatnonzero(frequent)
+        if not len(kept):
+            raise InputError(
+                f"no {_NAMED[kind]} occurs in {least} documents; lower min_document_frequency"
+            )
+        columns = np.where(frequent, np.cumsum(frequent) - 1, -1)
+        weighting = TfIdf().fit(renumbered(counts, columns, len(kept)))
+        return cls(kind, columns, Vocabulary(every[row] for row in kept.tolist()), weighting)
+
+    def unit_rows(self, counts: csr_matrix) -> csr_matrix:
+        """float32 [n, V] of counts [n, T]."""
+        return self.weighting.transform(renumbered(counts, self.columns, len(self.vocabulary)))
+
+    def part_of_queries(self, context: ColumnContext) -> csr_matrix:
+        """float32 [n_queries, V]: the kept words' part of unit rows over all words of the queries,
+        in which the others weigh as much as a word of a single document."""
+        words, counts = context.query_words
+        rows = self.vocabulary.rows(words)
+        idf = np.where(rows >= 0, self.weighting.idf_[rows], np.log(context.index.n_documents))
+        return renumbered(TfIdf.from_idf(idf).transform(counts), rows, len(self.vocabulary))
+
+
+_NAMED: dict[Kind, str] = {"words": "word", "letter-trigrams": "letter trigram"}
+
+
+def _trigrams(context: ColumnContext) -> LetterTrigrams:
+    """Those of the index's words."""
+    return context.once("trigrams", lambda: LetterTrigrams.of(context.index.vocabulary))
+
+
+def _product(counts: csr_matrix, trigrams: csr_matrix) -> csr_matrix:
+    """Counts of words [n, V] as counts of the trigrams that the words [V, T] have."""
+    product = (counts @ trigrams).tocsr()
+    product.sort_indices()
+    return product
+
+
+def _joined_words(vocabularies: Sequence[Vocabulary]) -> Vocabulary:
+    return vocabularies[0] if len(vocabularies) == 1 else side_by_side(*vocabularies)
+
+
+def _hstack(matrices: Sequence[csr_matrix]) -> csr_matrix:
+    return matrices[0] if len(matrices) == 1 else hstack(matrices, format="csr")
+
+
+def _joined_rows(rows: Sequence[csr_matrix]) -> csr_matrix:
+    """Rows of each kind side by side, as unit rows."""
+    if len(rows) == 1:
+        return rows[0]
+    joined = _hstack(rows)
+    return TfIdf.from_idf(np.ones(joined.shape[1], np.float32)).transform(joined)
 
 
 class VectorSpace(ColumnFamily):
@@ -87,31 +233,33 @@ class VectorSpace(ColumnFamily):
 
     Args:
         min_document_frequency: 1 or more, see :class:`TermSpace`.
+        terms: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
+            :mod:`ltr_features.letter_ngrams`.
 
     Raises:
-        InputError: min_document_frequency is below 1.
+        InputError: min_document_frequency is below 1, or no such terms.
     """
 
     name = "vsm"
     description = "vector space model: cosine of the query's and the document's tf-idf vectors"
     reference = "Salton, Wong, Yang, CACM 18(11), 1975"
-    columns = (
-        ColumnSpec(
-            name="vsm",
-            description="q . d of unit tf-idf vectors over all streams together",
-            unit="cosine",
-            value_range="0 to 1",
-            reference=reference,
-        ),
-    )
 
-    def __init__(self, min_document_frequency: int = 1) -> None:
+    def __init__(self, min_document_frequency: int = 1, terms: Terms = "words") -> None:
         check_document_frequency(min_document_frequency)
+        check_terms(terms)
         self.min_document_frequency = min_document_frequency
+        self.terms = terms
+
+    @property
+    def columns(self) -> tuple[ColumnSpec]:
+        description, reference = described(
+            self.terms, "q . d of unit tf-idf vectors over all streams together", self.reference
+        )
+        return (ColumnSpec("vsm", description, "cosine", "0 to 1", reference),)
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        space = TermSpace.of(context, self.min_document_frequency)
+        space = TermSpace.of(context, self.min_document_frequency, terms=self.terms)
         out = np.zeros(len(pairs))
         pair_products(
             space.Q.indptr.astype(np.int64),

@@ -18,8 +18,9 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.columns.term_space import TermSpace, check_document_frequency
+from ltr_features.columns.term_space import TermCounts, TermSpace, check_document_frequency
 from ltr_features.index import WHOLE, TermIndex
+from ltr_features.letter_ngrams import Terms, check_terms, described
 from ltr_features.parameters import check_values
 from ssi_models.base import MatchingModel
 from ssi_models.parts import CachedDocuments
@@ -44,10 +45,12 @@ class ModelColumn:
         model: a name of :data:`ssi_models.registry.MODELS`.
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
         stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
-        min_document_frequency: of the words that a model of tf-idf rows knows, see
+        min_document_frequency: of the terms that a model of tf-idf rows knows, see
             :class:`ltr_features.columns.term_space.TermSpace`.
         word_weight: weight, 0 to 1, of plain word matching in the column. Models of tf-idf rows:
             w q . d + (1 - w) f(q, d); language models: their lambda2. 0 is the model alone.
+        terms: what the model's columns are: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
+            :mod:`ltr_features.letter_ngrams`.
 
     Raises:
         InputError: no such model, a parameter that it does not have, or one out of range.
@@ -59,6 +62,7 @@ class ModelColumn:
     stream: str = WHOLE
     min_document_frequency: int = 1
     word_weight: float = 0.0
+    terms: Terms = "words"
 
     def __post_init__(self) -> None:
         try:
@@ -80,6 +84,7 @@ class ModelColumn:
             raise InputError(f"column {self.name!r}: give lambda2 as word_weight")
         try:
             check_document_frequency(self.min_document_frequency)
+            check_terms(self.terms)
         except InputError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
         if not 0 <= self.word_weight <= 1:
@@ -92,6 +97,16 @@ class ModelColumn:
                 model.check_params()
             except ValueError as error:
                 raise InputError(f"column {self.name!r}: {error}") from None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ModelColumn:
+        """The recipe that a file holds. Files of before there was a choice of terms have words.
+
+        Raises:
+            InputError: as the constructor.
+            TypeError: a key that is no attribute, or one that is missing.
+        """
+        return cls(**{"terms": "words", **values})
 
     @property
     def kind(self) -> type[MatchingModel]:
@@ -110,12 +125,17 @@ class ModelColumn:
         text = inspect.getdoc(self.kind) or ""
         mixed = f", mixed with word matching ({self.word_weight:g})" if self.word_weight else ""
         counts = self.kind.inputs == "counts"
+        description, reference = described(
+            self.terms,
+            f"{self.model}: {text.splitlines()[0].rstrip('.')}{mixed}",
+            _reference(self.kind),
+        )
         return ColumnSpec(
             name=self.name,
-            description=f"{self.model}: {text.splitlines()[0].rstrip('.')}{mixed}",
+            description=description,
             unit="nats per query term" if counts else "score",
             value_range="<= 0" if counts else "any",
-            reference=_reference(self.kind),
+            reference=reference,
             stream=self.stream,
         )
 
@@ -143,9 +163,9 @@ class _Texts:
     @classmethod
     def of(cls, context: ColumnContext, recipe: ModelColumn) -> _Texts:
         if recipe.kind.inputs == "counts":
-            counts = context.index.counts(recipe.stream)
-            return cls(context.query_counts, counts, context.index.vocabulary, None)
-        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream)
+            counts = TermCounts.of(context, recipe.stream, recipe.terms)
+            return cls(counts.Q, counts.D, counts.vocabulary, None)
+        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream, recipe.terms)
         return cls(space.Q, space.D, space.vocabulary, space.weighting)
 
 
@@ -333,6 +353,8 @@ class TrainedColumn:
             self.hold_out_groups and not self._unlabelled,
             self.context.index.fingerprint,
         ]
+        if self.recipe.terms != "words":
+            made_of.append(self.recipe.terms)
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
         return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
 

@@ -75,6 +75,13 @@ def columns_build(
     param: Annotated[
         list[str] | None, typer.Option(help="MODEL.KEY=VALUE: a parameter of a model.")
     ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MODEL.KEY=VALUE: how a model's column is made, by stream, "
+            "min_document_frequency, word_weight or terms (words, letter-trigrams, both)."
+        ),
+    ] = None,
     depth: Annotated[int, typer.Option(min=1, help="Candidates per query: BM25's best.")] = 100,
     folds: Annotated[
         int | None, typer.Option(min=4, help="Write so many folds; with --model 5 by default.")
@@ -108,7 +115,7 @@ def columns_build(
     from reports.progress import Reporter
 
     families = _families(family or [], option or [], needed=not model)
-    recipes = _recipes(model or [], param or [], seed)
+    recipes = _recipes(model or [], param or [], recipe or [], seed)
     in_folds = folds is not None or bool(recipes)
     _check_target(out, folds=(folds or 5) if in_folds else 0)
     context = open_workspace(workspace, threads=threads)
@@ -219,19 +226,34 @@ def _families(
     return [get_family(name, **by_family.get(name, {})) for name in names]
 
 
-def _recipes(names: Sequence[str], params: Sequence[str], seed: int) -> list[ModelColumn]:
+def _recipes(
+    names: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
+) -> list[ModelColumn]:
     import inspect
+    from dataclasses import fields, replace
 
+    from letor.errors import InputError
     from ltr_features.columns.trained import ModelColumn
+    from ltr_features.parameters import check_values
 
-    by_model = settings(params, "param")
+    by_model, made_by = settings(params, "param"), settings(recipe, "recipe")
     _check_owners("--param", by_model, names)
+    _check_owners("--recipe", made_by, names)
+    keys = [f.name for f in fields(ModelColumn) if f.name not in ("name", "model", "params")]
     recipes = []
     for name in names:
-        recipe = ModelColumn(name, name, by_model.get(name, {}))
-        if "seed" in inspect.signature(recipe.kind).parameters:
-            recipe = ModelColumn(name, name, {"seed": seed, **recipe.params})
-        recipes.append(recipe)
+        given = made_by.get(name, {})
+        unknown = sorted(set(given) - set(keys))
+        if unknown:
+            raise InputError(
+                f"--recipe {name}.{unknown[0]}: a column has no such setting; it has "
+                f"{', '.join(keys)}"
+            )
+        check_values(ModelColumn, given, f"--recipe {name}")
+        column = ModelColumn(name, name, by_model.get(name, {}), **given)
+        if "seed" in inspect.signature(column.kind).parameters:
+            column = replace(column, params={"seed": seed, **column.params})
+        recipes.append(column)
     return recipes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -83,6 +83,7 @@ def explain(
 
     A model with correlated feature hashing also shows the frequent words that stand for a rare
     one. A topic model without WORD shows the words of its topics, a translation model its table.
+    A model of letter trigrams shows trigrams, and takes any word by the trigrams that it has.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from letor.errors import InputError
@@ -106,6 +107,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     import scipy.sparse as sp
 
     from letor.errors import InputError
+    from ltr_features.letter_ngrams import rows_of_word
 
     if model.n_query_words_ != model.n_words_:
         raise InputError(
@@ -120,14 +122,15 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
         _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
         return
-    parts = word.casefold().split()
-    rows = vocabulary.rows(parts)
-    if not parts or (rows < 0).any():
-        unknown = next((p for p, row in zip(parts, rows, strict=True) if row < 0), word)
+    parts = [(part, rows_of_word(vocabulary, part)) for part in word.casefold().split()]
+    unknown = next((part for part, rows in parts if not len(rows)), None if parts else word)
+    if unknown is not None:
         raise InputError(f"{unknown!r} is no word of the model{_near(unknown, vocabulary)}")
+    rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"a {model.name} model explains single words; {word!r} is several")
-    weight = np.full(len(rows), 1 / np.sqrt(len(rows)), np.float32)
+    rows, often = np.unique(rows, return_counts=True)
+    weight = (often / np.linalg.norm(often)).astype(np.float32)
     query = sp.csr_matrix((weight, (np.zeros(len(rows), int), rows)), (1, model.n_query_words_))
     near = model.nearest_words_of_text(query, count)
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
@@ -189,8 +192,12 @@ def models_fit(
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
     stream: Annotated[str, typer.Option(help="The documents' stream that it reads.")] = "whole",
     min_document_frequency: Annotated[
-        int, typer.Option(min=1, help="Words of fewer documents are left out (tf-idf models).")
+        int, typer.Option(min=1, help="Terms of fewer documents are left out (tf-idf models).")
     ] = 1,
+    terms: Annotated[
+        Literal["words", "letter-trigrams", "both"],
+        typer.Option(help="What texts are counted in; trigrams find words that are misspelled."),
+    ] = "words",
     name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
     threads: Threads = None,
     progress: Progress = None,
@@ -215,7 +222,12 @@ def models_fit(
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
     recipe = ModelColumn(
-        name or model, model, settings(param or [], "param"), stream, min_document_frequency
+        name or model,
+        model,
+        settings(param or [], "param"),
+        stream,
+        min_document_frequency,
+        terms=terms,
     )
     context = open_workspace(workspace, threads=threads)
     ids = list(context.collection.query_ids)

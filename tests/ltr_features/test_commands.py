@@ -113,6 +113,34 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     assert "lambdamart" in done("rank", "list")
 
 
+def test_recipes_of_columns_are_given_by_model(workspace, tmp_path):
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
+             tmp_path / "folds", "--model", "tfidf", "--model", "lsi", "--param", "lsi.rank=4",
+             "--folds", 4, "--depth", 20)  # fmt: skip
+    done(
+        *build, "--option", "vsm.terms=letter-trigrams", "--option", "vsm.min_document_frequency=2",
+        "--recipe", "tfidf.terms=letter-trigrams", "--recipe", "tfidf.min_document_frequency=2",
+        "--recipe", "lsi.terms=both", "--recipe", "lsi.stream=title",
+    )  # fmt: skip
+    rows = read_rows(tmp_path / "folds" / "Fold1" / "test.txt")
+    assert rows.column_names == ["vsm", "tfidf", "lsi"]
+    np.testing.assert_array_equal(rows.X[:, 0], rows.X[:, 1])
+    assert np.ptp(rows.X[:, 2]) > 0
+    said = [rows.provenance[name]["description"] for name in rows.column_names]
+    assert [text.partition("; terms: ")[2] for text in said] == [
+        "letter trigrams", "letter trigrams", "words and letter trigrams"
+    ]  # fmt: skip
+    for setting, message in {
+        "lsi.terms=letters": "--recipe lsi: terms must be 'words' or 'letter-trigrams' or 'both'",
+        "lsi.min_document_frequency=0": "column 'lsi': min_document_frequency must be 1 or more",
+        "lsi.min_document_frequency=x": "--recipe lsi: min_document_frequency must be a whole",
+        "lsi.rank=4": "--recipe lsi.rank: a column has no such setting; it has stream, min_doc",
+        "ssi.terms=both": "--recipe ssi: must be NAME.KEY=VALUE with a name of tfidf, lsi",
+    }.items():
+        assert message in refused(*build, "--recipe", setting)
+    assert "vsm': terms must be" in refused(*build, "--option", "vsm.terms=letters")
+
+
 def test_columns_are_appended_to_the_same_rows(workspace, tmp_path):
     done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out",
          tmp_path / "a.txt")  # fmt: skip
@@ -148,6 +176,27 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
     assert "it says on whose judgements" in refused(
         "columns", "append", tmp_path / "unseen.txt", *append
     )
+
+
+def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
+    model = tmp_path / "lsi.safetensors"
+    done("models", "fit", "lsi", "--workspace", workspace, "--terms", "both", "--out", model,
+         "--param", "rank=4")  # fmt: skip
+    assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["terms"] == "both"
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
+         tmp_path / "a.txt")  # fmt: skip
+    done("columns", "append", tmp_path / "a.txt", "--workspace", workspace, "--model-file", model,
+         "--out", tmp_path / "b.txt")  # fmt: skip
+    notes = read_rows(tmp_path / "b.txt").provenance["lsi"]
+    assert notes["description"].endswith("; terms: words and letter trigrams")
+    (line,) = done("explain", model, "tpoic3wrod2", "--count", 4).splitlines()
+    assert line.startswith("tpoic3wrod2 matches: ")
+    assert "3:" in line
+    assert "'xylophone' is no word of the model" in refused("explain", model, "xylophone")
+    bad = ["models", "fit", "lsi", "--workspace", workspace, "--terms", "letters", "--out", model]
+    result = CliRunner().invoke(app, [str(a) for a in bad])
+    assert result.exit_code == 2
+    assert "letter-trigrams" in result.output
 
 
 def test_conversions_keep_everything(workspace, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from letor.errors import InputError
 from reports.checks import demo_config, load_config
+from reports.experiment import model_column
 
 DEMO = (resources.files("reports") / "experiments" / "demo.toml").read_text(encoding="utf-8")
 
@@ -66,6 +67,12 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         ),
         ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
         ('name = "by-article"', 'name = "../x"', "splits.1.name"),
+        ('model = "ssi"', 'model = "ssi"\nterms = "letters"', "models.1.terms.*'letter-trigrams'"),
+        (
+            "options = { min_document_frequency = 3 }",
+            'options = { terms = "letters" }',
+            "terms must be 'words' or 'letter-trigrams' or 'both', got 'letters'",
+        ),
         ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
         ("num_leaves = 15", "leaves = 15", "params.leaves; did you mean 'num_leaves'"),
         ('score = "vsm"', 'score = "vsn"', "no column 'vsn'; did you mean 'vsm'"),
@@ -86,6 +93,12 @@ def test_mistakes_are_named(tmp_path, before, after, message):
     assert before in DEMO
     with pytest.raises(InputError, match=message):
         load(tmp_path, DEMO.replace(before, after, 1))
+
+
+def test_models_are_told_their_terms(tmp_path):
+    text = DEMO.replace('model = "ssi"', 'model = "ssi"\nterms = "both"', 1)
+    recipes = {model.name: model_column(model) for model in load(tmp_path, text).models}
+    assert (recipes["ssi"].terms, recipes["lsa"].terms) == ("both", "words")
 
 
 def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):

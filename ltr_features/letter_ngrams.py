@@ -1,0 +1,129 @@
+"""Words in parts: letter trigrams, so that words that are spelled alike have terms in common.
+
+A word is put between two marks and cut into all runs of three characters: ``cat`` gives ``#ca``,
+``cat`` and ``at#``. A word of n letters has n trigrams, repetitions counted. Letters are code
+points, not bytes. Tokens hold letters, numbers and marks only (:mod:`ltr_features.text`), so that
+``#`` is in no word.
+
+Reference:
+    Huang, He, Gao, Deng, Acero, Heck: "Learning deep structured semantic models for web search
+    using clickthrough data", CIKM 2013, section 3.2 (word hashing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ssi_models.vocabulary import Vocabulary
+
+#: What texts are counted in.
+Terms = Literal["words", "letter-trigrams", "both"]
+
+Kind = Literal["words", "letter-trigrams"]
+
+#: The kinds of terms of each choice, in the order of their columns.
+KINDS: dict[Terms, tuple[Kind, ...]] = {
+    "words": ("words",),
+    "letter-trigrams": ("letter-trigrams",),
+    "both": ("words", "letter-trigrams"),
+}
+
+_REFERENCE = "Huang, He, Gao, Deng, Acero, Heck, CIKM 2013, section 3.2"
+_BOUNDARY = "#"
+#: Before a trigram where words are terms, too: ``3:cat`` is no word, as ``:`` is in none.
+_BESIDE_WORDS = "3:"
+_BITS = np.uint64(21)  # of a code point
+_LAST = np.uint64((1 << 21) - 1)
+
+
+def check_terms(terms: str) -> None:
+    """Raise InputError unless texts can be counted in such terms."""
+    if terms not in get_args(Terms):
+        choices = " or ".join(map(repr, get_args(Terms)))
+        raise InputError(f"terms must be {choices}, got {terms!r}")
+
+
+def described(terms: Terms, description: str, reference: str) -> tuple[str, str]:
+    """A column's description and reference, with the terms where they are not words alone."""
+    if terms == "words":
+        return description, reference
+    named = " and ".join(KINDS[terms]).replace("letter-", "letter ")
+    return f"{description}; terms: {named}", f"{reference}; {_REFERENCE}"
+
+
+def side_by_side(words: Vocabulary, trigrams: Vocabulary) -> Vocabulary:
+    """One vocabulary of both, the words first: ``cat`` the word, ``3:cat`` the trigram."""
+    return Vocabulary([*words, *(_BESIDE_WORDS + trigram for trigram in trigrams)])
+
+
+def rows_of_word(vocabulary: Vocabulary, word: str) -> NDArray[np.int64]:
+    """int64: the rows of a word's terms in a vocabulary of words, of trigrams, or of both; none
+    where it has none of them."""
+    terms = [word]
+    trigrams = LetterTrigrams.of([word]).vocabulary
+    if any(term.startswith(_BOUNDARY) for term in vocabulary):
+        terms = [*trigrams]
+    elif any(term.startswith(_BESIDE_WORDS) for term in vocabulary):
+        terms += [_BESIDE_WORDS + trigram for trigram in trigrams]
+    rows = vocabulary.rows(terms)
+    return rows[rows >= 0]
+
+
+@dataclass(frozen=True, eq=False)
+class LetterTrigrams:
+    """The distinct trigrams of some words, in code point order: the columns of count matrices.
+
+    Make one by :meth:`of`.
+
+    Attributes:
+        keys: uint64 [T], increasing: the three code points of a trigram, 21 bits each.
+    """
+
+    keys: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> LetterTrigrams:
+        """The trigrams of words that are not empty."""
+        return cls(np.unique(_spelled(words)[0]))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The trigrams with their marks."""
+        points = np.stack([self.keys >> 2 * _BITS, self.keys >> _BITS, self.keys], axis=1) & _LAST
+        text = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return Vocabulary(text[start : start + 3] for start in range(0, len(text), 3))
+
+    def of_words(self, words: Sequence[str]) -> csr_matrix:
+        """int32 [len(words), T], columns sorted: how often each word has each trigram. Those that
+        are not among the columns are left out."""
+        keys, ends = _spelled(words)
+        columns = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        known = self.keys[columns] == keys if len(self.keys) else np.zeros(len(keys), bool)
+        ends = np.concatenate([[0], np.cumsum(known)])[ends]
+        counts = csr_matrix(
+            (np.ones(ends[-1], np.int32), columns[known].astype(np.int32), ends),
+            shape=(len(words), len(self.keys)),
+        )
+        counts.sum_duplicates()
+        return counts
+
+
+def _spelled(words: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The keys of all words' trigrams, one word after the other, and int64 [len(words) + 1] ends:
+    word i has ``keys[ends[i]:ends[i + 1]]``."""
+    text = _BOUNDARY.join(["", *words, ""])
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    keys = points[:-2] << 2 * _BITS | points[1:-1] << _BITS | points[2:]
+    ends = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
+    # Neighbours share a mark, and the window around it is nobody's: one in n + 1 for n letters.
+    own = np.ones(len(keys), dtype=bool)
+    own[(ends[1:] + np.arange(len(words)))[:-1]] = False
+    return keys[own], ends
