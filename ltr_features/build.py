@@ -13,7 +13,7 @@ from letor.errors import InputError
 from letor.folds import Fold
 from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.columns.trained import TrainedColumn
+from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.pools import bm25_pool
 
 
@@ -176,17 +176,59 @@ def add_trained_columns(
     fold: str,
 ) -> RankingData:
     """``data``, the rows of ``pairs``, with the columns of trained models for one fold; no row was
-    scored by a model that saw its labels (see :func:`fold_scores`).
+    scored by a model that saw its labels (see :func:`fold_scores`). What is to be said of a
+    column's fit is in its provenance (see :func:`column_facts`).
 
     Raises:
         InputError: as :func:`fold_scores`; or a column that is there already.
     """
     for column in trained:
-        scores = fold_scores(column, pairs, train_parts)
+        of_fold = column.of_fold(train_parts)
+        scores = fold_scores(of_fold, pairs, train_parts)
         name = column.recipe.name
-        provenance = {name: {**column.recipe.provenance, "fold": fold}}
-        data = data.with_columns([name], scores, provenance)
+        provenance = {**column.recipe.provenance, "fold": fold}
+        provenance |= column_facts(of_fold, scores, pairs)
+        data = data.with_columns([name], scores, {name: provenance})
     return data
+
+
+def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, str]:
+    """What a file says of a trained column in one fold, beside what it is: remarks on the fit of
+    its models, and how far the scores of training rows lie from those of the other rows.
+
+    Returns:
+        "remarks": sentences, joined by "; ", only where there are any. "distance of training rows":
+        the Kolmogorov-Smirnov distance, 0 to 1.
+    """
+    train = np.concatenate(of_fold.train_parts)
+    distance, expected = training_distance(scores, pairs, train)
+    remarks = list(of_fold.models[0].remarks)
+    if distance > expected:
+        remarks.append(
+            f"the scores of training rows lie far from those of the other rows (Kolmogorov-Smirnov "
+            f"distance {distance:.2f}, by chance at most {expected:.2f}): rankers learn from a "
+            "column that means something else in testing; use more training queries"
+        )
+    facts = {"distance of training rows": f"{distance:.3f}"}
+    return facts | ({"remarks": "; ".join(remarks)} if remarks else {})
+
+
+def training_distance(
+    scores: NDArray[np.float32], pairs: Pairs, train_queries: NDArray[np.int64]
+) -> tuple[float, float]:
+    """The Kolmogorov-Smirnov distance of the scores of training rows to those of the others, and
+    the distance that samples of so many queries hardly ever have by chance (one in a thousand,
+    taking the rows of a query for one; .1 at least). (0, 1) where a side has no row.
+    """
+    in_training = np.isin(pairs.query, train_queries)
+    sides = [np.sort(scores[in_training]), np.sort(scores[~in_training])]
+    if not all(len(side) for side in sides):
+        return 0.0, 1.0
+    at = np.concatenate(sides)
+    below = [np.searchsorted(side, at, side="right") / len(side) for side in sides]
+    m, n = (len(np.unique(pairs.query[chosen])) for chosen in (in_training, ~in_training))
+    by_chance = 1.95 * np.sqrt((m + n) / (m * n))
+    return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
 
 
 def train_parts(

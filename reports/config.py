@@ -58,7 +58,7 @@ class ModelConfig(_Section):
     params: dict[str, Any] = {}
     stream: str = WHOLE
     min_document_frequency: int = Field(1, ge=1)
-    word_weight: float = Field(0.0, ge=0, le=1)
+    word_weight: float | None = Field(None, ge=0, le=1)
     terms: Terms = "words"
 
 

@@ -111,15 +111,10 @@ class Experiment(Preparation):
 
         def make(path: Path) -> None:
             column, folds = self.trained_column(split, model, path), self.folds(split)
-            wanted = {}
-            for fold in folds[:1] if unlabelled else folds:
-                parts = self.train_parts(split, folds, fold)
-                train = np.sort(np.concatenate(parts))
-                for seen in [train, *(np.setdiff1d(train, part) for part in parts)]:
-                    wanted[column.path(seen)] = seen
-            for done, seen in enumerate(wanted.values()):
-                self.runner.reporter.part(done, len(wanted))
-                column.model(seen)
+            trained_folds = folds[:1] if unlabelled else folds
+            for done, fold in enumerate(trained_folds):
+                self.runner.reporter.part(done, len(trained_folds))
+                column.fold_models(self.train_parts(split, folds, fold))
 
         inputs = {
             "index": self.key(self.index_stage),
@@ -146,7 +141,8 @@ class Experiment(Preparation):
             path.mkdir()
             for done, fold in enumerate(folds):
                 self.runner.reporter.part(done, len(folds))
-                scores = fold_scores(column, self.pairs, self.train_parts(split, folds, fold))
+                parts = self.train_parts(split, folds, fold)
+                scores = fold_scores(column.of_fold(parts), self.pairs, parts)
                 np.save(path / f"{fold.name}.npy", scores)
 
         inputs = {

@@ -36,9 +36,7 @@ def test_models(
     """For each fold the model that scored its validation and test queries."""
     column = experiment.trained_column(output.split, model, output.models[model.name].path)
     return [
-        column.model(
-            np.sort(np.concatenate(experiment.train_parts(output.split, output.folds, fold)))
-        )
+        column.fold_models(experiment.train_parts(output.split, output.folds, fold))[0]
         for fold in output.folds
     ]
 

@@ -129,6 +129,12 @@ class MatchingModel:
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
         return copies
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the user must hear about the fit, a plain sentence each without its subject ("kept
+        its start ..."); nothing where all is well."""
+        return []
+
     def copy(self) -> Self:
         """A model with the same parameters and whatever was fitted; arrays are shared."""
         return copy.copy(self)

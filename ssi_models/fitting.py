@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
 from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_csr, check_rows
@@ -343,6 +344,28 @@ class RankingModel(MatchingModel):
             parameters[first] = parameters[first] * run.mixture[1]
         for name, values in self._pack(parameters).items():
             setattr(self, f"{name}_", values)
+
+    @property
+    def start(self) -> str:
+        """What the model is before it is trained, in words."""
+        return "the tf-idf cosine"
+
+    @property
+    def learned_weight(self) -> float:
+        """Factor of the learned part in the scores, beside word matching."""
+        return self.scale_
+
+    @property
+    def remarks(self) -> list[str]:
+        if not hasattr(self, "history_"):
+            return []
+        return remarks.of_amount(self.n_queries_, self.n_pairs_) + remarks.of_training(
+            self.history_,
+            start=self.start,
+            n_queries=self.n_queries_,
+            learned_weight=self.learned_weight,
+            learning_rate=self.learning_rate_,
+        )
 
     def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None:
         """The scorer's parameters as they were fitted, to start from; None if they never were."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from ssi_models.base import MatchingModel, check_parts, checkpoint_of
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
+from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.validation import (
     Validation,
     holds_out_parts,
@@ -43,6 +44,7 @@ class WeighsWords(MatchingModel):
 
     Attributes:
         word_weight_: the chosen weight, in [0, 1].
+        n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
 
     #: The constructor's parameter that is a number or "auto".
@@ -50,6 +52,37 @@ class WeighsWords(MatchingModel):
     seed: int = 0
 
     word_weight_: float = 0.0
+    n_queries_: int = 0
+    n_pairs_: int = 0
+    _chosen: bool = False
+
+    @property
+    def remarks(self) -> list[str]:
+        found = (
+            of_amount(self.n_queries_, self.n_pairs_) if self.learns_from == "preferences" else []
+        )
+        if getattr(self, self.weight_parameter) == AUTO:
+            found += of_word_weight(
+                self.word_weight_, chosen=self._chosen, n_queries=self.n_queries_
+            )
+        return found
+
+    def weight_header(self) -> dict[str, Any]:
+        """The JSON-compatible part of what was fitted here."""
+        return {
+            "word_weight": self.word_weight_,
+            "chosen": self._chosen,
+            "n_queries": self.n_queries_,
+            "n_pairs": self.n_pairs_,
+        }
+
+    def restore_weight(self, fitted: Mapping[str, Any]) -> None:
+        """The inverse of :meth:`weight_header`; models of before have a fixed weight."""
+        self.word_weight_, self._chosen = (
+            fitted.get("word_weight", UNCHOSEN),
+            fitted.get("chosen", False),
+        )
+        self.n_queries_, self.n_pairs_ = fitted.get("n_queries", 0), fitted.get("n_pairs", 0)
 
     @property
     def weight_of_words(self) -> float:
@@ -70,6 +103,8 @@ class WeighsWords(MatchingModel):
         asked = getattr(self, self.weight_parameter)
         if asked != AUTO or preferences is None or n_groups(preferences, groups) < 2:
             self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
+            self._chosen = False
+            self._count(preferences)
             return self.fit_alone(Q, D, preferences, **options)
         if holds_out_parts(preferences, groups):
             parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
@@ -122,15 +157,22 @@ class WeighsWords(MatchingModel):
             held_out = preferences.only(part)
             if len(held_out):
                 values.append(model._held_out_values(Q, D, held_out, others, options))
+            model._count(others)
             copies.append(model)
+        self._count(preferences)
         self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         weight = UNCHOSEN
         if values:
             means = [mean_value(row) for row in np.concatenate(values, axis=1)]
             weight = WORD_WEIGHTS[int(np.argmax(means))]
         for model in (self, *copies):
-            model.word_weight_ = weight
+            model.word_weight_, model._chosen = weight, bool(values)
         return copies
+
+    def _count(self, preferences: Preferences | None) -> None:
+        """Note how much there was to learn from."""
+        if preferences is not None:
+            self.n_queries_, self.n_pairs_ = len(preferences.queries), len(preferences)
 
     def _held_out_values(
         self,

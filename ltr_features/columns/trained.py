@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,8 +47,10 @@ class ModelColumn:
         stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
         min_document_frequency: of the terms that a model of tf-idf rows knows, see
             :class:`ltr_features.columns.term_space.TermSpace`.
-        word_weight: weight, 0 to 1, of plain word matching in the column. Models of tf-idf rows:
-            w q . d + (1 - w) f(q, d); language models: their lambda2. 0 is the model alone.
+        word_weight: weight, 0 to 1, of plain word matching in the column, where the model has a
+            parameter for it: word_weight of projections (w q . d + (1 - w) cosine), lambda2 of
+            language models. 0 is the model alone; None leaves it to the model, whose default is
+            to choose it by how held-out training queries are ranked.
         terms: what the model's columns are: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
             :mod:`ltr_features.letter_ngrams`.
 
@@ -61,7 +63,7 @@ class ModelColumn:
     params: Mapping[str, Any] = field(default_factory=dict)
     stream: str = WHOLE
     min_document_frequency: int = 1
-    word_weight: float = 0.0
+    word_weight: float | None = None
     terms: Terms = "words"
 
     def __post_init__(self) -> None:
@@ -80,14 +82,21 @@ class ModelColumn:
             raise InputError(
                 f"column {self.name!r}: the name must be that of a file, without / and \\"
             )
-        if self.kind.inputs == "counts" and "lambda2" in self.params:
-            raise InputError(f"column {self.name!r}: give lambda2 as word_weight")
+        if self.word_weight is not None and self._weight_parameter is None:
+            raise InputError(
+                f"column {self.name!r}: model {self.model!r} has no word_weight; where word "
+                "matching is part of a model, scales say how much of it there is"
+            )
+        if self.word_weight is not None and self._weight_parameter in self.params:
+            raise InputError(
+                f"column {self.name!r}: {self._weight_parameter} is given twice; give word_weight"
+            )
         try:
             check_document_frequency(self.min_document_frequency)
             check_terms(self.terms)
         except InputError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
-        if not 0 <= self.word_weight <= 1:
+        if self.word_weight is not None and not 0 <= self.word_weight <= 1:
             raise InputError(
                 f"column {self.name!r}: word_weight must be in 0..1, got {self.word_weight}"
             )
@@ -114,10 +123,17 @@ class ModelColumn:
         return get_model(self.model)
 
     @property
+    def _weight_parameter(self) -> str | None:
+        """The model's parameter for the weight of word matching."""
+        known = inspect.signature(self.kind).parameters
+        return next((name for name in ("word_weight", "lambda2") if name in known), None)
+
+    @property
     def all_params(self) -> dict[str, Any]:
-        """The model's constructor parameters, the mixture's weight among them."""
-        mixture = {"lambda2": self.word_weight} if self.kind.inputs == "counts" else {}
-        return {**self.params, **mixture}
+        """The model's constructor parameters, the weight of word matching among them."""
+        if self.word_weight is None or self._weight_parameter is None:
+            return dict(self.params)
+        return {**self.params, self._weight_parameter: self.word_weight}
 
     @property
     def spec(self) -> ColumnSpec:
@@ -187,7 +203,7 @@ class FittedColumn(ColumnFamily):
         self.recipe, self.model = recipe, model
         known = set(recipe.kind.scoring_params)
         model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
-        self._documents: tuple[TermIndex, CachedDocuments, CachedDocuments | None] | None = None
+        self._documents: tuple[TermIndex, CachedDocuments] | None = None
         # Families have these at the class; here they belong to the recipe.
         self.name = recipe.name  # type: ignore[misc]
         self.description = recipe.spec.description  # type: ignore[misc]
@@ -210,27 +226,12 @@ class FittedColumn(ColumnFamily):
                 the model's.
         """
         context.check(pairs)
-        weight, texts = self.recipe.word_weight, _Texts.of(context, self.recipe)
+        texts = _Texts.of(context, self.recipe)
         self._check_words(context, texts)
-        documents, matched = self._cached(context, texts)
-        scores = documents.pairs(self.model.check_queries(texts.Q), pairs.query, pairs.document)
-        if matched is not None:
-            words = matched.pairs(texts.Q, pairs.query, pairs.document)
-            scores = np.float32(1 - weight) * scores + np.float32(weight) * words
-        return scores[:, None]
-
-    def _cached(
-        self, context: ColumnContext, texts: _Texts
-    ) -> tuple[CachedDocuments, CachedDocuments | None]:
-        """The documents as the model, and as the tf-idf cosine to mix with it, represents them;
-        kept until other documents come."""
         if self._documents is None or self._documents[0] is not context.index:
-            cosine = None
-            if self.recipe.kind.inputs == "tf-idf" and self.recipe.word_weight:
-                plain = get_model("tfidf")().fit(texts.Q, texts.D, _no_preferences(context))
-                cosine = plain.cache(texts.D)
-            self._documents = context.index, self.model.cache(texts.D), cosine
-        return self._documents[1:]
+            self._documents = context.index, self.model.cache(texts.D)
+        Q = self.model.check_queries(texts.Q)
+        return self._documents[1].pairs(Q, pairs.query, pairs.document)[:, None]
 
     def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
         """Whether the model's words are the index's; looked at once per documents."""
@@ -251,13 +252,12 @@ class FittedColumn(ColumnFamily):
 
 
 class TrainedColumn:
-    """A column's scores: one model per set of training queries, trained once and kept on disk.
+    """A column's scores: models of sets of training queries, trained once and kept on disk.
 
-    A scorer for :func:`ltr_features.build.fold_scores`. Only judgements of the training queries
-    are used; negatives are documents that are relevant to some training query, so that a document
-    without any label is never pushed down for lacking one. A model that learns from documents
-    alone is the same for all sets. Columns that differ only in what scoring reads (the mixture's
-    weights) share their models.
+    Only judgements of the training queries are used; negatives are documents that are relevant to
+    some training query, so that a document without any label is never pushed down for lacking one.
+    A model that learns from documents alone is the same for all sets. Columns that differ only in
+    what scoring reads (the weight of word matching) share their models.
 
     Args:
         context: collection, index and queries.
@@ -298,33 +298,59 @@ class TrainedColumn:
         """The column of the model for a set of query rows, to score other queries too."""
         return FittedColumn(self.recipe, self.model(train_queries))
 
+    def of_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> FoldColumn:
+        """The column in a fold that trains on the parts."""
+        return FoldColumn(self, train_parts)
+
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
         """The model for a set of query rows: loaded if it is in the folder, else trained."""
         path = self.path(train_queries)
-        if path.exists():
-            return self.recipe.kind.load(path)
+        if not path.exists():
+            model, texts, preferences, options = self._prepared(train_queries, path)
+            model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
+            model.save(path)
+        return self.recipe.kind.load(path)
+
+    def fold_models(self, train_parts: Sequence[NDArray[np.int64]]) -> list[MatchingModel]:
+        """The model for all parts, and for each part a model of the others: loaded if they are in
+        the folder, else trained together, see :meth:`ssi_models.base.MatchingModel.fit_parts`.
+
+        They keep the same epoch and the same weights, chosen by the judgements of all training
+        queries; beyond these few numbers no model sees a judgement of the part that it scores.
+        """
+        train = np.sort(np.concatenate(train_parts))
+        if self._unlabelled:
+            return [self.model(train)] * (1 + len(train_parts))
+        paths = [self.path(train, train_parts, number) for number in range(1 + len(train_parts))]
+        if not all(path.exists() for path in paths):
+            model, texts, preferences, options = self._prepared(train, paths[0])
+            for part in train_parts:
+                self.preferences(np.setdiff1d(train, part))  # there is something to learn from
+            models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
+            for fitted, path in zip([model, *models], paths, strict=True):
+                fitted.save(path)
+        return [self.recipe.kind.load(path) for path in paths]
+
+    def _prepared(
+        self, train_queries: NDArray[np.int64], path: Path
+    ) -> tuple[MatchingModel, _Texts, Preferences, dict[str, Any]]:
+        """A model to be fitted, what on, and the options of its fit."""
         context, report = self.context, self.on_progress
         preferences = _no_preferences(context)
         if not self._unlabelled:
             preferences = self.preferences(train_queries)
         texts = _Texts.of(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
-        model = self.recipe.kind(**self.recipe.all_params)
-        model.fit(
-            texts.Q,
-            texts.D,
-            preferences,
-            excluded=context.collection.query_sources,
-            candidates=None if self._unlabelled else np.unique(preferences.document),
-            groups=self._groups,
-            vocabulary=texts.vocabulary,
-            weighting=texts.weighting,
-            recipe=context.index.analyzer.fingerprint,
-            checkpoint=path.with_suffix(".checkpoint"),
-            callback=None if report is None else lambda event: report(path.stem, event),
-        )
-        model.save(path)
-        return model
+        options = {
+            "excluded": context.collection.query_sources,
+            "candidates": None if self._unlabelled else "relevant",
+            "vocabulary": texts.vocabulary,
+            "weighting": texts.weighting,
+            "recipe": context.index.analyzer.fingerprint,
+            "checkpoint": path.with_suffix(".checkpoint"),
+            "callback": None if report is None else lambda event: report(path.stem, event),
+        }
+        return self.recipe.kind(**self.recipe.all_params), texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
         """The relevant pairs of the given query rows.
@@ -340,14 +366,29 @@ class TrainedColumn:
             )
         return preferences
 
-    def path(self, train_queries: NDArray[np.int64]) -> Path:
-        """The model's file, named by the model and a digest of all that it is made of."""
+    def path(
+        self,
+        train_queries: NDArray[np.int64],
+        train_parts: Sequence[NDArray[np.int64]] = (),
+        number: int = 0,
+    ) -> Path:
+        """The model's file, named by the model and a digest of all that it is made of.
+
+        Args:
+            train_parts, number: of a fold's models, and which of them, see :meth:`fold_models`.
+        """
         queries = self.context.collection.query_ids
-        rows = [] if self._unlabelled else np.unique(train_queries).tolist()
+
+        def ids(rows: NDArray[np.int64]) -> list[str]:
+            return [] if self._unlabelled else [queries[row] for row in np.unique(rows).tolist()]
+
         scoring = self.recipe.kind.scoring_params
-        made_of = [
-            [queries[row] for row in rows],
-            sorted((k, v) for k, v in self.recipe.all_params.items() if k not in scoring),
+        made_of: list[Any] = [
+            ids(train_queries),
+            # A weight that is chosen is fitted, whatever scoring reads.
+            sorted(
+                (k, v) for k, v in self.recipe.all_params.items() if k not in scoring or v == "auto"
+            ),
             self.recipe.stream,
             self.recipe.min_document_frequency,
             self.hold_out_groups and not self._unlabelled,
@@ -355,6 +396,8 @@ class TrainedColumn:
         ]
         if self.recipe.terms != "words":
             made_of.append(self.recipe.terms)
+        if train_parts:
+            made_of.append([number, *map(ids, train_parts)])
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
         return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
 
@@ -379,6 +422,35 @@ class TrainedColumn:
         if not self.hold_out_groups or labels is None:
             return None
         return np.unique(np.array(labels, dtype=str), return_inverse=True)[1]
+
+
+class FoldColumn:
+    """A column in one fold: a scorer for :func:`ltr_features.build.fold_scores`.
+
+    Args:
+        column: the column. train_parts: the parts of its training queries.
+    """
+
+    def __init__(self, column: TrainedColumn, train_parts: Sequence[NDArray[np.int64]]) -> None:
+        self.column, self.train_parts = column, train_parts
+
+    def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
+        """float32 [n]: the column for each pair, by the model of these training queries."""
+        return self._by_queries[train_queries.tobytes()].compute(self.column.context, pairs)[:, 0]
+
+    @cached_property
+    def models(self) -> list[MatchingModel]:
+        """The model of all parts, and for each part that of the others."""
+        return self.column.fold_models(self.train_parts)
+
+    @cached_property
+    def _by_queries(self) -> dict[bytes, FittedColumn]:
+        train = np.sort(np.concatenate(self.train_parts))
+        seen = [train, *(np.setdiff1d(train, part) for part in self.train_parts)]
+        return {
+            rows.tobytes(): FittedColumn(self.column.recipe, model)
+            for rows, model in zip(seen, self.models, strict=True)
+        }
 
 
 def _no_preferences(context: ColumnContext) -> Preferences:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,28 +19,55 @@ from ssi_models.parallel import Workers
 from ssi_models.parts import Parts, joined, pair_scores, scaled
 from ssi_models.projections.cosine import CosineOfProjections, split_words, stacked
 from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.validation import mixed
+from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
 
 SCALINGS = ("none", "inverse")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Projection(CosineOfProjections, Baseline):
+class Projection(WeighsWords, CosineOfProjections, Baseline):
     """What projections that an eigenproblem gives share.
 
     Args:
         rank: k, the number of dimensions; there are fewer where the texts have a lower rank.
+        word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
+            or "auto", see :class:`ssi_models.word_weight.WeighsWords`. 0 is the papers'. Separate
+            vocabularies have no words in common, and no such part.
     """
 
+    scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
 
     rank: int = field(default=100, kw_only=False)
+
+    word_weight: float | str = 0.0
 
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
+        self.check_weight()
         if self.rank < 1:
             raise ValueError(f"rank must be 1 or more, got {self.rank}")
+
+    @property
+    def weight_of_words(self) -> float:
+        return super().weight_of_words if self.same_words else 0.0
+
+    def fit_alone(self, *given: Any, **options: Any) -> Self:
+        return Baseline.fit(self, *given, **options)
+
+    def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
+        learned = self._project(Q, self.A_q_) @ self._project(D, self.A_d_).T
+        words = (Q @ D.T).toarray() if self.same_words else None
+        return mixed([(w, 1 - w) for w in WORD_WEIGHTS], words, learned)
+
+    def _fitted_header(self) -> dict[str, Any]:
+        return self.weight_header()
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.restore_weight({"word_weight": 0.0, **fitted})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

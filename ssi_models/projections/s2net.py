@@ -85,6 +85,7 @@ class S2Net(CosineOfProjections, RankingModel):
 
     name: ClassVar[str] = "s2net"
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
+    scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
     optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *OPTIMIZERS, "l-bfgs")
     whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
@@ -195,6 +196,15 @@ class S2Net(CosineOfProjections, RankingModel):
         for part, losses in zip(runs, zip(before, after, strict=True), strict=True):
             part.losses = losses
         return history
+
+    @property
+    def start(self) -> str:
+        words = " beside the tf-idf cosine" if self.weight_of_words else ""
+        return f"{'LSA' if self.same_words else 'CL-LSA'}{words}"
+
+    @property
+    def learned_weight(self) -> float:
+        return 1 - self.weight_of_words
 
     @property
     def weight_of_words(self) -> float:

@@ -93,6 +93,10 @@ class CrossLanguageSSI(RankingModel):
                 del model._monolingual
         return models[1:]
 
+    @property
+    def start(self) -> str:
+        return "random embeddings"
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         rng = np.random.default_rng([self.seed, 1])
         U, V = (

@@ -63,6 +63,10 @@ class HashKernelSSI(RankingModel):
             raise ValueError(f"prime must be between 1 and 2^32, got {self.prime}")
         check_choice("identity", self.identity, IDENTITIES)
 
+    @property
+    def start(self) -> str:
+        return "the tf-idf cosine" if self.identity == "added" else "nothing: every score is 0"
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
         values = np.zeros(self.n_buckets, np.float32)
         weights = PairWeights(values, self.prime, rate, self._accumulator_start)

@@ -78,6 +78,14 @@ class EmbeddingModel(RankingModel):
         check_choice("init", self.init, INITS)
 
     @property
+    def start(self) -> str:
+        words = "" if self.diagonal == "none" else " beside the tf-idf cosine"
+        if self.init == "lsi":
+            return f"latent semantic indexing{words}"
+        random = self.init == "normal" or getattr(self, "symmetric", False)
+        return f"random embeddings{words}" if random or not words else "the tf-idf cosine"
+
+    @property
     def starts_from_texts(self) -> bool:
         return self.init == "lsi"
 

@@ -276,6 +276,7 @@ class UnigramLM(LanguageModel):
     scoring_params = (*LanguageModel.scoring_params, "smoothing", "mu")
     tensors: ClassVar[tuple[str, ...]] = ("background",)
 
+    lambda2: float | str = 1.0
     smoothing: str = "jelinek-mercer"
     mu: float = 100.0
 

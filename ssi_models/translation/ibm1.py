@@ -22,7 +22,6 @@ from ssi_models.topics.language_model import LanguageModel
 from ssi_models.topics.state import Iteration
 from ssi_models.topics.topic_model import both_sides
 from ssi_models.vocabulary import Vocabulary
-from ssi_models.word_weight import UNCHOSEN
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -173,14 +172,14 @@ class IBMModel1(LanguageModel):
 
     def _fitted_header(self) -> dict[str, Any]:
         return {
-            "word_weight": self.word_weight_,
+            **self.weight_header(),
             "n_left_out": self.n_left_out_,
             "history": [vars(line) for line in self.history_],
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.n_left_out_ = fitted["n_left_out"]
-        self.word_weight_ = fitted.get("word_weight", UNCHOSEN)
+        self.restore_weight(fitted)
         self.history_ = [Iteration(**line) for line in fitted["history"]]
 
 

@@ -1,0 +1,72 @@
+"""What a user must hear about a fit: that it learned nothing, diverged, or had little to learn."""
+
+from __future__ import annotations
+
+from ssi_models.training import History
+
+#: Fewer relevant pairs, or queries that have them, are little to learn from.
+FEW_PAIRS, FEW_QUERIES = 100, 20
+
+
+def of_amount(n_queries: int, n_pairs: int) -> list[str]:
+    """The remark on little data, if it is."""
+    if n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES:
+        return []
+    return [
+        f"learned from only {n_pairs:,} relevant pairs of {n_queries:,} queries, which is little: "
+        "judge more queries, or use a model that learns from the texts alone (lsa)"
+    ]
+
+
+def of_training(
+    history: History, *, start: str, n_queries: int, learned_weight: float, learning_rate: float
+) -> list[str]:
+    """Remarks on training by epochs.
+
+    Args:
+        start: what the model is before it is trained, in words.
+        n_queries: queries with relevant documents that it learned from.
+        learned_weight: factor of the learned part in the scores; 0 where it was switched off.
+    """
+    nothing = (
+        f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
+        "to queries held out of them"
+    )
+    advice = "judge more queries, or leave the column out"
+    remarks = []
+    last = history.epochs[-1].number
+    if history.stopped == "diverged":
+        remarks.append(
+            f"diverged in epoch {last + 1}, and the parameters of epoch {history.best_epoch} were "
+            f"kept: lower learning_rate (it was {learning_rate:g})"
+        )
+    elif last == 0:
+        remarks.append(f"was not trained at all, and is its start ({start})")
+    elif learned_weight == 0:
+        remarks.append(f"gives its learned part no weight and is plain word matching: {nothing}; "
+                       f"{advice}")  # fmt: skip
+    elif history.best_epoch == 0:
+        remarks.append(f"kept its start ({start}): {nothing}; {advice}")
+    elif history.best_epoch == last and history.stopped in ("max_epochs", "max_seconds"):
+        limit = f"epoch {last}" if history.stopped == "max_epochs" else "second"
+        remarks.append(
+            f"stopped at its last allowed {limit} while held-out queries were still ranked better "
+            f"from epoch to epoch: raise {history.stopped}"
+        )
+    return remarks
+
+
+def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
+    """Remarks on the weight of word matching."""
+    if not chosen:
+        return [
+            f"its weight beside word matching is {1 - weight:g} by default: there were not two "
+            "queries with relevant documents to choose it by"
+        ]
+    if weight == 1:
+        return [
+            "gives its learned part no weight and is plain word matching: its "
+            f"{n_queries:,} training queries with judgements teach it nothing that carries over "
+            "to queries held out of them; judge more queries, or leave the column out"
+        ]
+    return []
