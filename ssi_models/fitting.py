@@ -63,7 +63,7 @@ class RankingModel(MatchingModel):
             one with the best validation measure is noted, and that of the epoch that is kept
             becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
             by its identity where the learned part has little to say, and 0 is an honest answer
-            where it has nothing.
+            where it has nothing. Ties go to the first.
         batch_size: B. n_negatives: K.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
@@ -80,7 +80,8 @@ class RankingModel(MatchingModel):
         validation_measure: "map" or "rank_loss".
         validation_documents: documents ranked in validation, if there are more: that many drawn
             at random, and the relevant ones.
-        warm_start: a further ``fit`` starts from the fitted parameters.
+        warm_start: a further ``fit`` starts from the fitted parameters; "auto" then holds out a
+            share of the queries, the same in each fit.
         hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
             2011), instead of all threads from one batch. Gives up determinism: with more than one
             thread, two fits differ, and so do a killed and a whole one.
@@ -108,7 +109,7 @@ class RankingModel(MatchingModel):
     learning_rate: float | str = 0.03
     optimizer: str = "adagrad"
     accumulator_start: float = 1e-3
-    scales: Sequence[float] = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+    scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     batch_size: int = 256
     n_negatives: int = 256
     max_epochs: int = 50
@@ -161,7 +162,7 @@ class RankingModel(MatchingModel):
         self.check_params()
         in_parts = self.hold_out == "parts"
         if self.hold_out == "auto":
-            in_parts = holds_out_parts(preferences, groups)
+            in_parts = not self.warm_start and holds_out_parts(preferences, groups)
         if in_parts:
             parts = split_queries(preferences, groups, N_PARTS, self.seed)
             self._fit_jointly(Q, D, preferences, groups, parts, **options)
@@ -181,6 +182,8 @@ class RankingModel(MatchingModel):
         check_parts(parts, preferences)
         if self.hold_out == "pairs":
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
+        if self.warm_start:
+            raise ValueError("warm_start: a model for a part would start from what saw its labels")
         return self._fit_jointly(Q, D, preferences, None, parts, **options)
 
     def _fit_jointly(
@@ -267,6 +270,8 @@ class RankingModel(MatchingModel):
         check_choice("negatives", self.negatives, NEGATIVES)
         check_choice("shuffle", self.shuffle, SHUFFLES)
         check_choice("hold_out", self.hold_out, HELD_OUT)
+        if self.warm_start and self.hold_out == "parts":
+            raise ValueError("warm_start: what was fitted saw all parts; use hold_out='queries'")
         check_choice("validation_measure", self.validation_measure, self.validation_measures)
 
     @property
@@ -334,7 +339,14 @@ class RankingModel(MatchingModel):
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
         """Factors of the lexical and of the learned part of the score that are compared."""
-        return [(1.0, float(scale)) for scale in self.scales]
+        return (
+            [(1.0, float(scale)) for scale in self.scales] if self.matches_words else [(1.0, 1.0)]
+        )
+
+    @property
+    def matches_words(self) -> bool:
+        """Whether the score has a lexical part beside a learned one, so that a factor matters."""
+        return True
 
     def _adopt(self, run: Run) -> None:
         """Take over the trained parameters; the chosen scale goes into the first of them."""

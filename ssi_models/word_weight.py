@@ -101,15 +101,15 @@ class WeighsWords(MatchingModel):
     ) -> Self:
         self.check_weight()
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None or n_groups(preferences, groups) < 2:
+        if asked != AUTO or preferences is None or self.learns_from == "documents":
+            parts: list[NDArray[np.int64]] = []
+        else:
+            parts = self._parts(Q, D, preferences, groups)
+        if preferences is None or not parts:
             self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
             self._chosen = False
             self._count(preferences)
             return self.fit_alone(Q, D, preferences, **options)
-        if holds_out_parts(preferences, groups):
-            parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
-        else:
-            parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
         self._fit_in_parts(Q, D, preferences, parts, **options)
         return self
 
@@ -138,6 +138,28 @@ class WeighsWords(MatchingModel):
     def check_weight(self) -> None:
         """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
         check_word_weight(getattr(self, self.weight_parameter), self.weight_parameter)
+
+    def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
+        """Whether there is anything in the preferences to learn from."""
+        return len(preferences) > 0
+
+    def _parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        groups: ArrayLike | None,
+    ) -> list[NDArray[np.int64]]:
+        """The parts of the queries that are held out, one after the other, to choose the weight;
+        none where there are too few."""
+        if n_groups(preferences, groups) < 2:
+            return []
+        if holds_out_parts(preferences, groups):
+            parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
+        else:
+            parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
+        enough = all(self.can_learn(Q, D, preferences.without(part)) for part in parts)
+        return parts if enough else []
 
     def _fit_in_parts(
         self,

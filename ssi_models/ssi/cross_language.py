@@ -97,6 +97,10 @@ class CrossLanguageSSI(RankingModel):
     def start(self) -> str:
         return "random embeddings"
 
+    @property
+    def matches_words(self) -> bool:
+        return False
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         rng = np.random.default_rng([self.seed, 1])
         U, V = (
