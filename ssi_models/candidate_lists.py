@@ -65,12 +65,6 @@ class CandidateLists:
         """(offsets, document)."""
         return self.offsets, self.document
 
-    def find(self, preferences: Preferences) -> bool:
-        """Whether some relevant document is in the list of its query."""
-        n = self.n_documents
-        keys = preferences.query * n + preferences.document
-        return bool(np.isin(keys, self.query * n + self.document).any())
-
     def documents_of(self, query: int) -> NDArray[np.int64]:
         """int64: the list of a query row."""
         return self.document[self.offsets[query] : self.offsets[query + 1]]
