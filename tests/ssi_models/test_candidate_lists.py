@@ -173,8 +173,10 @@ def problem(seed=0, n=60, width=40):
 
 
 def ssi(**more):
-    return LowRankSSI(**{"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8,
-                         "diagonal": "none", "init": "normal", "margin": 1.0, "scales": (1.0,), "threads": 1, **more})  # fmt: skip
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
+    return LowRankSSI(
+        **{**quick, "diagonal": "none", "init": "normal", "margin": 1.0, "scales": (1.0,), **more}
+    )
 
 
 def s2net(**more):
