@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
@@ -46,7 +47,8 @@ class RankingModel(MatchingModel):
     """A model trained by mini-batches on pairwise preferences.
 
     A batch holds B relevant pairs and K documents that are negatives of all of them: every
-    document is embedded once and B x K tuples (q, d+, d-) are learned from.
+    document is embedded once and B x K tuples (q, d+, d-) are learned from. With candidate lists,
+    each pair has k further negatives from the list of its own query.
 
     Args:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
@@ -65,6 +67,10 @@ class RankingModel(MatchingModel):
             by its identity where the learned part has little to say, and 0 is an honest answer
             where it has nothing. Ties go to the first.
         batch_size: B. n_negatives: K.
+        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
+            ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
+            whose list has no negative. With 0, lists are not used at all.
+        n_list_negatives: k; drawn from all ranks of the list alike.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
         max_seconds: training also stops after the epoch that ends later than this; the result
@@ -112,6 +118,8 @@ class RankingModel(MatchingModel):
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     batch_size: int = 256
     n_negatives: int = 256
+    list_share: float = 0.25
+    n_list_negatives: int = 4
     max_epochs: int = 50
     patience: int = 5
     max_seconds: float | None = None
@@ -148,15 +156,20 @@ class RankingModel(MatchingModel):
             groups: a label per query row; queries of one group are held out together.
             excluded: int64 [m], for each query a document row that is never its negative and
                 never ranked in validation (the text that the query was drawn from), or -1.
-            candidates: document rows that may serve as negatives; None = all; "relevant" = those
-                that are relevant to a training query.
+            candidates: document rows that may serve as negatives of all queries; None = all;
+                "relevant" = those that are relevant to a training query.
+            candidate_lists: for each query the documents that the model is to rank. Those that are
+                not judged as high as the relevant one are negatives of their own query, see
+                ``list_share``. Held-out queries still rank all documents, which shows more of a
+                model than their lists do.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed.
             callback: called after each epoch (number 0 = the initial parameters).
 
         Raises:
             ValueError: a parameter outside its range; matrices of different width or with
-                non-finite values; preferences made for other matrices; fewer than two queries
+                non-finite values; preferences or lists made for other matrices, or lists where
+                negatives are "given"; no judged negative where they are; fewer than two queries
                 (or groups) with relevant documents.
         """
         self.check_params()
@@ -196,6 +209,7 @@ class RankingModel(MatchingModel):
         *,
         excluded: ArrayLike | None = None,
         candidates: ArrayLike | str | None = None,
+        candidate_lists: CandidateLists | None = None,
         vocabulary: Vocabulary | None = None,
         weighting: TfIdf | None = None,
         recipe: str | None = None,
@@ -204,7 +218,9 @@ class RankingModel(MatchingModel):
     ) -> list[Self]:
         """Fit the model on all preferences, and for each part a copy on those of the other
         queries. Returns the copies, which agree with the model in epoch and factor."""
-        every = self._check_data(Q, D, preferences, excluded, candidates, groups, bool(parts))
+        every = self._check_data(
+            Q, D, preferences, excluded, candidates, groups, bool(parts), candidate_lists
+        )
         data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers:
@@ -246,7 +262,8 @@ class RankingModel(MatchingModel):
 
     def check_params(self) -> None:
         """Raise ValueError naming a parameter that is out of its range."""
-        for name in ("batch_size", "n_negatives", "patience", "validation_documents"):
+        counts = ("batch_size", "n_negatives", "n_list_negatives", "patience")
+        for name in (*counts, "validation_documents"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
         positive = ["margin", "accumulator_start"]
@@ -257,6 +274,8 @@ class RankingModel(MatchingModel):
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
         if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
+        if not 0 <= self.list_share <= 1:
+            raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
         if self.max_epochs < 0:
@@ -295,6 +314,7 @@ class RankingModel(MatchingModel):
         candidates: ArrayLike | str | None,
         groups: ArrayLike | None,
         in_parts: bool = False,
+        lists: CandidateLists | None = None,
     ) -> TrainingData:
         """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
@@ -313,7 +333,31 @@ class RankingModel(MatchingModel):
         else:
             held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
         pool = candidate_rows(candidates, preferences)
-        return TrainingData(Q, D, preferences, *held_out, barred, pool, isinstance(candidates, str))
+        if lists is not None:
+            self._check_lists(lists, preferences)
+        return TrainingData(
+            Q,
+            D,
+            preferences,
+            *held_out,
+            barred,
+            pool,
+            isinstance(candidates, str),
+            candidate_lists=lists if self.list_share else None,
+        )
+
+    def _check_lists(self, lists: CandidateLists, preferences: Preferences) -> None:
+        if not isinstance(lists, CandidateLists):
+            raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
+        if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
+            raise ValueError(
+                f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D "
+                f"have {preferences.n_queries} x {preferences.n_documents}"
+            )
+        if self.negatives == "given":
+            raise ValueError(
+                "candidate_lists: negatives='given' takes those that are judged, not of the lists"
+            )
 
     def _without(self, every: TrainingData, part: NDArray[np.int64], number: int) -> TrainingData:
         """The data of the queries outside a part, whose own preferences are held out."""
@@ -433,6 +477,7 @@ class RankingModel(MatchingModel):
         preferences = data.preferences
         labels = np.zeros(0) if groups is None else np.asarray(groups)
         excluded = np.zeros(0, np.int64) if data.excluded is None else data.excluded
+        lists = () if data.candidate_lists is None else data.candidate_lists.arrays
         start = (self.fitted_parameters() or {}) if self.warm_start else {}
         return digest_of(
             [self.name, *sorted(parameters.items())],
@@ -440,7 +485,7 @@ class RankingModel(MatchingModel):
                 *start.values(),
                 *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
                 preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels, *parts,
+                data.candidates, excluded, labels, *parts, *lists,
             ),
         )  # fmt: skip
 
