@@ -105,9 +105,12 @@ class WeighsWords(MatchingModel):
             parts: list[NDArray[np.int64]] = []
         else:
             parts = self._parts(Q, D, preferences, groups)
+        if self._goes_on:
+            parts = []  # what was fitted before saw the labels of all parts
         if preferences is None or not parts:
-            self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
-            self._chosen = False
+            if not self._goes_on:
+                self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
+                self._chosen = False
             self._count(preferences)
             return self.fit_alone(Q, D, preferences, **options)
         self._fit_in_parts(Q, D, preferences, parts, **options)
@@ -123,6 +126,8 @@ class WeighsWords(MatchingModel):
     ) -> list[Self]:
         self.check_weight()
         check_parts(parts, preferences)
+        if self._goes_on:
+            raise ValueError("warm_start: a model for a part would start from what saw its labels")
         return self._fit_in_parts(Q, D, preferences, parts, **options)
 
     def fit_alone(
@@ -138,6 +143,11 @@ class WeighsWords(MatchingModel):
     def check_weight(self) -> None:
         """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
         check_word_weight(getattr(self, self.weight_parameter), self.weight_parameter)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit starts from what was fitted before."""
+        return bool(getattr(self, "warm_start", False)) and hasattr(self, "n_words_")
 
     def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
         """Whether there is anything in the preferences to learn from."""

@@ -44,7 +44,8 @@ def data():
 
 def model(**params):
     quick = {"batch_size": 16, "max_epochs": 6, "validation_share": 0.2, "threads": 1}
-    return S2Net(**{"rank": RANK, **quick, **params})
+    paper = {"hold_out": "queries", "word_weight": 0.0}
+    return S2Net(**{"rank": RANK, **quick, **paper, **params})
 
 
 def objective(workers, **options):
@@ -275,9 +276,10 @@ def test_two_matrices_learn_two_vocabularies(optimizer):
     Y = X[:, rng.permutation(16)[:9]]
     every = np.arange(120)
     preferences = Preferences.from_pairs(every, every, n_queries=120, n_documents=120)
-    ours = S2Net(
-        6, vocabularies="separate", optimizer=optimizer, max_epochs=25, batch_size=32, threads=1
-    ).fit(sp.csr_matrix(X), sp.csr_matrix(Y), preferences)
+    options = {"max_epochs": 25, "batch_size": 32, "hold_out": "queries", "threads": 1}
+    ours = S2Net(6, vocabularies="separate", optimizer=optimizer, **options).fit(
+        sp.csr_matrix(X), sp.csr_matrix(Y), preferences
+    )
     assert ours.A_q_.shape == (16, 6)
     assert ours.A_d_.shape == (9, 6)
     scores = ours.cache(sp.csr_matrix(Y)).scores(sp.csr_matrix(X))
