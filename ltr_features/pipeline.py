@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,6 +82,8 @@ class FeatureBuilder:
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.progress = progress
+        #: Of the folds that were made, the parts of the training queries.
+        self._train_parts: dict[frozenset[str], list[list[str]]] = {}
         self._made = [get_family(name, **options) for name, options in self.families.items()]
         if not self._made and not self.models:
             raise InputError("a builder needs a family or a model")
@@ -103,7 +106,9 @@ class FeatureBuilder:
         Args:
             collection: a collection, or the context of one that is indexed already.
             train_queries: ids of the queries whose judgements models may see; all by default.
-                Never score these queries with the result to judge it: see :meth:`folds`.
+                Never score these queries with the result to judge it: see :meth:`folds`. After
+                :meth:`folds`, the training queries of one of its folds get the models that scored
+                that fold's test rows, so that a ranker of the fold meets the columns it knows.
             analyzer: how text is analysed, where a collection is given.
 
         Raises:
@@ -120,7 +125,12 @@ class FeatureBuilder:
             listed = any(recipe.learns_from_lists for recipe in self.models)
             pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
             trained = self._trained(context, folder, pairs)
-            fitted = [c.fitted(rows) for c in tracked(trained, "models", self.progress)]
+            ids = self._train_parts.get(frozenset(wanted))
+            parts = ids and [np.array(sorted(known[q] for q in part), np.int64) for part in ids]
+            fitted = [
+                c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
+                for c in tracked(trained, "models", self.progress)
+            ]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
         return self
@@ -147,6 +157,8 @@ class FeatureBuilder:
             trained = self._trained(context, folder, pairs)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
+                ids = [[context.collection.query_ids[q] for q in part] for part in parts]
+                self._train_parts[frozenset(chain(*ids))] = ids
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
                 result.append(fold.only(rows.query_ids).split(rows))
         return result
