@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,8 +81,6 @@ class FeatureBuilder:
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.progress = progress
-        #: Of the folds that were made, the parts of the training queries.
-        self._train_parts: dict[frozenset[str], list[list[str]]] = {}
         self._made = [get_family(name, **options) for name, options in self.families.items()]
         if not self._made and not self.models:
             raise InputError("a builder needs a family or a model")
@@ -99,6 +96,7 @@ class FeatureBuilder:
         collection: Collection | ColumnContext,
         train_queries: Sequence[str] | None = None,
         *,
+        folds: Sequence[Fold] = (),
         analyzer: Analyzer | None = None,
     ) -> Self:
         """Index the collection and train the models on the judgements of some of its queries.
@@ -106,13 +104,16 @@ class FeatureBuilder:
         Args:
             collection: a collection, or the context of one that is indexed already.
             train_queries: ids of the queries whose judgements models may see; all by default.
-                Never score these queries with the result to judge it: see :meth:`folds`. After
-                :meth:`folds`, the training queries of one of its folds get the models that scored
-                that fold's test rows, so that a ranker of the fold meets the columns it knows.
+                Never score these queries with the result to judge it: see :meth:`folds`.
+            folds: the folds of :meth:`folds`, where ``train_queries`` are the training queries of
+                one of them: the models are then those that scored its test rows, and its ranker
+                meets the columns that it knows. Without them, when to stop is decided by parts of
+                the training queries of the model's own.
             analyzer: how text is analysed, where a collection is given.
 
         Raises:
-            InputError: an unknown query id, or training queries without a relevant document.
+            InputError: an unknown query id, training queries without a relevant document, or that
+                are not those of one of the folds.
         """
         context = self._context(collection, analyzer)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
@@ -121,12 +122,16 @@ class FeatureBuilder:
         if unknown:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
+        parts = None
+        if folds:
+            fold = next((fold for fold in folds if set(fold.train) == set(wanted)), None)
+            if fold is None:
+                raise InputError("folds: train_queries are not the training queries of one of them")
+            parts = train_parts(context.collection, folds, fold)
         with self._folder() as folder:
             listed = any(recipe.learns_from_lists for recipe in self.models)
             pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
             trained = self._trained(context, folder, pairs)
-            ids = self._train_parts.get(frozenset(wanted))
-            parts = ids and [np.array(sorted(known[q] for q in part), np.int64) for part in ids]
             fitted = [
                 c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
                 for c in tracked(trained, "models", self.progress)
@@ -157,8 +162,6 @@ class FeatureBuilder:
             trained = self._trained(context, folder, pairs)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
-                ids = [[context.collection.query_ids[q] for q in part] for part in parts]
-                self._train_parts[frozenset(chain(*ids))] = ids
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
                 result.append(fold.only(rows.query_ids).split(rows))
         return result
