@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
-from ssi_models.matrices import check_csr, check_rows
+from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.parts import CachedDocuments, Parts, pair_scores
-from ssi_models.preferences import Preferences
+from ssi_models.preferences import Preferences, check_preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -292,10 +292,13 @@ class MatchingModel:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit or load")
 
     def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
-        return _check_width("Q", check_csr("Q", Q), self.n_query_words_)
+        return _check_width("Q", self._check_rows("Q", Q), self.n_query_words_)
 
     def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
-        return _check_width("D", check_csr("D", D), self.n_words_)
+        return _check_width("D", self._check_rows("D", D), self.n_words_)
+
+    def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
+        return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
 
 
 def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Path | None:
@@ -308,6 +311,7 @@ def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Pat
 def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
     """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
     leaves preferences of other queries to learn from."""
+    check_preferences(preferences)
     if len(parts) < 2:
         raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
     rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import MatchingModel
-from ssi_models.fitting import check_shapes
-from ssi_models.matrices import check_csr, with_data
+from ssi_models.fitting import check_same_words, check_shapes
+from ssi_models.matrices import check_unit_rows, with_data
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences, candidate_rows
 from ssi_models.vocabulary import Vocabulary
@@ -64,9 +64,9 @@ class Baseline(MatchingModel):
                 for other matrices.
         """
         self.check_params()
-        Q, D = check_csr("Q", Q), check_csr("D", D)
-        if self.same_words and Q.shape[1] != D.shape[1]:
-            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}")
+        Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
+        if self.same_words:
+            check_same_words(self, Q, D)
         check_shapes(Q, D, preferences)
         self._learn(Examples(Q, D, preferences, candidate_rows(candidates, preferences)))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]

@@ -18,9 +18,9 @@ from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
 from ssi_models.candidate_lists import CandidateLists
 from ssi_models.losses import EMPHASES, LOSSES
-from ssi_models.matrices import arrays, check_csr, check_rows
+from ssi_models.matrices import arrays, check_rows, check_unit_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences, candidate_rows
+from ssi_models.preferences import Preferences, candidate_rows, check_preferences
 from ssi_models.run import JointRun, Run, TrainingData, begin_at_best_scale
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
@@ -173,6 +173,7 @@ class RankingModel(MatchingModel):
                 (or groups) with relevant documents.
         """
         self.check_params()
+        check_preferences(preferences)
         in_parts = self.hold_out == "parts"
         if self.hold_out == "auto":
             in_parts = not self.warm_start and holds_out_parts(preferences, groups)
@@ -300,9 +301,8 @@ class RankingModel(MatchingModel):
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        Q, D = check_csr("Q", Q), check_csr("D", D)
-        if Q.shape[1] != D.shape[1]:
-            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}")
+        Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
+        check_same_words(self, Q, D)
         return Q, D
 
     def _check_data(
@@ -499,8 +499,22 @@ def digest_of(parameters: Sequence[Any], given: Iterable[NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
+def check_same_words(model: Any, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
+    """Raise ValueError if two matrices cannot be over the same words."""
+    if Q.shape[1] == D.shape[1]:
+        return
+    separate = "model 'cross-language'"
+    if hasattr(model, "vocabularies"):
+        separate = f"vocabularies='separate', or {separate}"
+    raise ValueError(
+        f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word in both; "
+        f"for two vocabularies use {separate}"
+    )
+
+
 def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> None:
     """Raise ValueError if preferences were made for other matrices."""
+    check_preferences(preferences)
     if (preferences.n_queries, preferences.n_documents) != (Q.shape[0], D.shape[0]):
         raise ValueError(
             f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+_LONGEST = 1.01  # square of a unit row's length, with what rounding may do
+
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
@@ -34,6 +36,25 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
         row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
         raise ValueError(f"{name}: row {row} holds {data[at]}; weights must be finite")
     return _typed(matrix.indptr, matrix.indices, data, matrix.shape)
+
+
+def check_unit_rows(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """:func:`check_csr` of rows that must not be longer than 1: unit tf-idf rows, or those of a
+    text some of whose words are unknown.
+
+    Raises: as there; also ValueError for a longer row (it is named), as of counts.
+    """
+    matrix = check_csr(name, matrix)
+    squares = np.concatenate([[0.0], np.cumsum(np.square(matrix.data, dtype=np.float64))])
+    longer = squares[matrix.indptr[1:]] - squares[matrix.indptr[:-1]] > _LONGEST
+    if longer.any():
+        row = int(np.flatnonzero(longer)[0])
+        length = np.sqrt(squares[matrix.indptr[row + 1]] - squares[matrix.indptr[row]])
+        raise ValueError(
+            f"{name}: row {row} has length {length:.3g}; unit rows are expected: weight and "
+            "normalise counts by ssi_models.weighting.TfIdf().fit(D).transform"
+        )
+    return matrix
 
 
 def _typed(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> sp.csr_matrix:

@@ -149,6 +149,16 @@ class Preferences:
         return offsets, document[order], grade[order]
 
 
+def check_preferences(preferences: object) -> None:
+    """Raise TypeError, saying what to call, unless they are :class:`Preferences`."""
+    if not isinstance(preferences, Preferences):
+        raise TypeError(
+            f"preferences must be ssi_models.preferences.Preferences, got {type(preferences)}; "
+            "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
+            "n_queries=..., n_documents=...)"
+        )
+
+
 def candidate_rows(
     candidates: ArrayLike | str | None, preferences: Preferences
 ) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.base import MatchingModel, check_parts, checkpoint_of
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
+from ssi_models.preferences import Preferences, check_preferences
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.validation import (
     Validation,
@@ -24,7 +24,7 @@ from ssi_models.validation import (
 
 AUTO = "auto"
 #: Weights of word matching that "auto" compares.
-WORD_WEIGHTS = tuple(round(0.1 * i, 1) for i in range(11))
+WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 #: The weight where there are no two queries with judgements to choose by.
 UNCHOSEN = 0.5
 #: Of few queries each half is held out once; of many, a tenth.
@@ -100,6 +100,8 @@ class WeighsWords(MatchingModel):
         **options: Any,
     ) -> Self:
         self.check_weight()
+        if preferences is not None:
+            check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
         if asked != AUTO or preferences is None or self.learns_from == "documents":
             parts: list[NDArray[np.int64]] = []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
 from ssi_models.lexical import Identity
-from ssi_models.matrices import check_csr, take_rows
+from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import (
     VOCABULARIES,
@@ -139,7 +139,7 @@ class S2Net(CosineOfProjections, RankingModel):
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         if self.same_words:
             return super()._check_spaces(Q, D)
-        return check_csr("Q", Q), check_csr("D", D)
+        return check_unit_rows("Q", Q), check_unit_rows("D", D)
 
     @property
     def same_words(self) -> bool:

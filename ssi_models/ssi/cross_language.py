@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.fitting import RankingModel, check_choice, check_shapes, digest_of
 from ssi_models.hogwild import replica
-from ssi_models.matrices import arrays, check_csr
+from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
@@ -144,7 +144,7 @@ class CrossLanguageSSI(RankingModel):
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        return check_csr("Q", Q), check_csr("D", D)
+        return check_unit_rows("Q", Q), check_unit_rows("D", D)
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         return Parts(self._embed(Q, self.U_))

@@ -105,13 +105,13 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     """For test rows: the model trained on the fold's training queries, as its file says."""
     split = run.config.splits[0]
     rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
-    train = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "train.txt.zst")
     row = {q: i for i, q in enumerate(run.collection.query_ids)}
     document = {d: i for i, d in enumerate(run.collection.document_ids)}
     folder = run.stages.folder / "models" / "by-query" / "ssi"
     scores = run.trained_column(split, run.config.models[1], folder)
-    path = scores.path(np.array([row[q] for q in train.query_ids]))
-    model = LowRankSSI.load(path)
+    folds = run.folds(split)
+    parts = run.train_parts(split, folds, folds[0])
+    model = LowRankSSI.load(scores.path(np.sort(np.concatenate(parts)), parts, 0))
     space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
     expected = model.score(
         space.Q,

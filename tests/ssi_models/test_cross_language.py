@@ -45,7 +45,8 @@ def two_languages(n=60):
 def test_languages_are_matched(task):
     Q, D, pairs, own = two_languages()
     options = {} if task is None else {"monolingual": (D, own)}
-    model = CrossLanguageSSI(6, sharing=task or "both", **{**QUICK, "max_epochs": 60})
+    quick = {**QUICK, "max_epochs": 60, "init": "normal", "margin": 1.0}
+    model = CrossLanguageSSI(6, sharing=task or "both", **quick)
     model.fit(Q, D, pairs, **options)
     assert (model.n_query_words_, model.n_words_) == (12, 18)
     history = model.history_

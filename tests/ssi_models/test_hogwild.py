@@ -46,7 +46,9 @@ def test_two_threads_learn(name):
 
 def test_two_tasks_learn_side_by_side():
     Q, D, pairs = data()
-    model = CrossLanguageSSI(6, **QUICK, threads=2).fit(Q, D, pairs, monolingual=(D, pairs))
+    model = CrossLanguageSSI(6, init="normal", **QUICK, threads=2).fit(
+        Q, D, pairs, monolingual=(D, pairs)
+    )
     assert model.history_.best_validation > 1.2 * model.history_.epochs[0].validation
 
 

@@ -357,7 +357,6 @@ def test_unseen_query_words_leave_only_the_collection(planted):
     ("options", "message"),
     [
         ({"n_topics": 0}, "n_topics must be 1"),
-        ({"n_topics": 41}, "only 40 title words"),
         ({"alpha": 0.5}, "alpha must be 1"),
         ({"beta": np.nan}, "beta must be 1"),
         ({"jitter": 0}, "jitter must be positive"),
@@ -377,9 +376,6 @@ def test_parameters_out_of_range_are_refused_by_name(options, message, planted):
 def test_bad_data_are_refused_by_name(planted):
     Q, D, _ = planted
     n = Q.shape[0]
-    few = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) % 3)), shape=Q.shape)
-    with pytest.raises(ValueError, match="n_topics=4, but training has only 3 query words"):
-        BLTM(n_topics=K).fit(few, D, paired(n))
     model = BLTM(n_topics=K)
     with pytest.raises(ValueError, match="learns from pairs"):
         model.fit(Q, D)
@@ -393,6 +389,18 @@ def test_bad_data_are_refused_by_name(planted):
         model.fit(Q, D, paired(3))
     with pytest.raises(ValueError, match="not fitted"):
         model.document_topics(D)
+
+
+def test_there_are_no_more_topics_than_there_is_to_learn_from(planted, tmp_path):
+    Q, D, _ = planted
+    n = Q.shape[0]
+    few = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) % 3)), shape=Q.shape)
+    model = BLTM(n_topics=K, lambda2=0.5).fit(few, D, paired(n))
+    assert model.n_topics_ == 3 < K
+    assert model.phi_d_.shape[1] == 3
+    assert any("has 3 topics, not 4" in remark for remark in model.remarks)
+    model.save(tmp_path / "model")
+    assert BLTM.load(tmp_path / "model").remarks == model.remarks
 
 
 def test_given_matrices_are_not_changed(planted):
