@@ -58,9 +58,10 @@ class WeighsWords(MatchingModel):
 
     @property
     def remarks(self) -> list[str]:
-        found = (
-            of_amount(self.n_queries_, self.n_pairs_) if self.learns_from == "preferences" else []
-        )
+        # Those that learn from documents are not expected to see judgements.
+        if self.learns_from == "documents" or not hasattr(self, "n_words_"):
+            return []
+        found = of_amount(self.n_queries_, self.n_pairs_)
         if getattr(self, self.weight_parameter) == AUTO:
             found += of_word_weight(
                 self.word_weight_, chosen=self._chosen, n_queries=self.n_queries_
