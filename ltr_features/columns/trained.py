@@ -218,6 +218,10 @@ class FittedColumn(ColumnFamily):
         labelled = self.recipe.kind.learns_from == "preferences"
         return "judgements of other queries" if labelled else NO_LABELS
 
+    @property
+    def remarks(self) -> list[str]:
+        return self.model.remarks
+
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n, 1]. Documents' representations are computed once per documents.
 

@@ -51,7 +51,7 @@ def models_info(
 
     Example: ltr-features models info ssi.safetensors"""
     from ssi_models.persistence import load_tensors
-    from ssi_models.registry import get_model
+    from ssi_models.registry import get_model, load_model
 
     header, arrays = load_tensors(file)
     kind = get_model(header["model"])
@@ -66,6 +66,8 @@ def models_info(
     typer.echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
     for line in _fitted_facts(header["fitted"]):
         typer.echo(line)
+    for remark in load_model(file).remarks:
+        typer.echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
         typer.echo(f"array {name}: {array.dtype} [{shape}], {array.nbytes / 1e6:.1f} MB")
@@ -84,6 +86,7 @@ def explain(
     A model with correlated feature hashing also shows the frequent words that stand for a rare
     one. A topic model without WORD shows the words of its topics, a translation model its table.
     A model of letter trigrams shows trigrams, and takes any word by the trigrams that it has.
+    Of a model that learned nothing, or had little to learn from, that is said first.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from letor.errors import InputError
@@ -92,7 +95,11 @@ def explain(
     model = load_model(file)
     if model.vocabulary_ is None:
         raise InputError(f"{file}: the model was fitted without its vocabulary; fit it with one")
-    if words:
+    for remark in model.remarks:
+        typer.echo(f"{model.name}: {remark}")
+    if model.only_same_words:
+        typer.echo("A query word matches itself alone in this model; there are no others to show.")
+    elif words:
         for word in words:
             _explain_word(model, model.vocabulary_, word, count)
     elif hasattr(model, "explain"):
@@ -245,6 +252,8 @@ def models_fit(
         column = trained.fitted(rows)
     save_fitted(column, out, ids)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
+    for remark in column.remarks:
+        typer.echo(f"{recipe.name}: {remark}", err=True)
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:
