@@ -16,6 +16,9 @@ from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpe
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.pools import bm25_pool
 
+#: The key of a trained column's provenance that :func:`training_distance` is under.
+DISTANCE = "distance of training rows"
+
 
 def candidate_pairs(
     context: ColumnContext, depth: int, *, on_empty: Literal["raise", "keep"] = "raise"
@@ -210,7 +213,7 @@ def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs)
             f"distance {distance:.2f}, by chance at most {expected:.2f}): rankers learn from a "
             "column that means something else in testing; use more training queries"
         )
-    facts = {"distance of training rows": round(distance, 3)}
+    facts: dict[str, Any] = {DISTANCE: round(distance, 3)}
     return facts | ({"remarks": remarks} if remarks else {})
 
 

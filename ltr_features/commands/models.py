@@ -97,9 +97,7 @@ def explain(
         raise InputError(f"{file}: the model was fitted without its vocabulary; fit it with one")
     for remark in model.remarks:
         typer.echo(f"{model.name}: {remark}")
-    if model.only_same_words:
-        typer.echo("A query word matches itself alone in this model; there are no others to show.")
-    elif words:
+    if words:
         for word in words:
             _explain_word(model, model.vocabulary_, word, count)
     elif hasattr(model, "explain"):
@@ -123,6 +121,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         )
     if word in vocabulary or word.casefold() in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else word.casefold()])[0])
+        if model.only_same_words:
+            typer.echo(f"{word} matches itself alone")
+            return
         near = model.nearest_words(row, count)
         matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
         if matches:
@@ -136,6 +137,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"a {model.name} model explains single words; {word!r} is several")
+    if model.only_same_words:
+        typer.echo(f"{word} matches its own words alone")
+        return
     rows, often = np.unique(rows, return_counts=True)
     weight = (often / np.linalg.norm(often)).astype(np.float32)
     query = sp.csr_matrix((weight, (np.zeros(len(rows), int), rows)), (1, model.n_query_words_))
