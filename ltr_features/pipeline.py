@@ -121,7 +121,9 @@ class FeatureBuilder:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
         with self._folder() as folder:
-            trained = self._trained(context, folder)
+            listed = any(recipe.learns_from_lists for recipe in self.models)
+            pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
+            trained = self._trained(context, folder, pairs)
             fitted = [c.fitted(rows) for c in tracked(trained, "models", self.progress)]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
@@ -151,7 +153,7 @@ class FeatureBuilder:
         base = build_columns(context, pairs, self._made)
         result, found = [], {}
         with self._folder() as folder:
-            trained = self._trained(context, folder)
+            trained = self._trained(context, folder, pairs)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
@@ -303,8 +305,10 @@ class FeatureBuilder:
         index = TermIndex.build(collection, analyzer, threads=self.threads)
         return ColumnContext(collection, index, threads=self.threads)
 
-    def _trained(self, context: ColumnContext, folder: Path) -> list[TrainedColumn]:
-        return [TrainedColumn(context, recipe, folder) for recipe in self.models]
+    def _trained(
+        self, context: ColumnContext, folder: Path, pairs: Pairs | None
+    ) -> list[TrainedColumn]:
+        return [TrainedColumn(context, recipe, folder, candidates=pairs) for recipe in self.models]
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:

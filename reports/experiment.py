@@ -104,6 +104,7 @@ class Experiment(Preparation):
             replace(recipe, params=params),
             folder,
             hold_out_groups=split.by == "group",
+            candidates=self.pairs if recipe.learns_from_lists else None,
             on_progress=self.runner.reporter.epoch,
         )
 

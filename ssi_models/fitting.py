@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
@@ -46,7 +47,8 @@ class RankingModel(MatchingModel):
     """A model trained by mini-batches on pairwise preferences.
 
     A batch holds B relevant pairs and K documents that are negatives of all of them: every
-    document is embedded once and B x K tuples (q, d+, d-) are learned from.
+    document is embedded once and B x K tuples (q, d+, d-) are learned from. With candidate lists,
+    each pair has k further negatives from the list of its own query.
 
     Args:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
@@ -63,8 +65,12 @@ class RankingModel(MatchingModel):
             one with the best validation measure is noted, and that of the epoch that is kept
             becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
             by its identity where the learned part has little to say, and 0 is an honest answer
-            where it has nothing.
+            where it has nothing. Ties go to the first.
         batch_size: B. n_negatives: K.
+        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
+            ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
+            whose list has no negative. With 0, lists are not used at all.
+        n_list_negatives: k; drawn from all ranks of the list alike.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
         max_seconds: training also stops after the epoch that ends later than this; the result
@@ -80,7 +86,8 @@ class RankingModel(MatchingModel):
         validation_measure: "map" or "rank_loss".
         validation_documents: documents ranked in validation, if there are more: that many drawn
             at random, and the relevant ones.
-        warm_start: a further ``fit`` starts from the fitted parameters.
+        warm_start: a further ``fit`` starts from the fitted parameters; "auto" then holds out a
+            share of the queries, the same in each fit.
         hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
             2011), instead of all threads from one batch. Gives up determinism: with more than one
             thread, two fits differ, and so do a killed and a whole one.
@@ -108,9 +115,11 @@ class RankingModel(MatchingModel):
     learning_rate: float | str = 0.03
     optimizer: str = "adagrad"
     accumulator_start: float = 1e-3
-    scales: Sequence[float] = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+    scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     batch_size: int = 256
     n_negatives: int = 256
+    list_share: float = 0.25
+    n_list_negatives: int = 4
     max_epochs: int = 50
     patience: int = 5
     max_seconds: float | None = None
@@ -147,21 +156,26 @@ class RankingModel(MatchingModel):
             groups: a label per query row; queries of one group are held out together.
             excluded: int64 [m], for each query a document row that is never its negative and
                 never ranked in validation (the text that the query was drawn from), or -1.
-            candidates: document rows that may serve as negatives; None = all; "relevant" = those
-                that are relevant to a training query.
+            candidates: document rows that may serve as negatives of all queries; None = all;
+                "relevant" = those that are relevant to a training query.
+            candidate_lists: for each query the documents that the model is to rank. Those that are
+                not judged as high as the relevant one are negatives of their own query, see
+                ``list_share``. Held-out queries still rank all documents, which shows more of a
+                model than their lists do.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed.
             callback: called after each epoch (number 0 = the initial parameters).
 
         Raises:
             ValueError: a parameter outside its range; matrices of different width or with
-                non-finite values; preferences made for other matrices; fewer than two queries
+                non-finite values; preferences or lists made for other matrices, or lists where
+                negatives are "given"; no judged negative where they are; fewer than two queries
                 (or groups) with relevant documents.
         """
         self.check_params()
         in_parts = self.hold_out == "parts"
         if self.hold_out == "auto":
-            in_parts = holds_out_parts(preferences, groups)
+            in_parts = not self.warm_start and holds_out_parts(preferences, groups)
         if in_parts:
             parts = split_queries(preferences, groups, N_PARTS, self.seed)
             self._fit_jointly(Q, D, preferences, groups, parts, **options)
@@ -181,6 +195,8 @@ class RankingModel(MatchingModel):
         check_parts(parts, preferences)
         if self.hold_out == "pairs":
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
+        if self.warm_start:
+            raise ValueError("warm_start: a model for a part would start from what saw its labels")
         return self._fit_jointly(Q, D, preferences, None, parts, **options)
 
     def _fit_jointly(
@@ -193,6 +209,7 @@ class RankingModel(MatchingModel):
         *,
         excluded: ArrayLike | None = None,
         candidates: ArrayLike | str | None = None,
+        candidate_lists: CandidateLists | None = None,
         vocabulary: Vocabulary | None = None,
         weighting: TfIdf | None = None,
         recipe: str | None = None,
@@ -201,7 +218,9 @@ class RankingModel(MatchingModel):
     ) -> list[Self]:
         """Fit the model on all preferences, and for each part a copy on those of the other
         queries. Returns the copies, which agree with the model in epoch and factor."""
-        every = self._check_data(Q, D, preferences, excluded, candidates, groups, bool(parts))
+        every = self._check_data(
+            Q, D, preferences, excluded, candidates, groups, bool(parts), candidate_lists
+        )
         data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers:
@@ -243,7 +262,8 @@ class RankingModel(MatchingModel):
 
     def check_params(self) -> None:
         """Raise ValueError naming a parameter that is out of its range."""
-        for name in ("batch_size", "n_negatives", "patience", "validation_documents"):
+        counts = ("batch_size", "n_negatives", "n_list_negatives", "patience")
+        for name in (*counts, "validation_documents"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
         positive = ["margin", "accumulator_start"]
@@ -254,6 +274,8 @@ class RankingModel(MatchingModel):
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
         if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
+        if not 0 <= self.list_share <= 1:
+            raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
         if self.max_epochs < 0:
@@ -267,6 +289,8 @@ class RankingModel(MatchingModel):
         check_choice("negatives", self.negatives, NEGATIVES)
         check_choice("shuffle", self.shuffle, SHUFFLES)
         check_choice("hold_out", self.hold_out, HELD_OUT)
+        if self.warm_start and self.hold_out == "parts":
+            raise ValueError("warm_start: what was fitted saw all parts; use hold_out='queries'")
         check_choice("validation_measure", self.validation_measure, self.validation_measures)
 
     @property
@@ -290,6 +314,7 @@ class RankingModel(MatchingModel):
         candidates: ArrayLike | str | None,
         groups: ArrayLike | None,
         in_parts: bool = False,
+        lists: CandidateLists | None = None,
     ) -> TrainingData:
         """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
@@ -308,7 +333,31 @@ class RankingModel(MatchingModel):
         else:
             held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
         pool = candidate_rows(candidates, preferences)
-        return TrainingData(Q, D, preferences, *held_out, barred, pool, isinstance(candidates, str))
+        if lists is not None:
+            self._check_lists(lists, preferences)
+        return TrainingData(
+            Q,
+            D,
+            preferences,
+            *held_out,
+            barred,
+            pool,
+            isinstance(candidates, str),
+            candidate_lists=lists if self.list_share else None,
+        )
+
+    def _check_lists(self, lists: CandidateLists, preferences: Preferences) -> None:
+        if not isinstance(lists, CandidateLists):
+            raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
+        if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
+            raise ValueError(
+                f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D "
+                f"have {preferences.n_queries} x {preferences.n_documents}"
+            )
+        if self.negatives == "given":
+            raise ValueError(
+                "candidate_lists: negatives='given' takes those that are judged, not of the lists"
+            )
 
     def _without(self, every: TrainingData, part: NDArray[np.int64], number: int) -> TrainingData:
         """The data of the queries outside a part, whose own preferences are held out."""
@@ -334,7 +383,14 @@ class RankingModel(MatchingModel):
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
         """Factors of the lexical and of the learned part of the score that are compared."""
-        return [(1.0, float(scale)) for scale in self.scales]
+        return (
+            [(1.0, float(scale)) for scale in self.scales] if self.matches_words else [(1.0, 1.0)]
+        )
+
+    @property
+    def matches_words(self) -> bool:
+        """Whether the score has a lexical part beside a learned one, so that a factor matters."""
+        return True
 
     def _adopt(self, run: Run) -> None:
         """Take over the trained parameters; the chosen scale goes into the first of them."""
@@ -428,6 +484,7 @@ class RankingModel(MatchingModel):
         preferences = data.preferences
         labels = np.zeros(0) if groups is None else np.asarray(groups)
         excluded = np.zeros(0, np.int64) if data.excluded is None else data.excluded
+        lists = () if data.candidate_lists is None else data.candidate_lists.arrays
         start = (self.fitted_parameters() or {}) if self.warm_start else {}
         return digest_of(
             [self.name, *sorted(parameters.items())],
@@ -435,7 +492,7 @@ class RankingModel(MatchingModel):
                 *start.values(),
                 *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
                 preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels, *parts,
+                data.candidates, excluded, labels, *parts, *lists,
             ),
         )  # fmt: skip
 

@@ -27,15 +27,15 @@ class Identity:
     def scores(
         self, queries: BatchRows, documents: BatchRows, texts: Texts, workers: Workers
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """q_b . D d of each pair: with the own positive [B], with all negatives [B, K].
+        """q_b . D d of each pair: with its positive [B], with its negatives [B, K + k].
 
         ``queries`` and ``documents`` are the rows of the batch's distinct texts.
         """
         q = arrays(self.weigh(take_rows(queries.space.X, queries.rows)))
         K, place = texts.n_negatives, documents.space.place
         negative = np.zeros((len(queries.rows), K), np.float32)
-        positive = np.zeros(len(texts.query_of))
-        own, d = documents.rows[texts.positive_of], documents.space.arrays
+        pairs = np.zeros(len(texts.pair_query))
+        paired, d = documents.rows[texts.pair_document], documents.space.arrays
         words, starts, owner, value = documents.by_word
         matches = len(q[1]) * len(owner) / max(1, len(words))
         workers.split(
@@ -45,12 +45,12 @@ class Identity:
         )
         workers.split(
             lambda a, b: pair_products(
-                *q, *d, texts.query_of, own, np.zeros(len(place)), positive, a, b
+                *q, *d, texts.pair_query, paired, np.zeros(len(place)), pairs, a, b
             ),
-            len(positive),
-            cost=8 * len(own) * words_of_a_text(documents.space.X),
+            len(pairs),
+            cost=8 * len(paired) * words_of_a_text(documents.space.X),
         )
-        return positive.astype(np.float32), negative[texts.query_of]
+        return texts.by_pair(pairs.astype(np.float32), negative)
 
     def ascend(
         self, queries: BatchRows, documents: BatchRows, C: NDArray[np.float32], workers: Workers

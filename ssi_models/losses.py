@@ -32,15 +32,17 @@ class PairwiseLoss:
             count by the harmonic number of its rank (Weston et al., "WSABIE", IJCAI 2011); "ndcg",
             "map": by how much NDCG, or reciprocal rank (the average precision of one relevant
             document), would change if the two documents were exchanged (Burges, "From RankNet to
-            LambdaRank to LambdaMART", 2010). Ranks are estimated from the batch's negatives.
+            LambdaRank to LambdaMART", 2010). Ranks are estimated from the batch's negatives: those
+            in the whole collection from the shared ones, those in the query's list from its own.
         margin: greater than 0.
-        given_only: only negatives that are judged below d+ count.
+        list_share: in [0, 1], weight of a query's own negatives together, those that are shared
+            having the rest. A pair without own negatives learns from the shared ones alone.
     """
 
     name: str
     emphasis: str
     margin: float
-    given_only: bool
+    list_share: float = 0.0
 
     def slopes(
         self,
@@ -51,10 +53,10 @@ class PairwiseLoss:
         pool: int,
         workers: Workers,
     ) -> tuple[NDArray[np.float32], float, int, int]:
-        """Negative slopes by x of every tuple [B, K]; summed loss, violating tuples, tuples.
+        """Negative slopes by x of every tuple [B, K + k]; summed loss, violating tuples, tuples.
 
         ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` the number of
-        documents that the negatives stand for.
+        documents that the shared negatives stand for.
         """
         positive, negative = scores
         A = np.empty(negative.shape, np.float32)
@@ -62,9 +64,9 @@ class PairwiseLoss:
         slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         workers.split(
             lambda start, stop: ranking.pair_losses(
-                positive, negative, batch.query, batch.grade, slot, *judged, self.given_only,
-                np.float32(self.margin), LOSSES[self.name], EMPHASES[self.emphasis], pool, A,
-                losses, counts, start, stop,
+                positive, negative, batch.query, batch.grade, batch.own, batch.own_pool, slot,
+                *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
+                EMPHASES[self.emphasis], pool, A, losses, counts, start, stop,
             ),
             len(A),
             cost=4 * A.size,

@@ -114,9 +114,10 @@ class PairWeightScorer(LexicalPart):
         self._words = np.unique(taken.indices).astype(np.int64)
         self._documents = take_columns(taken, self._words)
         expanded = self.weights.expand(self._queries, self._words, self.workers)
-        negative = np.ascontiguousarray((self._documents[:K] @ expanded.T).T)[texts.query_of]
-        own = self._documents[texts.positive_of].multiply(expanded[texts.query_of])
-        positive = np.asarray(own.sum(axis=1), np.float32).ravel()
+        shared = np.ascontiguousarray((self._documents[:K] @ expanded.T).T)
+        products = self._documents[texts.pair_document].multiply(expanded[texts.pair_query])
+        pairs = np.asarray(products.sum(axis=1), np.float32).ravel()
+        positive, negative = texts.by_pair(pairs, shared)
         if self.lexical is not None:
             queries, documents = self.Q.rows(texts.queries), self.D.rows(texts.documents)
             lexical = self.lexical.scores(queries, documents, texts, self.workers)

@@ -148,16 +148,6 @@ class Preferences:
         offsets = np.searchsorted(query[order], np.arange(self.n_queries + 1)).astype(np.int64)
         return offsets, document[order], grade[order]
 
-    @cached_property
-    def _judged(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        return self.judged()
-
-    def judged_documents(self, queries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, ascending: documents judged for any of the queries, relevant or not."""
-        offsets, document, _ = self._judged
-        owned = [document[offsets[q] : offsets[q + 1]] for q in queries]
-        return np.unique(np.concatenate(owned))
-
 
 def candidate_rows(
     candidates: ArrayLike | str | None, preferences: Preferences

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.hogwild import hogwild_steps, replica
 from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.sampling import Batch, PairStream
+from ssi_models.sampling import Batch, PairStream, own_negatives
 from ssi_models.scorers import Scorer, TowerScorer
 from ssi_models.validation import Validation, mean_value, mixed
 
@@ -32,6 +33,7 @@ class TrainingData:
         excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
         only_relevant: whether the candidates are the documents that are relevant in training.
         part: which of a joint fit's runs the data are of.
+        candidate_lists: the documents that a model is to rank for each query, or None.
     """
 
     Q: sp.csr_matrix
@@ -43,6 +45,7 @@ class TrainingData:
     candidates: NDArray[np.int64]
     only_relevant: bool = False
     part: int = 0
+    candidate_lists: CandidateLists | None = None
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -63,6 +66,8 @@ class Trained(Protocol):
     shuffle: str
     batch_size: int
     n_negatives: int
+    list_share: float
+    n_list_negatives: int
     validation_measure: str
     validation_documents: int
     warm_start: bool
@@ -96,9 +101,15 @@ class Run:
         if fitted is not None:
             for name, values in self.scorer.parameters().items():
                 start_from(name, values, fitted[name])
-        self.loss = PairwiseLoss(
-            model.loss, model.emphasis, model.margin, model.negatives == "given"
+        # Of all preferences: what is held out is relevant as well.
+        own, share = own_negatives(
+            model.negatives,
+            model.list_share,
+            data.candidate_lists,
+            data.preferences,
+            data.excluded,
         )
+        self.loss = PairwiseLoss(model.loss, model.emphasis, model.margin, share)
         self.stream = PairStream(
             data.training if training is None else training,
             data.candidates,
@@ -107,6 +118,8 @@ class Run:
             model.seed,
             model.negatives,
             shuffle=model.shuffle,
+            own=own,
+            n_own=model.n_list_negatives,
         )
         self.mixture = np.array(model.mixtures[0], np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)

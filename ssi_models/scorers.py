@@ -1,7 +1,7 @@
-"""Trainable scorers of a batch: queries against their positives and shared negatives.
+"""Trainable scorers of a batch: queries against their positives and negatives.
 
 The training loop knows nothing about models but this: a scorer scores a batch, and climbs
-sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_k)) for slopes A that the loss gives.
+sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) for slopes A that the loss gives.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class Scorer(Protocol):
         """Every array that training changes, parameters and optimiser, not copied."""
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """f(q_b, d+_b), float32 [B], and f(q_b, d-_k), float32 [B, K]."""
+        """f(q_b, d+_b), float32 [B], and f(q_b, d-_bk), float32 [B, K + k], of the K negatives
+        that all pairs share and the k of pair b's own."""
 
     def ascend(self, A: NDArray[np.float32]) -> None:
-        """A step for the batch that was scored last, for slopes A [B, K], all >= 0."""
+        """A step for the batch that was scored last, for slopes A [B, K + k], all >= 0."""
 
     def lexical_matrix(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
@@ -194,9 +195,9 @@ class TowerScorer(LexicalPart):
         self._Eq = self._queries.embedded(self.query_table, self.workers)
         self._Ed = [self._documents.embedded(t, self.workers) for t in self.document_tables]
         self._R = self.polynomial.represent(self._Ed)
-        own = self._Eq[texts.query_of], self._R[texts.positive_of]
-        positive = np.einsum("bk,bk->b", *own)
-        negative = (self._Eq @ self._R[: texts.n_negatives].T)[texts.query_of]
+        pairs = self._Eq[texts.pair_query], self._R[texts.pair_document]
+        shared = self._Eq @ self._R[: texts.n_negatives].T
+        positive, negative = texts.by_pair(np.einsum("bk,bk->b", *pairs), shared)
         if self.lexical is not None:
             self._lexical_queries, self._lexical_documents = self._queries, self._documents
             if self.embedded_Q is not self.Q:

@@ -102,15 +102,18 @@ class WeighsWords(MatchingModel):
     ) -> Self:
         self.check_weight()
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None or n_groups(preferences, groups) < 2:
-            self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
-            self._chosen = False
+        if asked != AUTO or preferences is None or self.learns_from == "documents":
+            parts: list[NDArray[np.int64]] = []
+        else:
+            parts = self._parts(Q, D, preferences, groups)
+        if self._goes_on:
+            parts = []  # what was fitted before saw the labels of all parts
+        if preferences is None or not parts:
+            if not self._goes_on:
+                self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
+                self._chosen = False
             self._count(preferences)
             return self.fit_alone(Q, D, preferences, **options)
-        if holds_out_parts(preferences, groups):
-            parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
-        else:
-            parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
         self._fit_in_parts(Q, D, preferences, parts, **options)
         return self
 
@@ -124,6 +127,8 @@ class WeighsWords(MatchingModel):
     ) -> list[Self]:
         self.check_weight()
         check_parts(parts, preferences)
+        if self._goes_on:
+            raise ValueError("warm_start: a model for a part would start from what saw its labels")
         return self._fit_in_parts(Q, D, preferences, parts, **options)
 
     def fit_alone(
@@ -139,6 +144,33 @@ class WeighsWords(MatchingModel):
     def check_weight(self) -> None:
         """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
         check_word_weight(getattr(self, self.weight_parameter), self.weight_parameter)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit starts from what was fitted before."""
+        return bool(getattr(self, "warm_start", False)) and hasattr(self, "n_words_")
+
+    def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
+        """Whether there is anything in the preferences to learn from."""
+        return len(preferences) > 0
+
+    def _parts(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        groups: ArrayLike | None,
+    ) -> list[NDArray[np.int64]]:
+        """The parts of the queries that are held out, one after the other, to choose the weight;
+        none where there are too few."""
+        if n_groups(preferences, groups) < 2:
+            return []
+        if holds_out_parts(preferences, groups):
+            parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
+        else:
+            parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
+        enough = all(self.can_learn(Q, D, preferences.without(part)) for part in parts)
+        return parts if enough else []
 
     def _fit_in_parts(
         self,

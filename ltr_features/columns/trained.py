@@ -23,6 +23,7 @@ from ltr_features.index import WHOLE, TermIndex
 from ltr_features.letter_ngrams import Terms, check_terms, described
 from ltr_features.parameters import check_values
 from ssi_models.base import MatchingModel
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.registry import get_model
@@ -127,6 +128,11 @@ class ModelColumn:
         """The model's parameter for the weight of word matching."""
         known = inspect.signature(self.kind).parameters
         return next((name for name in ("word_weight", "lambda2") if name in known), None)
+
+    @property
+    def learns_from_lists(self) -> bool:
+        """Whether the recipe gives the candidates of a query a share of its negatives."""
+        return bool(self.params.get("list_share"))
 
     @property
     def all_params(self) -> dict[str, Any]:
@@ -268,10 +274,12 @@ class TrainedColumn:
         recipe: the column.
         folder: where fitted models are kept; a model that is there is loaded, not trained again.
         hold_out_groups: hold out whole query groups for early stopping (for splits by group).
+        candidates: the pairs that the column is to rank, for recipes that give ``list_share``:
+            their models learn from the documents of a query's own list too.
         on_progress: called with (model key, finished epoch or iteration).
 
     Raises:
-        InputError: the collection does not have the stream.
+        InputError: the collection does not have the stream; candidates are missing.
     """
 
     def __init__(
@@ -281,6 +289,7 @@ class TrainedColumn:
         folder: Path,
         *,
         hold_out_groups: bool = False,
+        candidates: Pairs | None = None,
         on_progress: Callable[[str, Any], None] | None = None,
     ) -> None:
         if recipe.stream not in context.index:
@@ -291,7 +300,10 @@ class TrainedColumn:
         self.context = context
         self.recipe = recipe
         self.folder = folder
+        if recipe.learns_from_lists and candidates is None:
+            raise InputError(f"column {recipe.name!r}: list_share needs candidates")
         self.hold_out_groups = hold_out_groups
+        self.candidates = candidates if recipe.learns_from_lists else None
         self.on_progress = on_progress
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
@@ -345,7 +357,7 @@ class TrainedColumn:
             preferences = self.preferences(train_queries)
         texts = _Texts.of(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
-        options = {
+        options: dict[str, Any] = {
             "excluded": context.collection.query_sources,
             "candidates": None if self._unlabelled else "relevant",
             "vocabulary": texts.vocabulary,
@@ -354,6 +366,8 @@ class TrainedColumn:
             "checkpoint": path.with_suffix(".checkpoint"),
             "callback": None if report is None else lambda event: report(path.stem, event),
         }
+        if self.candidates is not None:
+            options["candidate_lists"] = self._lists(self.candidates)
         return self.recipe.kind(**self.recipe.all_params), texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
@@ -402,12 +416,22 @@ class TrainedColumn:
             made_of.append(self.recipe.terms)
         if train_parts:
             made_of.append([number, *map(ids, train_parts)])
+        if self.candidates is not None:
+            lists = np.stack([self.candidates.query, self.candidates.document])
+            made_of.append(hashlib.sha256(lists.tobytes()).hexdigest())
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
         return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
 
     @property
     def _unlabelled(self) -> bool:
         return self.recipe.kind.learns_from == "documents"
+
+    def _lists(self, pairs: Pairs) -> CandidateLists:
+        collection = self.context.collection
+        n_queries, n_documents = collection.n_queries, collection.n_documents
+        return CandidateLists.from_pairs(
+            pairs.query, pairs.document, n_queries=n_queries, n_documents=n_documents
+        )
 
     @cached_property
     def _preferences(self) -> Preferences:

@@ -141,7 +141,12 @@ def columns_build(
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(context, pairs, families, on_progress=show)
-        column = partial(TrainedColumn, hold_out_groups=by_group, on_progress=reporter.epoch)
+        column = partial(
+            TrainedColumn,
+            hold_out_groups=by_group,
+            candidates=pairs,
+            on_progress=reporter.epoch,
+        )
         trained = [column(context, recipe, out / "models") for recipe in recipes]
         numbers, provenance = [], {}
         for fold in split:

@@ -225,6 +225,7 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
+    from ltr_features.build import candidate_pairs
     from ltr_features.columns.fitted_files import save_fitted
     from ltr_features.columns.trained import ModelColumn, TrainedColumn
     from ltr_features.workspace import open_workspace
@@ -252,7 +253,14 @@ def models_fit(
         reporter.running([model]),
         reporter.stage(model),
     ):
-        trained = TrainedColumn(context, recipe, Path(folder), on_progress=reporter.epoch)
+        listed = recipe.learns_from_lists
+        trained = TrainedColumn(
+            context,
+            recipe,
+            Path(folder),
+            candidates=candidate_pairs(context, 100, on_empty="keep") if listed else None,
+            on_progress=reporter.epoch,
+        )
         column = trained.fitted(rows)
     save_fitted(column, out, ids)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")

@@ -136,9 +136,9 @@ def _exponentials(x, factor, out):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _row_slopes(larger, smaller, chunk, row):
-    """Slopes E / (1 + E) of E = larger[k] smaller, taken from row; (their sum, sum of log(1 + E),
-    number of E > 1 / e)."""
+def _row_slopes(larger, smaller, chunk, share, row):
+    """Slopes E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their sum,
+    sum of log(1 + E), number of E > 1 / e)."""
     zero, one, inside = np.float32(0.0), np.float32(1.0), np.float32(0.36787944117144233)
     pull, loss = 0.0, 0.0
     n_inside = zero
@@ -147,7 +147,7 @@ def _row_slopes(larger, smaller, chunk, row):
         for k in range(start, min(start + chunk, len(larger))):
             E = larger[k] * smaller
             slope = E / (one + E)
-            row[k] -= slope
+            row[k] -= share * slope
             total += slope
             product *= np.float64(one + E)
             n_inside += one if inside < E else zero
@@ -157,56 +157,72 @@ def _row_slopes(larger, smaller, chunk, row):
 
 
 @nb.njit(cache=True, nogil=True)
-def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, given_only, larger):
+def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, larger):
     """larger[k] = exponential[k] where negative k counts against the grade, else 0; their
     number."""
-    n = 0 if given_only else len(larger)
-    if given_only:
-        larger[:] = 0.0
-    else:
-        larger[:] = exponential
+    n = len(larger)
+    larger[:] = exponential
     for p in range(first, last):
         k = slot[judged_document[p]]
-        if k >= 0:
-            if judged_grade[p] >= grade:
-                n -= not given_only
-                larger[k] = 0.0
-            elif given_only:
-                n += 1
-                larger[k] = exponential[k]
+        if k >= 0 and judged_grade[p] >= grade:
+            n -= 1
+            larger[k] = 0.0
     return n
 
 
 @nb.njit(cache=True, nogil=True)
+def _own_slopes(cosine, place, gamma, share, pull):
+    """pull[j] -= share / n of the slope E / (1 + E) of own negative j, E = exp(gamma (cosine[j] -
+    cosine[0])), for the n of them; what is taken is added to pull[0]. (n, sum of log(1 + E), number
+    of E > 1 / e)."""
+    n, n_inside, loss = 0, 0, 0.0
+    for j in range(1, len(place)):
+        n += place[j] >= 0
+    for j in range(1, len(place)):
+        if place[j] >= 0:
+            x = gamma * (np.float64(cosine[0]) - np.float64(cosine[j]))
+            slope = np.float32(share / n / (1.0 + np.exp(x)))
+            pull[j] = -slope
+            pull[0] += slope
+            loss += max(0.0, -x) + np.log1p(np.exp(-abs(x)))
+            n_inside += x < 1.0
+    return n, loss, n_inside
+
+
+@nb.njit(cache=True, nogil=True)
 def batch_slopes(
-    positive, negative, order, starts, query, grade, slot, judged_offsets, judged_document,
-    judged_grade, given_only, gamma, pull, C, losses, counts, first, last,
+    paired, negative, places, order, starts, query, grade, slot, judged_offsets, judged_document,
+    judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
 ):  # fmt: skip
-    """Logistic losses of all pairs of queries first..last of a batch against shared negatives.
+    """Logistic losses of all pairs of queries first..last of a batch against K shared negatives and
+    k of their own.
 
     The loss of (pair b of query i, negative k) is log(1 + E), where
     E = exp(gamma negative[i, k]) exp(-gamma positive[b]): one exponential per text, not per tuple.
-    A negative counts unless it is judged for the query with a grade at least that of the pair;
-    with ``given_only`` it counts only if it is judged, with a lower grade.
+    A negative counts unless it is judged for the query with a grade at least that of the pair. A
+    pair's own negatives have the weight ``list_share`` together, if it has any, and the shared ones
+    the rest.
 
     Args:
-        positive: float32 [B], cosines of the pairs. negative: float32 [u, K], of each query with
-            each negative.
+        paired: float32 [B, 1 + k], cosines of the pairs, and of their queries with their own
+            negatives. negative: float32 [u, K], of each query with each shared negative.
+        places: int64 [B, 1 + k]; -1 where a pair has no such negative.
         order: int64 [B], the pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
         query: int64 [u]. grade: float32 [B].
         slot: int32 [n_documents], k where the document is negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         gamma: at most 40, so that no E overflows.
-        pull: float32 [B] and C: float32 [u, K], written: minus the derivatives of the summed loss
-            by positive and negative, divided by gamma K.
-        losses: float64 [u]. counts: int64 [u, 2], tuples with a difference below 1 / gamma, and
-            tuples.
+        pull: float32 [B, 1 + k] and C: float32 [u, K], written: minus the derivatives, divided by
+            gamma, by paired and negative, of the mean loss over each kind of a pair's negatives,
+            multiplied by the share of the kind.
+        losses: float64 [u], summed over all tuples. counts: int64 [u, 2], tuples with a difference
+            below 1 / gamma, and tuples.
     """
     K = negative.shape[1]
     exponential, larger = np.empty(K, np.float32), np.empty(K, np.float32)
     chunk = 8 * max(1, int(40.0 / gamma))  # terms up to exp(2 gamma) whose product is below 1e300
-    share = np.float32(1.0 / K)
+    share = np.float32(1.0 / max(1, K))
     for i in range(first, last):
         C[i] = 0.0
         _exponentials(negative[i], gamma, exponential)
@@ -218,14 +234,19 @@ def batch_slopes(
                 present = grade[b]
                 n_tuples = _mark(
                     exponential, slot, judged_document, judged_grade, judged_offsets[query[i]],
-                    judged_offsets[query[i] + 1], present, given_only, larger,
+                    judged_offsets[query[i] + 1], present, larger,
                 )  # fmt: skip
-            smaller = np.float32(np.exp(-gamma * positive[b]))
-            total, loss, n_inside = _row_slopes(larger, smaller, chunk, C[i])
-            pull[b] = np.float32(total) * share
-            losses[i] += loss
-            counts[i, 0] += n_inside
-            counts[i, 1] += n_tuples
+            pull[b] = 0.0
+            n_own, own_loss, own_inside = _own_slopes(
+                paired[b], places[b], gamma, list_share, pull[b]
+            )
+            others = np.float32(1.0 - list_share if n_own > 0 else 1.0)
+            smaller = np.float32(np.exp(-gamma * paired[b, 0]))
+            total, loss, n_inside = _row_slopes(larger, smaller, chunk, others, C[i])
+            pull[b, 0] += np.float32(total) * others * share
+            losses[i] += loss + own_loss
+            counts[i, 0] += n_inside + own_inside
+            counts[i, 1] += n_tuples + n_own
         C[i] *= share
 
 
@@ -244,39 +265,42 @@ def _through_unit_row(g, h, inverse):
 
 @nb.njit(cache=True, nogil=True)
 def query_gradients(
-    Hq, inverse, Hd, order, starts, positive_of, query, grade, slot, judged_offsets,
-    judged_document, judged_grade, given_only, gamma, size, pull, G, shares, losses, counts,
-    first, last,
+    Hq, inverse, Hd, order, starts, places, query, grade, slot, judged_offsets, judged_document,
+    judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first, last,
 ):  # fmt: skip
     """Slopes of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
 
     Args, beside those of ``batch_slopes``:
         Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``; the first
             K documents are the negatives.
-        positive_of: int64 [B], the pairs' documents.
-        G: float32 [u, k], written: minus the derivatives of the summed loss by the queries' u,
-            divided by gamma K.
+        places: the documents of the pairs, and of their own negatives.
+        G: float32 [u, k], written: minus the derivatives of the losses by the queries' u, as
+            ``pull`` and C are.
         shares: float32 [blocks, K, k], written: those by the negatives' h, from each block.
     """
     Hn = Hd[: shares.shape[1]]
-    positive = np.empty(len(positive_of), np.float32)
+    paired = np.zeros(places.shape, np.float32)
     for block in range(first, last):
         a, b = block * size, min((block + 1) * size, len(Hq))
         for i in range(a, b):
             for e in order[starts[i] : starts[i + 1]]:
-                positive[e] = _dot(Hq[i], Hd[positive_of[e]])
+                for j in range(places.shape[1]):
+                    if places[e, j] >= 0:
+                        paired[e, j] = _dot(Hq[i], Hd[places[e, j]])
         cosines = np.dot(Hq[a:b], Hn.T)
         C = np.empty_like(cosines)
         batch_slopes(
-            positive, cosines, order, starts[a : b + 1], query[a:b], grade, slot, judged_offsets,
-            judged_document, judged_grade, given_only, gamma, pull, C, losses[a:b], counts[a:b],
-            0, b - a,
+            paired, cosines, places, order, starts[a : b + 1], query[a:b], grade, slot,
+            judged_offsets, judged_document, judged_grade, list_share, gamma, pull, C, losses[a:b],
+            counts[a:b], 0, b - a,
         )  # fmt: skip
         np.dot(C.T, Hq[a:b], shares[block])
         np.dot(C, Hn, G[a:b])
         for i in range(a, b):
             for e in order[starts[i] : starts[i + 1]]:
-                _add(Hd[positive_of[e]], pull[e], G[i])
+                for j in range(places.shape[1]):
+                    if places[e, j] >= 0:
+                        _add(Hd[places[e, j]], pull[e, j], G[i])
             _through_unit_row(G[i], Hq[i], inverse[i])
 
 
@@ -284,8 +308,8 @@ def query_gradients(
 def document_gradients(
     Hq, Hd, inverse, order, starts, query_of, pull, shares, G, first, last
 ):  # fmt: skip
-    """G[j] = minus the derivative of the summed loss by u of document j, divided by gamma K, for
-    documents first..last; ``order`` and ``starts`` are the pairs by document."""
+    """G[j] = minus the derivative of the losses by u of document j, as ``pull`` is, for documents
+    first..last; ``order`` and ``starts`` are the pulls by document, ``query_of`` their queries."""
     for j in range(first, last):
         G[j] = 0.0
         if j < shares.shape[1]:

@@ -11,16 +11,17 @@ UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
 
 @nb.njit(cache=True, nogil=True)
 def pair_losses(
-    positive_score, negative_score, query, grade, slot, judged_offsets, judged_document,
-    judged_grade, given_only, margin, loss, emphasis, pool, weight, losses, counts, start, stop,
+    positive_score, negative_score, query, grade, own, own_pool, slot, judged_offsets,
+    judged_document, judged_grade, list_share, margin, loss, emphasis, pool, weight, losses, counts,
+    start, stop,
 ):  # fmt: skip
-    """Pairwise losses of positives start..stop against all shared negatives, and their slopes.
+    """Pairwise losses of positives start..stop against K shared negatives and k of their own, and
+    their slopes.
 
-    A tuple (q, d+, d-) counts unless d- is judged for q with a grade at least that of d+; with
-    ``given_only`` it counts only if d- is judged for q, with a lower grade. With the difference
-    x = f(q, d+) - f(q, d-), the loss is max(0, margin - x) (MARGIN) or
+    A tuple (q, d+, d-) counts unless d- is judged for q with a grade at least that of d+. With the
+    difference x = f(q, d+) - f(q, d-), the loss is max(0, margin - x) (MARGIN) or
     margin log(1 + exp(-x / margin)) (LOGISTIC). ``weight[b, k]`` is the negative derivative of
-    the emphasised loss by x:
+    the emphasised loss by x, for the n shared tuples of a positive:
 
     - UNIFORM: slope / K.
     - WARP: slope Phi(r) / v, with v violating tuples (x < margin) of n, r = v pool / n the
@@ -28,67 +29,101 @@ def pair_losses(
     - NDCG, MAP: slope |h(r+) - h(r-)| pool / n: the change of the measure if the two documents,
       at their estimated ranks, were exchanged; h(r) = 1 / log2(1 + r), or 1 / r.
 
+    Own tuples are the same among themselves, with ranks among ``own_pool[b]`` documents instead,
+    and slope / n for UNIFORM. Where there are any, they are multiplied by ``list_share`` and the
+    shared ones by 1 - list_share.
+
     Args:
-        positive_score: float32 [B]. negative_score: float32 [B, K].
+        positive_score: float32 [B]. negative_score: float32 [B, K + k], the own ones last.
         query: int64 [B]. grade: float32 [B], grade of each d+.
-        slot: int32 [n_documents], k where the document is negative k, else -1.
+        own: int64 [B, k], -1 where there is none, or one that is judged as high as d+.
+        own_pool: int64 [B].
+        slot: int32 [n_documents], k where the document is shared negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         pool: number of documents that the K negatives were drawn from.
-        weight: float32 [B, K], written. losses: float64 [B], summed loss, without emphasis.
-        counts: int64 [B, 2], violating tuples and tuples.
+        weight: float32 [B, K + k], written. losses: float64 [B], summed loss, without emphasis or
+            shares. counts: int64 [B, 2], violating tuples and tuples.
     """
-    K = negative_score.shape[1]
+    K = negative_score.shape[1] - own.shape[1]
     for b in range(start, stop):
-        row = weight[b]
+        shared, listed = weight[b, :K], weight[b, K:]
         first, last = judged_offsets[query[b]], judged_offsets[query[b] + 1]
-        _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade[b], given_only)
-        total = 0.0
-        n_tuples, n_violations, n_above = 0, 0, 0
-        for k in range(K):
-            if row[k] > 0.0:
-                x = positive_score[b] - negative_score[b, k]
-                n_tuples += 1
-                n_violations += x < margin
-                n_above += x <= 0.0
-                row[k] = 0.0
-                if loss == LOGISTIC:
-                    ratio = np.float64(x / margin)
-                    total += margin * (max(0.0, -ratio) + np.log1p(np.exp(-abs(ratio))))
-                    row[k] = 1.0 / (1.0 + np.exp(min(ratio, 80.0)))
-                elif x < margin:
-                    total += margin - x
-                    row[k] = 1.0
-            else:
-                row[k] = -1.0
+        _mark_tuples(shared, slot, judged_document, judged_grade, first, last, grade[b])
+        n_own = 0
+        for j in range(own.shape[1]):
+            listed[j] = own[b, j] >= 0
+            n_own += own[b, j] >= 0
+        share = list_share if n_own > 0 else 0.0
+        total, n_violations, n_tuples = _weigh(
+            shared, negative_score[b, :K], positive_score[b], margin, loss, emphasis, K, pool, pool,
+            1.0 - share,
+        )  # fmt: skip
+        if n_own > 0:
+            own_total, own_violations, _ = _weigh(
+                listed, negative_score[b, K:], positive_score[b], margin, loss, emphasis, n_own,
+                own_pool[b], pool, share,
+            )  # fmt: skip
+            total += own_total
+            n_violations += own_violations
+            n_tuples += n_own
         losses[b] = total
         counts[b, 0] = n_violations
         counts[b, 1] = n_tuples
-        if emphasis == WARP:
-            for k in range(K):
-                if positive_score[b] - negative_score[b, k] >= margin:
-                    row[k] = 0.0
-        factor = 1.0 / K
-        if emphasis == WARP and n_violations > 0:
-            rank = max(1, int(n_violations * pool / n_tuples))
-            factor = _harmonic(rank) / n_violations
-        elif emphasis >= NDCG and n_tuples > 0:
-            factor = pool / n_tuples
-            _weigh_by_exchange(row, negative_score[b], positive_score[b], n_above, factor, emphasis)
-        for k in range(K):
-            row[k] = max(row[k], 0.0) * np.float32(factor)
 
 
 @nb.njit(cache=True, nogil=True)
-def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade, given_only):
+def _weigh(
+    row, negative_score, positive_score, margin, loss, emphasis, n, ranked, pool, share
+):  # fmt: skip
+    """The weights of one positive's tuples, from 1 where row[k] is a tuple and 0 elsewhere; (loss,
+    violating tuples, tuples).
+
+    ``n`` divides under UNIFORM; ``ranked`` documents are what ranks are estimated in, ``pool``
+    what NDCG and MAP sum over; ``share`` is a factor of all weights.
+    """
+    total = 0.0
+    n_tuples, n_violations, n_above = 0, 0, 0
+    for k in range(len(row)):
+        if row[k] > 0.0:
+            x = positive_score - negative_score[k]
+            n_tuples += 1
+            n_violations += x < margin
+            n_above += x <= 0.0
+            row[k] = 0.0
+            if loss == LOGISTIC:
+                ratio = np.float64(x / margin)
+                total += margin * (max(0.0, -ratio) + np.log1p(np.exp(-abs(ratio))))
+                row[k] = 1.0 / (1.0 + np.exp(min(ratio, 80.0)))
+            elif x < margin:
+                total += margin - x
+                row[k] = 1.0
+        else:
+            row[k] = -1.0
+    if emphasis == WARP:
+        for k in range(len(row)):
+            if positive_score - negative_score[k] >= margin:
+                row[k] = 0.0
+    factor = 1.0 / max(1, n)
+    if emphasis == WARP and n_violations > 0:
+        rank = max(1, int(n_violations * ranked / n_tuples))
+        factor = _harmonic(rank) / n_violations
+    elif emphasis >= NDCG and n_tuples > 0:
+        factor = pool / n_tuples
+        scale = ranked / n_tuples
+        _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emphasis)
+    for k in range(len(row)):
+        row[k] = max(row[k], 0.0) * np.float32(factor * share)
+    return total, n_violations, n_tuples
+
+
+@nb.njit(cache=True, nogil=True)
+def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
     """row[k] = 1 where negative k counts against a positive of the grade, else 0."""
-    row[:] = 0.0 if given_only else 1.0
+    row[:] = 1.0
     for p in range(first, last):
         k = slot[judged_document[p]]
-        if k >= 0:
-            if judged_grade[p] >= grade:
-                row[k] = 0.0
-            elif given_only:
-                row[k] = 1.0
+        if k >= 0 and judged_grade[p] >= grade:
+            row[k] = 0.0
 
 
 @nb.njit(cache=True, nogil=True)

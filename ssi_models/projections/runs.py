@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ssi_models.candidate_lists import OwnNegatives
 from ssi_models.preferences import Preferences
 from ssi_models.projections.lbfgs import LBFGS
 from ssi_models.projections.scorer import CosineScorer, Judgements
@@ -69,8 +70,8 @@ class ProjectionRun(Run):
 
     @cached_property
     def training_tuples(self) -> TupleObjective:
-        """The training pairs with random documents."""
-        return self._tuples(self.data.training)
+        """The training pairs with random documents, and documents of their lists."""
+        return self._tuples(self.data.training, own=self.stream.own, share=self.loss.list_share)
 
     @cached_property
     def validation_tuples(self) -> TupleObjective:
@@ -83,9 +84,9 @@ class ProjectionRun(Run):
         return loss / max(1, tuples.n_tuples)
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
-        given_only = self.model.negatives == "given"
         return self.scorer.step(
-            batch, Judgements(1 / self.model.margin, given_only, self.judged, self.slot)
+            batch,
+            Judgements(1 / self.model.margin, self.loss.list_share, self.judged, self.slot),
         )
 
     def held_out_values(self) -> NDArray[np.float64]:
@@ -96,7 +97,9 @@ class ProjectionRun(Run):
         loss = -self.mean_loss(self.validation_tuples) if n else 0.0
         return np.full((len(self.model.mixtures), n), loss)
 
-    def _tuples(self, preferences: Preferences) -> TupleObjective:
+    def _tuples(
+        self, preferences: Preferences, own: OwnNegatives | None = None, share: float = 0.0
+    ) -> TupleObjective:
         return TupleObjective(
             self.data.Q,
             self.data.D,
@@ -107,6 +110,8 @@ class ProjectionRun(Run):
             self.model.seed,
             self.workers,
             self.data.excluded,
+            own,
+            share,
         )
 
 

@@ -36,7 +36,9 @@ class BatchTexts:
         queries: int64 [u] and documents: int64 [n], distinct rows, the K negatives first.
         order, starts: the batch's pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
-        query_of, positive_of: int64 [B], places among the queries and documents.
+        query_of: int64 [B], places among the queries.
+        places: int64 [B, 1 + k], places among the documents: of each pair's document, then of its
+            own negatives; -1 is none.
         n_negatives: K.
     """
 
@@ -45,7 +47,7 @@ class BatchTexts:
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
     query_of: NDArray[np.int64]
-    positive_of: NDArray[np.int64]
+    places: NDArray[np.int64]
     n_negatives: int
 
     @classmethod
@@ -53,14 +55,31 @@ class BatchTexts:
         """With the workspace ``slot``, longer than any row's number, -1 on entry and return."""
         n_negatives = len(batch.negatives)
         queries, query_of = distinct(batch.query, slot)
-        documents, place = distinct(np.concatenate([batch.negatives, batch.positive]), slot)
+        wanted = np.column_stack([batch.positive, batch.own])
+        used = wanted >= 0
+        documents, place = distinct(np.concatenate([batch.negatives, wanted[used]]), slot)
+        places = np.full(wanted.shape, -1)
+        places[used] = place[n_negatives:]
         by_grade = np.argsort(batch.grade, kind="stable")
         order, starts = grouped(query_of, by_grade, len(queries))
-        return cls(queries, documents, order, starts, query_of, place[n_negatives:], n_negatives)
+        return cls(queries, documents, order, starts, query_of, places, n_negatives)
+
+    @property
+    def query_of_place(self) -> NDArray[np.int64]:
+        """int64 [B (1 + k)], the query of each of the places, in one row."""
+        return np.repeat(self.query_of, self.places.shape[1])
+
+    def by_query(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(order, starts) of the places, in one row, by query."""
+        return grouped(self.query_of_place, self._used, len(self.queries))
 
     def by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(order, starts) of the pairs by document."""
-        return grouped(self.positive_of, np.arange(len(self.positive_of)), len(self.documents))
+        """(order, starts) of the places, in one row, by document."""
+        return grouped(self.places.ravel(), self._used, len(self.documents))
+
+    @property
+    def _used(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.places.ravel() >= 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +87,13 @@ class Judgements:
     """What a batch's losses depend on beside its cosines.
 
     Attributes:
-        gamma: of the loss. given_only: whether only judged documents are negatives.
+        gamma: of the loss. list_share: weight of a pair's own negatives.
         judged: CSR of judged documents by query (offsets, documents, grades).
         slot: int32, -1 everywhere; marks the batch's negatives during a step.
     """
 
     gamma: float
-    given_only: bool
+    list_share: float
     judged: tuple[NDArray[Any], ...]
     slot: NDArray[np.int32]
 
@@ -119,8 +138,8 @@ class CosineScorer(LexicalPart):
             table.begin()
 
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
-        """A step down the batch's losses, of which the mean over the negatives is taken, divided by
-        gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
+        """A step down the batch's losses, of which the mean over the negatives of a kind is taken,
+        divided by gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
         texts = BatchTexts.of(batch, judgements.slot)
         cost = self._cost(texts)
         sides = (
@@ -134,14 +153,14 @@ class CosineScorer(LexicalPart):
         G_q, G_d, pull = (
             np.empty_like(Hq),
             np.empty_like(Hd),
-            np.empty(len(batch.query), np.float32),
+            np.empty(texts.places.shape, np.float32),
         )
         losses, counts = np.empty(n), np.empty((n, 2), np.int64)
         judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
         self.workers.split(
             lambda first, last: query_gradients(
-                Hq, inverse_q, Hd, texts.order, texts.starts, texts.positive_of, texts.queries,
-                batch.grade, judgements.slot, *judgements.judged, judgements.given_only,
+                Hq, inverse_q, Hd, texts.order, texts.starts, texts.places, texts.queries,
+                batch.grade, judgements.slot, *judgements.judged, judgements.list_share,
                 judgements.gamma, size, pull, G_q, shares, losses, counts, first, last,
             ),
             len(shares),
@@ -150,8 +169,9 @@ class CosineScorer(LexicalPart):
         judgements.slot[batch.negatives] = -1
         # In less time than it takes to wake another thread.
         document_gradients(
-            Hq, Hd, inverse_d, *texts.by_document(), texts.query_of, pull, shares, G_d, 0, len(Hd)
-        )
+            Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, pull.ravel(), shares,
+            G_d, 0, len(Hd),
+        )  # fmt: skip
         self._ascend(sides, (G_q, G_d), cost)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 

@@ -82,23 +82,26 @@ class TorchScorer(CosineScorer):
         texts = BatchTexts.of(batch, judgements.slot)
         Hq, inverse_q = self._project(self.query, self.Q, texts.queries)
         Hd, inverse_d = self._project(self.document, self.D, texts.documents)
-        query_of, positive_of = self._to(texts.query_of), self._to(texts.positive_of)
+        query_of = self._to(texts.query_of_place)
+        # Where a pair has no such negative, any document will do.
+        places = self._to(np.maximum(texts.places, 0).ravel())
         Hn = Hd[: texts.n_negatives]
-        positive = (Hq[query_of] * Hd[positive_of]).sum(1).cpu().numpy()
+        paired = (Hq[query_of] * Hd[places]).sum(1).reshape(texts.places.shape).cpu().numpy()
         negative = (Hq @ Hn.T).cpu().numpy()
-        pull, C = np.empty_like(positive), np.empty_like(negative)
+        pull, C = np.empty_like(paired), np.empty_like(negative)
         losses, counts = np.empty(len(C)), np.empty((len(C), 2), np.int64)
         judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         batch_slopes(
-            positive, negative, texts.order, texts.starts, texts.queries, batch.grade,
-            judgements.slot, *judgements.judged, judgements.given_only, judgements.gamma,
-            pull, C, losses, counts, 0, len(C),
+            paired, negative, texts.places, texts.order, texts.starts, texts.queries, batch.grade,
+            judgements.slot, *judgements.judged, judgements.list_share, judgements.gamma, pull,
+            C, losses, counts, 0, len(C),
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
         slopes = self._to(C)
-        G_q = self._pairs(texts.order, texts.starts, texts.positive_of, pull, len(Hd)) @ Hd
+        pulls = pull.ravel()
+        G_q = self._pairs(*texts.by_query(), texts.places.ravel(), pulls, len(Hd)) @ Hd
         G_q += slopes @ Hn
-        G_d = self._pairs(*texts.by_document(), texts.query_of, pull, len(Hq)) @ Hq
+        G_d = self._pairs(*texts.by_document(), texts.query_of_place, pulls, len(Hq)) @ Hq
         G_d[: texts.n_negatives] += slopes.T @ Hq
         for table, space, rows, G, H, inverse in (
             (self.query, self.Q, texts.queries, G_q, Hq, inverse_q),

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.candidate_lists import OwnNegatives
 from ssi_models.kernels.projections import tuple_losses
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
@@ -18,7 +19,8 @@ class TupleObjective:
     """L(A_q, A_d) = sum over (q, d+, d-) of log(1 + exp(-gamma (cos(q, d+) - cos(q, d-)))), the
     cosines being those of A_q'q and A_d'd (Gao, Toutanova, Yih, SIGIR 2011, eq. 21).
 
-    Each relevant pair gets ``n_negatives`` random documents of the candidates, once; documents
+    Each relevant pair gets ``n_negatives`` random documents of the candidates, once, or, with own
+    negatives, of its query's list where a draw of probability ``list_share`` says so; documents
     judged for the query at least as high as the relevant one are left out.
 
     Attributes:
@@ -36,9 +38,13 @@ class TupleObjective:
         seed: int,
         workers: Workers,
         excluded: NDArray[np.int64] | None = None,
+        own: OwnNegatives | None = None,
+        list_share: float = 0.0,
     ) -> None:
         self.gamma, self.workers = float(gamma), workers
-        documents = draw_negatives(preferences, candidates, n_negatives, seed, excluded)
+        documents = draw_negatives(
+            preferences, candidates, n_negatives, seed, excluded, own, list_share
+        )
         asked, self.query = np.unique(preferences.query, return_inverse=True)
         shown, places = np.unique(documents, return_inverse=True)
         self.documents = places.reshape(documents.shape)
@@ -121,6 +127,8 @@ def draw_negatives(
     n_negatives: int,
     seed: int,
     excluded: NDArray[np.int64] | None,
+    own: OwnNegatives | None = None,
+    list_share: float = 0.0,
 ) -> NDArray[np.int64]:
     """int64 [n_pairs, 1 + n_negatives]: each pair's document and its random negatives; -1 where
     the one drawn is judged at least as high, or excluded."""
@@ -138,4 +146,10 @@ def draw_negatives(
     if excluded is not None:
         barred |= drawn == excluded[preferences.query][:, None]
     documents[:, 1:] = np.where(barred, -1, drawn)
+    if own is not None:
+        listed = own.draw(preferences.query, preferences.grade, n_negatives, rng)
+        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(preferences.query) > 0)[
+            :, None
+        ]
+        documents[:, 1:] = np.where(chosen, listed, documents[:, 1:])
     return documents

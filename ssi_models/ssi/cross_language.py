@@ -17,7 +17,7 @@ from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
 from ssi_models.run import Run, TrainingData
-from ssi_models.sampling import Batch, PairStream, alternate
+from ssi_models.sampling import Batch, PairStream, alternate, own_negatives
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
 
@@ -97,6 +97,10 @@ class CrossLanguageSSI(RankingModel):
     def start(self) -> str:
         return "random embeddings"
 
+    @property
+    def matches_words(self) -> bool:
+        return False
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         rng = np.random.default_rng([self.seed, 1])
         U, V = (
@@ -161,6 +165,7 @@ class _TwoTasks(Run):
             query = ("U_E", Table(start, rate, model._accumulator_start))
         self._other = TowerScorer(Q_E, data.D, query, [("V", V)], None, workers)
         self._other_judged = preferences.judged()
+        own, _ = own_negatives(model.negatives, 0.0, None, preferences)
         self._other_stream = PairStream(
             preferences,
             data.candidates,
@@ -170,6 +175,8 @@ class _TwoTasks(Run):
             model.negatives,
             task=1,
             shuffle=model.shuffle,
+            own=own,
+            n_own=model.n_list_negatives,
         )
 
     def batches(self, number: int) -> Iterator[Batch]:

@@ -34,6 +34,10 @@ class DiagonalSSI(RankingModel):
 
     diagonal_: NDArray[np.float32] = field(init=False)
 
+    @property
+    def matches_words(self) -> bool:
+        return False
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> DiagonalScorer:
         ones = np.ones(data.D.shape[1], np.float32)
         lexical = Diagonal(ones, rate, self._accumulator_start)

@@ -68,6 +68,10 @@ class HashKernelSSI(RankingModel):
     def start(self) -> str:
         return WORD_MATCHING if self.identity == "added" else "nothing: every score is 0"
 
+    @property
+    def matches_words(self) -> bool:
+        return self.identity == "added"
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
         values = np.zeros(self.n_buckets, np.float32)
         weights = PairWeights(values, self.prime, rate, self._accumulator_start)

@@ -87,6 +87,10 @@ class EmbeddingModel(RankingModel):
         return f"random embeddings{words}" if random or not words else WORD_MATCHING
 
     @property
+    def matches_words(self) -> bool:
+        return self.diagonal != "none"
+
+    @property
     def starts_from_texts(self) -> bool:
         return self.init == "lsi"
 

@@ -140,6 +140,12 @@ class LanguageModel(WeighsWords):
             workers.split(work, len(query))
         return out
 
+    def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
+        sizes = [np.diff(X.indptr) for X in (Q, D)]
+        return bool(
+            np.any((sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0))
+        )
+
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
         shape = Q.shape[0], D.shape[0]
         query, document = (a.ravel() for a in np.indices(shape))

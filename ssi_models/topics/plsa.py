@@ -18,7 +18,8 @@ from ssi_models.topics.topic_model import TopicModel
 class PLSA(TopicModel):
     """Topics of titles alone, by MAP estimation: P(w|d) = sum_z phi_zw theta_dz.
 
-    Every non-empty row of D is a text of its own. Queries and preferences teach nothing.
+    Every non-empty row of D is a text of its own. Queries and preferences teach nothing, so that
+    the weight of the title's own words is not chosen by them.
 
     Reference:
         Hofmann: "Probabilistic latent semantic indexing", SIGIR 1999; MAP as in Gao, Toutanova,
@@ -29,6 +30,8 @@ class PLSA(TopicModel):
     learns_from: ClassVar[LearnsFrom] = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
     shared: ClassVar[bool] = True
+
+    lambda2: float | str = 0.8
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from ssi_models.base import NotFittedError
 from ssi_models.baselines import Baseline
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.fitting import RankingModel
 from ssi_models.persistence import load_tensors
 from ssi_models.preferences import Preferences
@@ -79,8 +80,23 @@ def labels(seed=2):
     return Preferences.from_pairs(*pairs.T, n_queries=N, n_documents=N)
 
 
+def few_labels():
+    """Of the first 30 queries."""
+    pairs = labels()
+    kept = pairs.query < 30
+    return Preferences.from_pairs(
+        pairs.query[kept], pairs.document[kept], n_queries=30, n_documents=N
+    )
+
+
 def data():
     return texts(0), texts(1), labels()
+
+
+def lists(seed=6):
+    """Some of them empty, some with a document only."""
+    drawn = np.random.default_rng(seed).integers(N, size=(300, 2))
+    return CandidateLists.from_pairs(drawn[:, 0] // 2 * 2, drawn[:, 1], n_queries=N, n_documents=N)
 
 
 PAIRS = tuple(np.random.default_rng(5).integers(N, size=(2, 90)))
@@ -114,6 +130,21 @@ def test_threads_do_not_change_a_bit(make):
     for name in make.kind.tensors:
         assert getattr(one, f"{name}_").tobytes() == getattr(two, f"{name}_").tobytes()
     assert scores_of(one).tobytes() == scores_of(two).tobytes()
+
+
+def test_candidate_lists_are_learned_from(make):
+    """The same bytes for any number of threads, and other ones than without them."""
+    one, two = (make(threads=n, max_epochs=2).fit(*data(), candidate_lists=lists()) for n in (1, 2))
+    without = make(max_epochs=2).fit(*data())
+    for name in make.kind.tensors:
+        assert getattr(one, f"{name}_").tobytes() == getattr(two, f"{name}_").tobytes()
+    if isinstance(one, RankingModel):
+        assert repr(one.history_) == repr(two.history_)  # the first loss is NaN
+        assert one.history_.epochs[-1].loss != without.history_.epochs[-1].loss
+        with pytest.raises(ValueError, match="candidate_lists are over 40 x 40 rows, Q and D have"):
+            make().fit(texts(0)[:30], texts(1), few_labels(), candidate_lists=lists())
+    else:
+        assert scores_of(one).tobytes() == scores_of(without).tobytes()
 
 
 def test_unfitted_model_says_so(make, tmp_path):
@@ -333,7 +364,8 @@ def test_a_killed_fit_resumes_to_the_same_bytes(make, tmp_path, n_calls):
             raise KeyboardInterrupt
 
     def fit(callback, **options):
-        return make(max_epochs=3, patience=9).fit(*data(), callback=callback, **options)
+        model = make(max_epochs=3, patience=9)
+        return model.fit(*data(), candidate_lists=lists(), callback=callback, **options)
 
     whole = fit(every.append)
     if n_calls > len(every):

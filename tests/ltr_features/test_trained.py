@@ -172,3 +172,25 @@ def test_models_of_other_texts_are_refused(tmp_path):
 def test_parameters_out_of_range_are_refused_with_the_recipe():
     with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
         ModelColumn("x", "ssi", {"rank": 0})
+
+
+def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
+    context = context_of(asked())
+    share = ModelColumn("ssi", "ssi", {**PARAMS["ssi"], "list_share": 0.5}, stream="title")
+    plain = ModelColumn("ssi", "ssi", PARAMS["ssi"], stream="title")
+    few = Pairs(EVERY.query[::3], EVERY.document[::3])
+    queries = np.arange(12)
+
+    def model_and_path(recipe, candidates):
+        made = TrainedColumn(context, recipe, tmp_path, candidates=candidates)
+        return made.model(queries), made.path(queries)
+
+    every, path = model_and_path(share, EVERY)
+    some, other = model_and_path(share, few)
+    assert path != other
+    assert every.history_.epochs[-1].loss != some.history_.epochs[-1].loss
+    paths = [TrainedColumn(context, plain, tmp_path, candidates=c).path(queries)
+             for c in (None, EVERY)]  # fmt: skip
+    assert paths[0] == paths[1]
+    with pytest.raises(InputError, match="column 'ssi': list_share needs candidates"):
+        TrainedColumn(context, share, tmp_path)

@@ -46,12 +46,14 @@ def score(kind, theta, q, d):
 
 
 def objective(kind, theta, Q, D, query, positive, negatives, A):
-    """sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_k)), what a step climbs."""
+    """sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)), what a step climbs; negatives [B, K + k], -1 is
+    none."""
     total = 0.0
     for b, q in enumerate(query):
-        own = score(kind, theta, Q[q], D[positive[b]])
-        for k, d in enumerate(negatives):
-            total += A[b, k] * (own - score(kind, theta, Q[q], D[d]))
+        above = score(kind, theta, Q[q], D[positive[b]])
+        for k, d in enumerate(negatives[b]):
+            if d >= 0:
+                total += A[b, k] * (above - score(kind, theta, Q[q], D[d]))
     return total
 
 
@@ -69,8 +71,9 @@ def difference_gradient(function, values, step=1e-3):
     return gradient
 
 
-def pair_slopes(loss, emphasis, margin, positive, negative, allowed, pool):
-    """Slopes [B, K] and summed loss: the formulas of PairwiseLoss, one tuple at a time."""
+def pair_slopes(loss, emphasis, margin, positive, negative, allowed, pool, own_pool=None):
+    """Slopes [B, K] and summed loss: the formulas of PairwiseLoss, one tuple at a time. With
+    ``own_pool`` [B], those of own negatives, before their share."""
     B, K = negative.shape
     A, total = np.zeros((B, K)), 0.0
     for b in range(B):
@@ -85,18 +88,19 @@ def pair_slopes(loss, emphasis, margin, positive, negative, allowed, pool):
             else:
                 total += margin * np.logaddexp(0, -x / margin)
                 slope = 1 / (1 + np.exp(x / margin))
-            scale = pool / len(rows)
+            ranked = pool if own_pool is None else own_pool[b]
+            scale = ranked / len(rows)
             if emphasis == "uniform":
-                weight = 1 / K
+                weight = 1 / (K if own_pool is None else len(rows))
             elif emphasis == "warp":
-                rank = max(1, int(len(violating) * pool / len(rows)))
+                rank = max(1, int(len(violating) * ranked / len(rows)))
                 weight = sum(1 / j for j in range(1, rank + 1)) / max(1, len(violating))
                 weight *= k in violating
             else:
                 gain = (lambda r: 1 / np.log2(1 + r)) if emphasis == "ndcg" else (lambda r: 1 / r)
                 better = sum(negative[b, h] > negative[b, k] for h in rows)
                 rank = 1 + better * scale + (positive[b] > negative[b, k])
-                weight = abs(gain(1 + above * scale) - gain(rank)) * scale
+                weight = abs(gain(1 + above * scale) - gain(rank)) * pool / len(rows)
             A[b, k] = slope * weight
     return A, total
 

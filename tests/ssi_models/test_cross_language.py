@@ -9,7 +9,7 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 
-QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1}
+QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
 
 
 def epoch(model, Q, D, pairs):

@@ -1,5 +1,7 @@
 """Slopes of the losses against slow twins, and measures against scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import ssi_twins as twins
@@ -24,58 +26,100 @@ BATCH = Batch(
     np.array([3, 5, 2, 4]),
     np.array([2, 1, 1, 1], np.float32),
     np.array([5, 8, 3, 2, 6, 0, 11]),
+    own=np.array([[5, 9, 5], [8, -1, 1], [-1, -1, -1], [10, 11, 0]]),
+    own_pool=np.array([20, 4, 0, 3]),
 )
+SHARED = replace(BATCH, own=np.zeros((4, 0), np.int64))
 
 
-def slopes(loss, emphasis, given_only=False, margin=0.8, threads=1, seed=0):
+def slopes(loss, emphasis, share=0.3, margin=0.8, threads=1, seed=0, batch=BATCH):
     rng = np.random.default_rng(seed)
     positive = rng.normal(size=4).astype(np.float32)
-    negative = rng.normal(size=(4, 7)).astype(np.float32)
+    negative = rng.normal(size=(4, 10)).astype(np.float32)[:, : 7 + batch.own.shape[1]]
     slot = np.full(N_DOCUMENTS, -1, np.int32)
     with Workers(threads) as workers:
-        result = PairwiseLoss(loss, emphasis, margin, given_only).slopes(
-            BATCH, (positive, negative), PREFERENCES.judged(), slot, POOL, workers
+        result = PairwiseLoss(loss, emphasis, margin, share).slopes(
+            batch, (positive, negative), PREFERENCES.judged(), slot, POOL, workers
         )
     assert (slot == -1).all()
     return positive, negative, result
 
 
-def allowed(given_only):
-    """Which of BATCH's negatives may be one, from the grades above."""
+def allowed():
+    """Which of BATCH's shared negatives may be one, from the grades above."""
     grades = [{3: 2, 5: 1, 8: 0}, {3: 2, 5: 1, 8: 0}, {2: 1}, {4: 1, 6: 3}]
     return np.array(
-        [
-            [
-                grades[b].get(d, 9 if given_only else 0) < BATCH.grade[b]
-                for d in BATCH.negatives.tolist()
-            ]
-            for b in range(4)
-        ]
+        [[grades[b].get(d, 0) < BATCH.grade[b] for d in BATCH.negatives.tolist()] for b in range(4)]
     )
 
 
-@pytest.mark.parametrize("given_only", [False, True])
 @pytest.mark.parametrize("emphasis", EMPHASES)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_are_the_twins(loss, emphasis, given_only):
+def test_slopes_are_the_twins(loss, emphasis):
+    given = loss, emphasis, np.float32(0.8)
+    ok, own = allowed(), BATCH.own >= 0
+    share = np.where(own.any(axis=1), 0.3, 0.0)[:, None]
     for seed in range(5):
-        positive, negative, (A, total, violations, tuples) = slopes(
-            loss, emphasis, given_only, seed=seed
+        positive, negative, (A, total, violations, tuples) = slopes(loss, emphasis, seed=seed)
+        shared, shared_loss = twins.pair_slopes(*given, positive, negative[:, :7], ok, POOL)
+        listed, own_loss = twins.pair_slopes(
+            *given, positive, negative[:, 7:], own, POOL, BATCH.own_pool
         )
-        ok = allowed(given_only)
-        expected, loss_sum = twins.pair_slopes(
-            loss, emphasis, np.float32(0.8), positive, negative, ok, POOL
-        )
+        expected = np.hstack([(1 - share) * shared, share * listed])
         np.testing.assert_allclose(A, expected, rtol=2e-5, atol=1e-6)
-        assert total == pytest.approx(loss_sum, rel=1e-5)
-        assert tuples == ok.sum()
-        assert violations == (ok & (positive[:, None] - negative < np.float32(0.8))).sum()
+        assert total == pytest.approx(shared_loss + own_loss, rel=1e-5)
+        every = np.hstack([ok, own])
+        assert tuples == every.sum()
+        assert violations == (every & (positive[:, None] - negative < np.float32(0.8))).sum()
+
+
+def test_slopes_of_own_negatives_by_hand():
+    """Two shared negatives, of which one violates, and three own ones, of which one is none."""
+    batch = Batch(
+        np.array([1]),
+        np.array([2]),
+        np.ones(1, np.float32),
+        np.array([0, 1]),
+        own=np.array([[3, -1, 4]]),
+        own_pool=np.array([10]),
+    )
+    scores = np.array([0.5], np.float32), np.array([[0.2, -0.9, 0.6, 9.0, 0.4]], np.float32)
+
+    def weights(emphasis, share, given=batch):
+        with Workers(1) as workers:
+            A, *_ = PairwiseLoss("margin", emphasis, 1.0, share).slopes(
+                given, scores, PREFERENCES.judged(), np.full(12, -1, np.int32), 40, workers
+            )
+        return A[0]
+
+    np.testing.assert_allclose(weights("uniform", 0.25), [0.375, 0, 0.125, 0, 0.125])
+    np.testing.assert_allclose(weights("uniform", 1.0), [0, 0, 0.5, 0, 0.5])
+    # Rank 20 of 40, by 1 of 2; rank 10 of 10, by 2 of 2.
+    phi = [sum(1 / j for j in range(1, rank + 1)) for rank in (20, 10)]
+    np.testing.assert_allclose(
+        weights("warp", 0.5), [phi[0] / 2, 0, phi[1] / 4, 0, phi[1] / 4], rtol=1e-6
+    )
+    # Ranks 1 against 2; in the list 6 (one of two is above) against 1 and against 7.
+    gains = 40 / 2 * np.array([1 - 1 / 2, 1 - 1 / 6, 1 / 6 - 1 / 7]) / 2
+    np.testing.assert_allclose(weights("map", 0.5), [gains[0], 0, gains[1], 0, gains[2]], rtol=1e-5)
+    without = replace(batch, own=np.full((1, 3), -1))
+    np.testing.assert_allclose(weights("uniform", 0.25, without), [0.5, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("emphasis", EMPHASES)
+def test_own_negatives_have_their_share_of_the_weight(emphasis):
+    """Whatever their number, of the weight that the same scores would have among all."""
+    _, _, (all_shared, *_) = slopes("logistic", emphasis, batch=SHARED)
+    _, _, (A, *_) = slopes("logistic", emphasis, share=0.3)
+    own = (BATCH.own >= 0).any(axis=1)
+    np.testing.assert_allclose(A[own, :7], 0.7 * all_shared[own], rtol=1e-6)
+    np.testing.assert_array_equal(A[~own, :7], all_shared[~own])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_slopes_are_derivatives_of_the_loss(loss):
-    positive, negative, (A, *_) = slopes(loss, "uniform")
-    ok = allowed(False)
+    positive, negative, (A, *_) = slopes(loss, "uniform", batch=SHARED)
+    ok = allowed()
 
     def total():
         return twins.pair_slopes(loss, "uniform", 0.8, positive64, negative, ok, POOL)[1]
@@ -98,7 +142,7 @@ def test_emphasis_favours_tuples_near_the_top():
     scores = np.array([0.5], np.float32), np.array([[0.9, 0.4, 0.3, 0.2]], np.float32)
     with Workers(1) as workers:
         for emphasis in ("ndcg", "map"):
-            A, *_ = PairwiseLoss("margin", emphasis, 1.0, False).slopes(
+            A, *_ = PairwiseLoss("margin", emphasis, 1.0).slopes(
                 batch, scores, PREFERENCES.judged(), np.full(12, -1, np.int32), 4, workers
             )
             assert A[0, 0] == A[0].max()

@@ -44,7 +44,8 @@ def data():
 
 def model(**params):
     quick = {"batch_size": 16, "max_epochs": 6, "validation_share": 0.2, "threads": 1}
-    return S2Net(**{"rank": RANK, **quick, **params})
+    paper = {"hold_out": "queries", "word_weight": 0.0}
+    return S2Net(**{"rank": RANK, **quick, **paper, **params})
 
 
 def objective(workers, **options):
@@ -222,19 +223,30 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
     positive, negative = rng.uniform(-1, 1, n), rng.uniform(-1, 1, (n, K))
     positive[0], negative[0, :2] = 1, [-1, 1]
     positive[1], negative[1, :2] = -1, [1, -1]
-    pull, C = np.empty(n, np.float32), np.empty((n, K), np.float32)
+    own = rng.uniform(-1, 1, (n, 3))
+    own[0], own[1] = [1, -1, 1], [-1, 1, 1]
+    places = np.ones((n, 4), np.int64)
+    places[2, 1] = places[3, 1:] = -1
+    paired = np.column_stack([positive, own]).astype(np.float32)
+    pull, C = np.empty((n, 4), np.float32), np.empty((n, K), np.float32)
     losses, counts, judged = np.empty(n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
     batch_slopes(
-        positive.astype(np.float32), negative.astype(np.float32), np.arange(n), np.arange(n + 1),
-        np.arange(n), np.ones(n, np.float32), np.full(K, -1, np.int32), judged,
-        np.zeros(0, np.int64), np.zeros(0, np.float32), False, gamma, pull, C, losses, counts, 0, n,
+        paired, negative.astype(np.float32), places, np.arange(n), np.arange(n + 1), np.arange(n),
+        np.ones(n, np.float32), np.full(K, -1, np.int32), judged, np.zeros(0, np.int64),
+        np.zeros(0, np.float32), 0.3, gamma, pull, C, losses, counts, 0, n,
     )  # fmt: skip
-    x = gamma * (positive[:, None] - negative)
-    slope = 1 / (1 + np.exp(x)) / K
-    np.testing.assert_allclose(losses, np.logaddexp(0, -x).sum(axis=1), rtol=2e-5)
+    used = places[:, 1:] >= 0
+    share = np.where(used.any(axis=1), 0.3, 0.0)[:, None]
+    x, y = gamma * (positive[:, None] - negative), gamma * (positive[:, None] - own)
+    slope = (1 - share) / (1 + np.exp(x)) / K
+    own_slope = used * share / (1 + np.exp(y)) / np.maximum(1, used.sum(axis=1))[:, None]
+    total = np.logaddexp(0, -x).sum(axis=1) + (used * np.logaddexp(0, -y)).sum(axis=1)
+    np.testing.assert_allclose(losses, total, rtol=2e-5)
     np.testing.assert_allclose(C, -slope, rtol=1e-4)
-    np.testing.assert_allclose(pull, slope.sum(axis=1), rtol=1e-4)
-    np.testing.assert_array_equal(counts, np.stack([(x < 1).sum(axis=1), np.full(n, K)], axis=1))
+    np.testing.assert_allclose(pull[:, 1:], -own_slope, rtol=1e-4)
+    np.testing.assert_allclose(pull[:, 0], slope.sum(axis=1) + own_slope.sum(axis=1), rtol=1e-4)
+    inside = (x < 1).sum(axis=1) + (used & (y < 1)).sum(axis=1)
+    np.testing.assert_array_equal(counts, np.stack([inside, K + used.sum(axis=1)], axis=1))
 
 
 @pytest.mark.parametrize("negatives", ["in-batch", "uniform", "given"])
@@ -264,9 +276,10 @@ def test_two_matrices_learn_two_vocabularies(optimizer):
     Y = X[:, rng.permutation(16)[:9]]
     every = np.arange(120)
     preferences = Preferences.from_pairs(every, every, n_queries=120, n_documents=120)
-    ours = S2Net(
-        6, vocabularies="separate", optimizer=optimizer, max_epochs=25, batch_size=32, threads=1
-    ).fit(sp.csr_matrix(X), sp.csr_matrix(Y), preferences)
+    options = {"max_epochs": 25, "batch_size": 32, "hold_out": "queries", "threads": 1}
+    ours = S2Net(6, vocabularies="separate", optimizer=optimizer, **options).fit(
+        sp.csr_matrix(X), sp.csr_matrix(Y), preferences
+    )
     assert ours.A_q_.shape == (16, 6)
     assert ours.A_d_.shape == (9, 6)
     scores = ours.cache(sp.csr_matrix(Y)).scores(sp.csr_matrix(X))

@@ -34,8 +34,13 @@ class Case:
             np.array([1, 3, 5, 4, 7]),
             np.ones(5, np.float32),
             np.array([8, 0, 4, 1]),
+            own=np.array([[2, 6], [8, -1], [6, 6], [-1, -1], [2, 6]]),
+            own_pool=np.full(5, 3),
         )
-        self.A = rng.random((5, 4), np.float32) * (rng.random((5, 4)) < 0.8)
+        shared = np.broadcast_to(self.batch.negatives, (5, 4))
+        self.negatives = np.hstack([shared, self.batch.own])
+        self.A = rng.random((5, 6), np.float32) * (rng.random((5, 6)) < 0.8)
+        self.A[self.negatives < 0] = 0
         shapes = {
             "U": (V, 2 * N if "separate" in kind else N),
             "V": (V, N),
@@ -102,11 +107,13 @@ def test_batch_scores_are_the_papers(kind, workers):
     positive, negative = case.scorer.scores(case.batch)
     theta = case.double()
     for b, q in enumerate(case.batch.query):
+        used = case.negatives[b] >= 0
         expected = [
             twins.score(case.kind, theta, case.Q[q], case.D[d])
-            for d in (case.batch.positive[b], *case.batch.negatives)
+            for d in (case.batch.positive[b], *case.negatives[b][used])
         ]
-        np.testing.assert_allclose([positive[b], *negative[b]], expected, atol=2e-5, rtol=1e-5)
+        found = [positive[b], *negative[b][used]]
+        np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,7 +138,7 @@ def gradients(case):
     def climbed():
         return twins.objective(
             case.kind, theta, case.Q.astype(float), case.D.astype(float), batch.query,
-            batch.positive, batch.negatives, case.A,
+            batch.positive, case.negatives, case.A,
         )  # fmt: skip
 
     return {n: twins.difference_gradient(climbed, theta[n]) for n in case.theta}
@@ -173,10 +180,13 @@ def gradients_by_text(case):
     one_hot = np.eye(u + n)
     kind = "UV" if case.kind == "UV+D" else case.kind
 
+    shared = np.broadcast_to(np.arange(texts.n_negatives), (5, texts.n_negatives))
+    places = np.hstack([shared, texts.pair_document[5:].reshape(5, 2)])
+
     def climbed():
         return twins.objective(
-            kind, tables, one_hot[:u], one_hot[u:], texts.query_of, texts.positive_of,
-            np.arange(texts.n_negatives), case.A,
+            kind, tables, one_hot[:u], one_hot[u:], texts.query_of, texts.positive_of, places,
+            case.A,
         )  # fmt: skip
 
     G = {name: twins.difference_gradient(climbed, values) for name, values in tables.items()}
@@ -211,7 +221,7 @@ def test_adagrad_step_of_pair_weights_is_the_twins(workers):
         R = np.zeros(V)
         for b in np.flatnonzero(case.batch.query == q):
             R += case.A[b].sum() * case.D[case.batch.positive[b]]
-            R -= case.A[b] @ case.D[case.batch.negatives]
+            R -= case.A[b] @ case.D[case.negatives[b]]
         for s in np.flatnonzero(case.Q[q]):
             for t in sorted(range(V), key=lambda t: (((s * 97 + t) % 5), t)):
                 h, g = (s * 97 + t) % 5, case.Q[q, s] * R[t]
@@ -257,7 +267,7 @@ def test_dropout_trains_on_texts_without_some_words(workers):
     theta = case.double()
     for b, (i, j) in enumerate(zip(texts.query_of, texts.positive_of, strict=True)):
         expected = [twins.score("UV+I", theta, Q[i], D[k]) for k in (j, *range(4))]
-        np.testing.assert_allclose([positive[b], *negative[b]], expected, atol=2e-5, rtol=1e-5)
+        np.testing.assert_allclose([positive[b], *negative[b, :4]], expected, atol=2e-5, rtol=1e-5)
     again = case.scorer.scores(case.batch)[1]
     np.testing.assert_array_equal(again, negative)
     other = case.scorer.scores(replace(case.batch, number=(0, 1)))[1]

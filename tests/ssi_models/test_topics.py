@@ -273,11 +273,12 @@ def test_killed_run_resumes_to_the_same_parameters(model, memory_limit, planted,
         if line.number == 4:
             raise KilledError
 
-    fresh = model(n_topics=K, iterations=6, memory_limit=memory_limit)
+    options = {"n_topics": K, "iterations": 6, "memory_limit": memory_limit, "lambda2": 0.5}
+    fresh = model(**options)
     with pytest.raises(KilledError):
         fresh.fit(Q, D, pairs, checkpoint=path, callback=kill)
     seen = []
-    resumed = model(n_topics=K, iterations=6, memory_limit=memory_limit)
+    resumed = model(**options)
     resumed.fit(Q, D, pairs, checkpoint=path, callback=lambda line: seen.append(line.number))
     assert seen == [5, 6]
     assert not path.exists()

@@ -30,9 +30,9 @@ def problem(seed=0, n=60, width=30):
 
 
 def model(**more):
-    return LowRankSSI(
-        **{"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1, **more}
-    )
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
+    paper = {"init": "identity", "margin": 1.0, "scales": (1.0,), "hold_out": "queries"}
+    return LowRankSSI(**{**quick, **paper, **more})
 
 
 def bytes_of(fitted):

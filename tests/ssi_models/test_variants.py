@@ -18,7 +18,10 @@ from ssi_models.ssi.polynomial import PolynomialSSI
 from ssi_models.ssi.sparse import SparseSSI, project
 
 N, WIDTH = 50, 24
-QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1}
+QUICK = {
+    "batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "margin": 1.0,
+    "scales": (1.0,), "hold_out": "queries",
+}  # fmt: skip
 
 
 def data(seed=0):
@@ -147,7 +150,8 @@ def test_lsi_start_of_texts_with_fewer_dimensions_is_filled_up():
 def test_polynomial_starts_near_its_lower_degree():
     """With no training at all, any degree with init="identity" is q . d."""
     for degree in (2, 3, 5):
-        model = PolynomialSSI(4, degree=degree, **{**QUICK, "max_epochs": 0}).fit(*data())
+        quick = {**QUICK, "max_epochs": 0}
+        model = PolynomialSSI(4, degree=degree, init="identity", **quick).fit(*data())
         Q, D, _ = data()
         np.testing.assert_allclose(scores(model), (Q @ D.T).toarray().ravel(), atol=1e-6)
         assert model.embed_documents(D).shape == (N, 4)
@@ -172,7 +176,7 @@ def test_hash_kernel_without_collisions_is_the_unconstrained_matrix():
 
 
 def test_hash_kernel_mixes_with_the_identity():
-    alone = HashKernelSSI(n_buckets=200, **QUICK).fit(*data())
+    alone = HashKernelSSI(n_buckets=200, identity="none", **QUICK).fit(*data())
     mixed = HashKernelSSI(n_buckets=200, identity="mixed", **QUICK).fit(*data())
     assert mixed.w_.tobytes() == alone.w_.tobytes()
     alpha = float(mixed.alpha_[0])
@@ -207,7 +211,7 @@ def test_infrequent_words_have_no_embedding_but_match():
 
 
 def test_symmetric_model_scores_both_ways_alike():
-    model = LowRankSSI(4, symmetric=True, scales=(0.3, 2.0), **QUICK).fit(*data())
+    model = LowRankSSI(4, symmetric=True, **{**QUICK, "scales": (0.3, 2.0)}).fit(*data())
     Q, D, _ = data()
     forth = scores(model).reshape(N, N)
     back = scores(model, D, Q).reshape(N, N)
@@ -217,7 +221,9 @@ def test_symmetric_model_scores_both_ways_alike():
 def test_chosen_scale_is_part_of_the_parameters():
     for options in ({}, {"symmetric": True}):
         fitted = {
-            s: LowRankSSI(4, scales=(s,), **options, **{**QUICK, "patience": 9}).fit(*data())
+            s: LowRankSSI(
+                4, init="normal", **options, **{**QUICK, "scales": (s,), "patience": 9}
+            ).fit(*data())
             for s in (1.0, 0.5)
         }
         if fitted[1.0].history_.best_epoch == fitted[0.5].history_.best_epoch > 0:
