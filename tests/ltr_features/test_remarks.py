@@ -201,6 +201,17 @@ def test_feature_builder_warns_once_for_each_column():
         builder.fit(collection())
 
 
+def test_divergence_is_told_once_and_for_all_folds():
+    params = {**STILL, "margin": 1e3, "learning_rate": 1e30, "optimizer": "sgd", "init": "normal"}
+    builder = FeatureBuilder([], [ModelColumn("ssi", "ssi", params)], depth=20, threads=1)
+    with pytest.warns() as caught:
+        builder.folds(collection(), k_fold(collection().query_ids, 4, seed=0))
+    assert {w.category for w in caught} == {ColumnWarning}
+    diverged = [str(w.message) for w in caught if "diverged in epoch" in str(w.message)]
+    assert len(diverged) == 1
+    assert "kept its start (random embeddings beside the tf-idf cosine): lower" in diverged[0]
+
+
 @pytest.mark.parametrize(
     ("model", "params"), [("ssi", STILL), ("bltm", {"n_topics": 2, "threads": 1}), ("wtm", {})]
 )
