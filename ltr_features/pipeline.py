@@ -97,6 +97,7 @@ class FeatureBuilder:
         collection: Collection | ColumnContext,
         train_queries: Sequence[str] | None = None,
         *,
+        folds: Sequence[Fold] = (),
         analyzer: Analyzer | None = None,
     ) -> Self:
         """Index the collection and train the models on the judgements of some of its queries.
@@ -105,13 +106,18 @@ class FeatureBuilder:
             collection: a collection, or the context of one that is indexed already.
             train_queries: ids of the queries whose judgements models may see; all by default.
                 Never score these queries with the result to judge it: see :meth:`folds`.
+            folds: the folds of :meth:`folds`, where ``train_queries`` are the training queries of
+                one of them: the models are then those that scored its test rows, and its ranker
+                meets the columns that it knows. Without them, when to stop is decided by parts of
+                the training queries of the model's own.
             analyzer: how text is analysed, where a collection is given.
 
         Warns:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from.
 
         Raises:
-            InputError: an unknown query id, or training queries without a relevant document.
+            InputError: an unknown query id, training queries without a relevant document, or that
+                are not those of one of the folds.
         """
         context = self._context(collection, analyzer)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
@@ -120,11 +126,20 @@ class FeatureBuilder:
         if unknown:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
+        parts = None
+        if folds:
+            fold = next((fold for fold in folds if set(fold.train) == set(wanted)), None)
+            if fold is None:
+                raise InputError("folds: train_queries are not the training queries of one of them")
+            parts = train_parts(context.collection, folds, fold)
         with self._folder() as folder:
             listed = any(recipe.learns_from_lists for recipe in self.models)
             pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
             trained = self._trained(context, folder, pairs)
-            fitted = [c.fitted(rows) for c in tracked(trained, "models", self.progress)]
+            fitted = [
+                c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
+                for c in tracked(trained, "models", self.progress)
+            ]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
         warn_of(f"{column.name}: {remark}" for column in fitted for remark in column.remarks)

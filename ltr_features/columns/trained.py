@@ -86,7 +86,7 @@ class ModelColumn:
             raise InputError(
                 f"column {self.name!r}: the name must be that of a file, without / and \\"
             )
-        if self.word_weight is not None and self._weight_parameter is None:
+        if self.word_weight and self._weight_parameter is None:
             raise InputError(
                 f"column {self.name!r}: model {self.model!r} has no word_weight; where word "
                 "matching is part of a model, scales say how much of it there is"

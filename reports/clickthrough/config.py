@@ -132,8 +132,10 @@ class ClickthroughConfig(_Section):
 
     def params(self, row: RowConfig) -> dict[str, Any]:
         """The model's constructor parameters, its seed included."""
-        has_seed = "seed" in inspect.signature(get_model(row.model)).parameters
-        return {**({"seed": self.seed} if has_seed else {}), **row.params}
+        known = inspect.signature(get_model(row.model)).parameters
+        # Mixtures with word matching are made, and cross-validated, here.
+        alone = {"seed": self.seed, "word_weight": 0.0, "lambda2": 0.0}
+        return {**{k: v for k, v in alone.items() if k in known}, **row.params}
 
     @model_validator(mode="after")
     def _parts_fit(self) -> ClickthroughConfig:

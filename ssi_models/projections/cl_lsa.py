@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ssi_models.baselines import Examples
@@ -50,6 +50,8 @@ class CLLSA(PairProjection):
     """
 
     name: ClassVar[str] = "cl-lsa"
+
+    rank: int = field(default=200, kw_only=False)
 
     def _learn(self, given: Examples) -> None:
         factors = [pair_matrix(given.preferences, 1), stacked(given.Q, given.D, self.vocabularies)]

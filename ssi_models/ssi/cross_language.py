@@ -16,12 +16,15 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
+from ssi_models.projections.cosine import pair_matrix, stacked
+from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.run import Run, TrainingData
 from ssi_models.sampling import Batch, PairStream, alternate, own_negatives
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
 
 SHARING = ("both", "documents")
+INITS = ("cl-lsa", "normal")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,7 +32,9 @@ class CrossLanguageSSI(RankingModel):
     """f(q, d) = (Uq) . (Vd) where queries and documents have different words, so that no diagonal
     makes sense: another language, or other kinds of text (a page and an advertisement).
 
-    Both embeddings start at N(0, init_scale^2).
+    With ``init="cl-lsa"`` the embeddings start at the leading singular vectors of the training
+    pairs, each pair a text of the words of both sides, and training goes on from cross-language
+    LSA; with "normal" they start at N(0, init_scale^2), as in the paper.
 
     ``fit`` takes one more option, ``monolingual``: queries [m_E, V_d] in the documents' language
     and preferences over them and the rows of D. A step for this task then follows each step for
@@ -40,7 +45,8 @@ class CrossLanguageSSI(RankingModel):
         sharing: how a monolingual task shares the documents' embeddings: "both":
             f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
             of its own.
-        init_scale: see above.
+        init, init_scale: see above. With "cl-lsa" the rows have the root mean square length
+            init_scale.
 
     Attributes:
         U_: float32 [V_q, N], V_: float32 [V_d, N].
@@ -52,8 +58,9 @@ class CrossLanguageSSI(RankingModel):
     name: ClassVar[str] = "cross-language"
     tensors: ClassVar[tuple[str, ...]] = ("U", "V")
 
-    rank: int = field(default=50, kw_only=False)
+    rank: int = field(default=100, kw_only=False)
     sharing: str = "both"
+    init: str = "cl-lsa"
     init_scale: float = 0.1
 
     U_: NDArray[np.float32] = field(init=False)
@@ -66,6 +73,7 @@ class CrossLanguageSSI(RankingModel):
         if not 0 < self.init_scale < np.inf:
             raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
         check_choice("sharing", self.sharing, SHARING)
+        check_choice("init", self.init, INITS)
 
     def _fit_jointly(
         self,
@@ -95,7 +103,7 @@ class CrossLanguageSSI(RankingModel):
 
     @property
     def start(self) -> str:
-        return "random embeddings"
+        return "cross-language LSA" if self.init == "cl-lsa" else "random embeddings"
 
     @property
     def matches_words(self) -> bool:
@@ -103,15 +111,22 @@ class CrossLanguageSSI(RankingModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         rng = np.random.default_rng([self.seed, 1])
-        U, V = (
-            Table(
-                (self.init_scale * rng.standard_normal((n, self.rank), np.float32)),
-                rate,
-                self._accumulator_start,
-            )
-            for n in (data.Q.shape[1], data.D.shape[1])
-        )
+        widths = data.Q.shape[1], data.D.shape[1]
+        starts = [self.init_scale * rng.standard_normal((n, self.rank), np.float32) for n in widths]
+        if self.init == "cl-lsa":
+            A = data.once(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
+            for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
+                # Dimensions that the pairs do not have stay random.
+                start[:, : A.shape[1]] = part
+        U, V = (Table(start, rate, self._accumulator_start) for start in starts)
         return TowerScorer(data.Q, data.D, ("U", U), [("V", V)], None, workers)
+
+    def _cl_lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
+        """float32 [V_q + V_d, r]: the singular vectors of the training pairs."""
+        texts = stacked(data.Q, data.D, "separate")
+        factors = [pair_matrix(data.training, 1), texts]
+        A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+        return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
 
     def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
         if self._monolingual is None:

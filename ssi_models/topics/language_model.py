@@ -141,7 +141,7 @@ class LanguageModel(WeighsWords):
         return out
 
     def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
-        sizes = [np.diff(X.indptr) for X in (Q, D)]
+        sizes = [np.diff(X.indptr) for X in self._begin(Q, D, preferences)]
         return bool(
             np.any((sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0))
         )

@@ -43,7 +43,9 @@ class TopicModel(LanguageModel):
     with an empty side are left out of training (``n_left_out_``).
 
     Args:
-        n_topics: K. alpha, beta: Dirichlet parameters of theta and phi, 1 or more.
+        n_topics: K, at most; there are fewer where there are fewer pairs, or words on a side, to
+            learn from, and ``remarks`` say so.
+        alpha, beta: Dirichlet parameters of theta and phi, 1 or more.
         iterations: passes of EM. fold_in_iterations: of EM for a new title.
         jitter: phi starts as 1 + jitter U(0, 1), normalised; 0 would be a stationary point.
         step_power: kappa of the online steps (t + 2)^-kappa of :meth:`partial_fit`, in (.5, 1].
@@ -60,6 +62,7 @@ class TopicModel(LanguageModel):
         pairs_: int64 [n, 2], their rows (not saved).
         history_: list of :class:`ssi_models.topics.state.Iteration`.
         n_left_out_: pairs that were left out because a side is empty.
+        n_topics_: K.
     """
 
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "phi_d", "background")
@@ -83,6 +86,17 @@ class TopicModel(LanguageModel):
     pairs_: NDArray[np.int64] = field(init=False)
     history_: list[Iteration] = field(init=False)
     n_left_out_: int = field(init=False)
+    n_topics_: int = field(init=False)
+
+    @property
+    def remarks(self) -> list[str]:
+        found = super().remarks
+        if hasattr(self, "n_topics_") and self.n_topics_ < self.n_topics:
+            found.append(
+                f"has {self.n_topics_} topics, not {self.n_topics}: there are no more pairs, or "
+                "words on a side, to learn from"
+            )
+        return found
 
     def check_params(self) -> None:
         super().check_params()
@@ -126,7 +140,7 @@ class TopicModel(LanguageModel):
 
         Raises:
             ValueError: a parameter out of its range, matrices of different width, a negative
-                count, no pair with words on both sides, or more topics than pairs or words.
+                count, or no pair with words on both sides.
         """
         Q, D = self._begin(Q, D, preferences)
         X, query, document = self._training_pairs(Q, D, preferences)
@@ -189,6 +203,7 @@ class TopicModel(LanguageModel):
             if fitted and D.shape[1] != self.n_words_:
                 raise ValueError(f"D has {D.shape[1]} columns, the model knows {self.n_words_}")
             every = np.ones(D.shape[1], bool)
+            self.n_topics_ = self.n_topics
             state = self._start((every, every), 1, warm=fitted)
             self._stream = Stream(state, fitted)
             if checkpoint is not None and Path(checkpoint).exists():
@@ -277,12 +292,7 @@ class TopicModel(LanguageModel):
         limits = {"pairs": len(query), "title words": int(np.count_nonzero(sides[1]))}
         if not self.shared:
             limits["query words"] = int(np.count_nonzero(sides[0]))
-        for what, count in limits.items():
-            if self.n_topics > count:
-                raise ValueError(
-                    f"n_topics={self.n_topics}, but training has only {count} {what} with words "
-                    "on both sides; lower n_topics"
-                )
+        self.n_topics_ = min(self.n_topics, *limits.values())
         return sides[0], sides[1]
 
     def _start(
@@ -292,7 +302,7 @@ class TopicModel(LanguageModel):
         warm: bool | None = None,
     ) -> State:
         rng = np.random.default_rng([self.seed, 1])
-        K = self.n_topics
+        K = self.n_topics_
         warm = self.warm_start and hasattr(self, "n_words_") if warm is None else warm
         if warm and self.phi_d_.shape != (len(seen[1]), K):
             raise ValueError(
@@ -368,6 +378,7 @@ class TopicModel(LanguageModel):
         self.history_ = [Iteration(**line) for line in fitted["history"]]
         if self.shared:
             self.phi_d_ = self.phi_q_
+        self.n_topics_ = self.phi_d_.shape[1]
 
 
 def both_sides(

@@ -163,7 +163,8 @@ def test_an_untrained_model_is_the_cosine_column(tmp_path):
     context = context_of(topical())
     pairs = all_pairs(context.collection)
     cosine = VectorSpace(min_document_frequency=2).compute(context, pairs)[:, 0]
-    untrained = ssi_scores(context, tmp_path, least=2, max_epochs=0)(PARTS[0], pairs)
+    start = {"max_epochs": 0, "init": "identity"}
+    untrained = ssi_scores(context, tmp_path, least=2, **start)(PARTS[0], pairs)
     np.testing.assert_array_equal(untrained, cosine)
     space = TermSpace.of(context, 2)
     expected = (space.Q @ space.D.T).toarray()[pairs.query, pairs.document]

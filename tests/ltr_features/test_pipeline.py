@@ -59,7 +59,7 @@ def builder(collection, folds, tmp_path_factory):
         depth=20,
         models_folder=tmp_path_factory.mktemp("models"),
     )
-    return made.fit(collection, folds[0].train)
+    return made.fit(collection, folds[0].train, folds=folds)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from ltr_features.columns.registry import ColumnContext
 from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.text import Analyzer
+from ssi_models.registry import get_model
 
 N_QUERIES, N_DOCUMENTS = 24, 40
 PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
@@ -49,6 +52,7 @@ PARAMS = {
     "bltm-pr-1v": {"n_topics": 4, "seed": 1},
     "ssi": {"rank": 8, "max_epochs": 3, "batch_size": 16, "n_negatives": 16},
     "diagonal": {"max_epochs": 3, "batch_size": 16, "n_negatives": 16},
+    "opca": {"rank": 4},
     "lsi": {"rank": 4},
     "lsi-tfidf": {"rank": 4},
     "query-expansion": {},
@@ -57,7 +61,9 @@ PARAMS = {
 
 
 def column(context, model, folder, words=0.0, **options):
-    recipe = ModelColumn(model, model, PARAMS[model], stream="title", word_weight=words)
+    weighs = {"word_weight", "lambda2"} & set(signature(get_model(model)).parameters)
+    weight = words if weighs else None
+    recipe = ModelColumn(model, model, PARAMS[model], stream="title", word_weight=weight)
     return TrainedColumn(context, recipe, folder, **options)
 
 
@@ -86,7 +92,7 @@ def test_models_rank_titles_that_share_no_word_with_the_query(name, tmp_path):
     assert (best == np.arange(18, 24)[:, None] % 4).mean() > 0.8
 
 
-@pytest.mark.parametrize("name", ["bltm", "ssi"])
+@pytest.mark.parametrize("name", ["bltm", "opca"])
 def test_the_mixed_column_shares_the_model_file(name, tmp_path):
     context = context_of(asked())
     seen = []
@@ -135,10 +141,12 @@ def test_impossible_recipes_are_refused(tmp_path):
         ModelColumn("x", "lda")
     with pytest.raises(InputError, match="model 'ssi' has no parameter rnk; it has"):
         ModelColumn("x", "ssi", {"rnk": 3})
-    with pytest.raises(InputError, match="give lambda2 as word_weight"):
-        ModelColumn("x", "wtm", {"lambda2": 0.5})
+    with pytest.raises(InputError, match="lambda2 is given twice"):
+        ModelColumn("x", "wtm", {"lambda2": 0.5}, word_weight=0.3)
     with pytest.raises(InputError, match=r"word_weight must be in 0\.\.1, got 2"):
-        ModelColumn("x", "ssi", word_weight=2)
+        ModelColumn("x", "wtm", word_weight=2)
+    with pytest.raises(InputError, match="model 'ssi' has no word_weight"):
+        ModelColumn("x", "ssi", word_weight=0.3)
     with pytest.raises(InputError, match="no stream 'keywords'; it has"):
         TrainedColumn(context, ModelColumn("x", "ssi", stream="keywords"), tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):

@@ -1,0 +1,252 @@
+"""Collections as ranking tasks: matrices, judged pairs, and queries held out for testing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import wikispeedia
+from gensim.test.utils import datapath
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from ltr_features import read_collection
+from ltr_features.collection import Collection
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.term_space import TermSpace
+from ltr_features.index import WHOLE, TermIndex
+from ltr_features.sources.wikipedia import EXCERPT
+from ltr_features.sources.wikipedia_sections import section_collection
+from ltr_features.term_counts import count_terms
+from ltr_features.text import Analyzer
+from ssi_models.base import MatchingModel
+from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.preferences import Preferences
+from ssi_models.weighting import TfIdf
+
+N_PARTS = 3
+#: Of Wikispeedia: words of an article, articles that have a word at least, articles asked for.
+N_WORDS, MIN_ARTICLES, N_TRAINING, N_TEST = 100, 5, 1000, 1000
+#: Of the sentences: training pairs, and sentences that have a word at least.
+N_PAIRS, MIN_SENTENCES = 5000, 2
+_QUERIES_AT_ONCE = 200
+
+Matrices = tuple[csr_matrix, csr_matrix]
+
+
+class AbsentError(Exception):
+    """A collection that is not there; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Query rows (int64, ascending) to learn from and to be ranked for."""
+
+    name: str
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def halves(self) -> list[Split]:
+        """Its training queries in two seeded halves, each ranked by models of the other."""
+        return in_parts(self.train, 2, [f"{self.name}{half}" for half in "ab"])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A collection to fit models on.
+
+    Attributes:
+        rows: Q and D as unit tf-idf rows. counts: Q and D as counts of words.
+        preferences: which documents are relevant.
+        splits: each query is tested once at most.
+        excluded: for each query a document that is not ranked for it; or None.
+        separate: whether queries and documents have vocabularies of their own.
+    """
+
+    name: str
+    rows: Matrices
+    counts: Matrices
+    preferences: Preferences
+    splits: Sequence[Split]
+    excluded: NDArray[np.int64] | None = None
+    separate: bool = False
+
+    def matrices(self, model: MatchingModel) -> Matrices:
+        """Q and D as the model takes them."""
+        return self.counts if model.inputs == "counts" else self.rows
+
+    def average_precisions(
+        self, model: MatchingModel, queries: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Of all documents ranked for each of the query rows; ties count against the model."""
+        Q, D = self.matrices(model)
+        cached = model.cache(D)
+        values = np.empty(len(queries))
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            block = queries[start : start + _QUERIES_AT_ONCE]
+            relevant, hidden = np.zeros((2, len(block), D.shape[0]), bool)
+            for i, query in enumerate(block):
+                relevant[i, self.preferences.documents_of(query)] = True
+                if self.excluded is not None and self.excluded[query] >= 0:
+                    hidden[i, self.excluded[query]] = True
+            scores = np.ascontiguousarray(cached.scores(Q[block]), np.float32)
+            out = values[start : start + len(block)]
+            ranking_measures(scores, relevant, hidden, out, np.empty(len(block)))
+        return values
+
+
+def in_parts(queries: NDArray[np.int64], n: int, names: Sequence[str] = ()) -> list[Split]:
+    """The queries in n seeded parts, each tested by models of the others."""
+    shuffled = np.random.default_rng([0, len(queries)]).permutation(queries)
+    parts = [np.sort(part) for part in np.array_split(shuffled, n)]
+    names = names or [str(number) for number in range(1, n + 1)]
+    return [
+        Split(name, np.setdiff1d(queries, part), part)
+        for name, part in zip(names, parts, strict=True)
+    ]
+
+
+def classic(name: str) -> Task:
+    """A collection in BEIR's layout; its queries are held out in parts."""
+    collection = read_collection("beir", folder=folder(name))
+    judged = collection.judgements
+    rows, counts = of_collection(collection)
+    preferences = pairs(rows, judged.query, judged.document, judged.grade)
+    return Task(name, rows, counts, preferences, in_parts(preferences.queries, N_PARTS))
+
+
+def nfcorpus() -> Task:
+    """NFCorpus with its official training and test queries."""
+    path = folder("nfcorpus")
+    collection = read_collection("beir", folder=path, splits=["train", "test"])
+    judged = collection.judgements
+    rows, counts = of_collection(collection)
+    preferences = pairs(rows, judged.query, judged.document, judged.grade)
+    official = set(read_collection("beir", folder=path, splits=["train"]).query_ids)
+    trains = np.array([query in official for query in collection.query_ids])[preferences.queries]
+    split = Split("1", preferences.queries[trains], preferences.queries[~trains])
+    return Task("nfcorpus", rows, counts, preferences, [split])
+
+
+def citations() -> Task:
+    """CACM's citations: find the papers that a paper cites or that cite it, by its text."""
+    collection = read_collection("beir", folder=folder("cacm"), links="citations.tsv")
+    (_, D), (_, of_documents) = of_collection(collection)
+    links = collection.links
+    both = np.concatenate([[links.source, links.target], [links.target, links.source]], axis=1)
+    query, document = both[:, both[0] != both[1]]
+    preferences = pairs((D, D), query, document)
+    splits, own = in_parts(preferences.queries, N_PARTS), np.arange(D.shape[0])
+    counts = of_documents, of_documents
+    return Task("citations", (D, D), counts, preferences, splits, own)
+
+
+def sections() -> Task:
+    """The task of the demo: other sections of an article of Wikipedia, by ten words of one."""
+    collection = section_collection(datapath(EXCERPT))
+    judged = collection.judgements
+    rows, counts = of_collection(collection)
+    preferences = pairs(rows, judged.query, judged.document, judged.grade)
+    splits = in_parts(preferences.queries, N_PARTS)
+    return Task("demo", rows, counts, preferences, splits, collection.query_sources)
+
+
+def articles() -> Task:
+    """Wikispeedia: find the articles that an article links to, by its text.
+
+    Of each text the first 100 words after the site's own heading are kept, and of them those in
+    five articles at least. Of the articles with links 1,000 random ones are tested, and 1,000
+    others, with all their links, trained on.
+    """
+    folder("wikispeedia")
+    _, texts = wikispeedia.articles()
+    beginnings = [
+        " ".join(text.split("Related subjects: ", 1)[-1].split()[:N_WORDS]) for text in texts
+    ]
+    rows, counts = of_texts(beginnings, Analyzer(stopwords="english"), MIN_ARTICLES)
+    source, target = np.array(wikispeedia.links()).T
+    other = source != target
+    preferences = pairs((rows, rows), source[other], target[other])
+    asked = np.random.default_rng(0).permutation(preferences.queries)
+    train, test = asked[N_TEST : N_TEST + N_TRAINING], asked[:N_TEST]
+    split, own = Split("1", np.sort(train), np.sort(test)), np.arange(len(texts))
+    return Task("wikispeedia", (rows, rows), (counts, counts), preferences, [split], own)
+
+
+def sentences() -> Task:
+    """Japanese sentences and their English mates: 5,000 random training pairs and 500 test pairs,
+    words of two of them at least; the English sentences of both are ranked."""
+    path = folder("small_parallel_enja")
+    sides = []
+    for language in ("ja", "en"):
+        train, test = (
+            (path / f"{part}.{language}").read_text(encoding="utf-8").splitlines()
+            for part in ("train", "test")
+        )
+        drawn = np.random.default_rng(0).choice(len(train), N_PAIRS, replace=False)
+        texts = [train[i] for i in np.sort(drawn)] + test
+        sides.append(of_texts(texts, Analyzer(min_length=1), MIN_SENTENCES))
+    (Q, Q_counts), (D, D_counts) = sides
+    every = np.arange(Q.shape[0])
+    split = Split("1", every[:N_PAIRS], every[N_PAIRS:])
+    preferences = pairs((Q, D), every, every)
+    return Task("enja", (Q, D), (Q_counts, D_counts), preferences, [split], separate=True)
+
+
+#: How to read each collection, the quick ones first.
+COLLECTIONS: dict[str, Callable[[], Task]] = {
+    "cranfield": lambda: classic("cranfield"),
+    "cacm": lambda: classic("cacm"),
+    "cisi": lambda: classic("cisi"),
+    "enja": sentences,
+    "citations": citations,
+    "npl": lambda: classic("npl"),
+    "demo": sections,
+    "wikispeedia": articles,
+    "nfcorpus": nfcorpus,
+}
+
+
+def folder(name: str) -> Path:
+    """The folder of a data set.
+
+    Raises:
+        AbsentError: it is not there.
+    """
+    if "LTR_DATA" not in os.environ:
+        raise AbsentError("set LTR_DATA to the folder of the research data sets")
+    path = Path(os.environ["LTR_DATA"]) / name
+    if not path.is_dir():
+        raise AbsentError(f"{path} is no folder")
+    return path
+
+
+def of_collection(collection: Collection) -> tuple[Matrices, Matrices]:
+    """Queries and documents as unit tf-idf rows, and as counts."""
+    index = TermIndex.build(collection, Analyzer(stopwords="english"), threads=1)
+    context = ColumnContext(collection, index, threads=1)
+    space = TermSpace.of(context)
+    return (space.Q, space.D), (context.query_counts, index.counts(WHOLE))
+
+
+def of_texts(texts: Sequence[str], analyzer: Analyzer, least: int) -> Matrices:
+    """Texts as unit tf-idf rows, and as counts, of the words that ``least`` texts have."""
+    _, counts = count_terms(texts, analyzer, threads=1)
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    counts = counts[:, np.flatnonzero(frequency >= least)]
+    return TfIdf().fit(counts).transform(counts), counts
+
+
+def pairs(
+    matrices: Matrices,
+    query: NDArray[np.int64],
+    document: NDArray[np.int64],
+    grade: NDArray[np.int64] | None = None,
+) -> Preferences:
+    """The judged pairs of the rows of Q and D."""
+    Q, D = matrices
+    shape = {"n_queries": Q.shape[0], "n_documents": D.shape[0]}
+    return Preferences.from_pairs(query, document, grade, **shape)

@@ -1,0 +1,85 @@
+"""The experiment on default parameters: its fits are kept, and its table compares them."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+MODELS = ("diagonal", "cl-lsa", "bltm")
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "benchmarks"))
+    return importlib.import_module("bench_defaults")
+
+
+@pytest.fixture
+def task(bench):
+    """Queries and documents of words of five topics; the documents of its topic are relevant."""
+    tasks = importlib.import_module("ranking_tasks")
+    rng, topic, words = np.random.default_rng(0), np.arange(30) % 5, np.arange(40)
+    of_topic = (words[None] % 5 == topic[:, None]) * 0.4 + 0.1
+    Q, D = (csr_matrix((rng.random((30, 40)) < of_topic).astype(np.float32)) for _ in "qd")
+    weigh = tasks.TfIdf().fit(D).transform
+    query, document = np.nonzero(topic[:, None] == topic[None])
+    preferences = tasks.pairs((Q, D), query, document)
+    splits = tasks.in_parts(preferences.queries, 2)
+    return tasks.Task("made up", (weigh(Q), weigh(D)), (Q, D), preferences, splits)
+
+
+def test_fits_are_kept_and_compared(bench, task, tmp_path, monkeypatch):
+    monkeypatch.setitem(bench.OF_OTHERS, "rank", (2, 3))
+    monkeypatch.setitem(bench.OF_OTHERS, "n_topics", (2, 3))
+    monkeypatch.setattr(bench, "OF_EPOCHS", {"margin": (0.1, 0.3)})
+    store = bench.Store(tmp_path)
+    run = bench.Bench(task, store, threads=1)
+    run.run(MODELS, grid=False)
+    (row, *_) = bench.rows_of(store, ["made up"], MODELS)
+    assert row.start
+    assert not row.tuned
+    assert "not tuned yet" in bench.report_of(bench.table_of([row]))
+
+    run.run(MODELS, grid=True)
+    table = bench.table_of(bench.rows_of(store, ["made up"], MODELS))
+    assert table["model"].tolist() == list(MODELS)
+    assert (table["queries"] == 30).all()
+    assert table[["start", "default", "tuned"]].notna().to_numpy().all()
+    assert np.allclose(table["default"] - table["start"], table["- start"])
+    assert "made up" in bench.report_of(table)
+
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    spoilt = tmp_path / "made up/bltm/default@1.json"
+    spoilt.write_text("{")
+    assert store.get(bench.Fit("made up", "bltm", {}, "1")) is None
+    run.run(MODELS, grid=False)
+    run.run(MODELS, grid=True)
+    changed = [path for path, time in times.items() if path.stat().st_mtime_ns != time]
+    assert changed == [spoilt]
+    again = bench.table_of(bench.rows_of(store, ["made up"], MODELS))
+    assert again.drop(columns="seconds").equals(table.drop(columns="seconds"))
+
+
+def test_marks_need_a_sure_difference(bench):
+    def row(name, model, gain):
+        rng = np.random.default_rng(0)
+        start = rng.random(200)
+        values = start + gain + 0.01 * rng.standard_normal(200)
+        record = {"queries": list(range(200)), "kept_start": False, "seconds": 1.0}
+        return bench.Row(
+            name, model, [record | {"values": start}], [record | {"values": values}],
+            [record | {"values": values}],
+        )  # fmt: skip
+
+    rows = [row("npl", "ssi", 0.1), row("cisi", "ssi", -0.1), row("npl", "psi", 0.0)]
+    table = bench.table_of(rows)
+    assert table["vs start"].tolist() == ["above", "below", ""]
+    assert table["vs tuned"].tolist() == ["", "", ""]
+    summary = bench.summary_of(table)
+    assert summary["below start"].tolist() == ["1 of 2", "0 of 1"]
+    assert summary["goals"].tolist() == ["missed", "missed"]
+    report = bench.report_of(table)
+    assert "Influenced the defaults: cisi. Checked once: npl." in report
+    assert report.count("▲ |") == report.count("▼ |") == 1
