@@ -61,7 +61,7 @@ def append_named(
         InputError: as ``append_columns``; or the file has a column of that name.
     """
     beside = names_path(source)
-    known = _columns(beside) if beside.is_file() else None
+    known = read_names(beside) if beside.is_file() else None
     twice = sorted({c["name"] for c in known or []} & set(provenance))
     if twice:
         raise InputError(f"{source} has a column {', '.join(twice)} already ({beside})")
@@ -73,8 +73,8 @@ def append_named(
     return ids
 
 
-def _columns(path: Path) -> list[dict[str, Any]]:
-    """What a file of names holds.
+def read_names(path: Path) -> list[dict[str, Any]]:
+    """What a file of names holds: of each column its name, and its provenance by key.
 
     Raises:
         InputError: the file is damaged.
@@ -101,7 +101,7 @@ def named(data: RankingData, path: Path) -> RankingData:
     Raises:
         InputError: the file is damaged, or names fewer columns than the rows have.
     """
-    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in _columns(path)}
+    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in read_names(path)}
     if len(provenance) < data.X.shape[1]:
         raise InputError(
             f"{path} names {len(provenance)} columns, the rows have {data.X.shape[1]}: it is of "
@@ -126,7 +126,7 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     if not beside.is_file():
         return read_letor(path, **options)
     rows = read_letor(path, **options)
-    n = len(_columns(beside))
+    n = len(read_names(beside))
     if rows.X.shape[1] < n:  # the last columns are missing values throughout
         rows = read_letor(path, **{"n_columns": n, **options})
     return named(rows, beside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ class Inspected:
     kinds: NDArray[np.int64]  # [5, p], values absent, NULL, nan, infinite, huge
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
+    columns: list[dict[str, Any]]  # names and provenance from the file beside, if there is one
 
     def lines(self, rows: NDArray[np.int64]) -> tuple[int, ...]:
         """Line numbers of the first rows of a list."""
@@ -232,6 +233,19 @@ def _check_columns(file: Inspected) -> Iterator[Finding]:
             yield Finding(level, code, f"{_list_columns(columns)}: {what}", advice, columns)
 
 
+def _check_remarks(file: Inspected) -> Iterator[Finding]:
+    for number, column in enumerate(file.columns, start=1):
+        remarks = column.get("remarks")
+        for remark in remarks if isinstance(remarks, list) else []:
+            yield Finding(
+                "warning",
+                "column-remarks",
+                f"column {number} ({column['name']}): {remark}",
+                "measure a ranker with and without the column before you rely on it",
+                (number,),
+            )
+
+
 def _check_documents(file: Inspected) -> Iterator[Finding]:
     data = file.data
     if data.document_ids is None:
@@ -284,5 +298,6 @@ CHECKS = (
     _check_labels,
     _check_groups,
     _check_columns,
+    _check_remarks,
     _check_documents,
 )

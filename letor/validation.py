@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.column_names import names_path, read_names
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.findings import CHECKS, LEVELS, LISTED, Finding, Inspected
@@ -57,10 +58,11 @@ class Validation:
 def validate(
     path: str | os.PathLike[str], *, max_columns: int = MAX_COLUMNS, threads: int | None = None
 ) -> Validation:
-    """Look through a LETOR file.
+    """Look through a LETOR file, and what the file of names beside it says of its columns.
 
     Raises:
-        InputError: no such file, damaged compression, or not a single good line.
+        InputError: no such file, damaged compression, not a single good line, or a damaged file
+            of names.
     """
     rows = parse(read_buffer(path), max_columns=max_columns, threads=threads)
     bad = list(settle_doubtful_rows(rows))
@@ -70,7 +72,9 @@ def validate(
     kinds = _count_kinds(rows, good)
     line_start = rows.spans[good, kernels.LINE_START]
     data = assemble(rows, use_minimum=False, comments=True)
-    file = Inspected(data, bad, rows.buffer, line_start, kinds, *_ranges(data))
+    beside = names_path(path)
+    columns = read_names(beside) if beside.is_file() else []
+    file = Inspected(data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns)
     findings = [finding for check in CHECKS for finding in check(file)]
     labels, counts = np.unique(data.y, return_counts=True)
     relevant = np.bincount(data.query_index, weights=data.y > 0, minlength=data.n_queries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.pools import bm25_pool
+
+#: The key of a trained column's provenance that :func:`training_distance` is under.
+DISTANCE = "distance of training rows"
 
 
 def candidate_pairs(
@@ -104,14 +107,15 @@ def build_columns(
     )
 
 
-def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, str]:
+def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
     """What a file of columns says of one of them."""
-    return {
+    notes = {
         "family": family.name,
         "description": column.description,
         "reference": column.reference,
         "trained on": family.trained_on,
     }
+    return notes | ({"remarks": list(family.remarks)} if family.remarks else {})
 
 
 def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
@@ -192,13 +196,13 @@ def add_trained_columns(
     return data
 
 
-def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, str]:
+def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, Any]:
     """What a file says of a trained column in one fold, beside what it is: remarks on the fit of
     its models, and how far the scores of training rows lie from those of the other rows.
 
     Returns:
-        "remarks": sentences, joined by "; ", only where there are any. "distance of training rows":
-        the Kolmogorov-Smirnov distance, 0 to 1.
+        "remarks": a list of sentences, only where there are any. "distance of training rows": the
+        Kolmogorov-Smirnov distance, 0 to 1.
     """
     train = np.concatenate(of_fold.train_parts)
     distance, expected = training_distance(scores, pairs, train)
@@ -209,8 +213,8 @@ def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs)
             f"distance {distance:.2f}, by chance at most {expected:.2f}): rankers learn from a "
             "column that means something else in testing; use more training queries"
         )
-    facts = {"distance of training rows": f"{distance:.3f}"}
-    return facts | ({"remarks": "; ".join(remarks)} if remarks else {})
+    facts: dict[str, Any] = {DISTANCE: round(distance, 3)}
+    return facts | ({"remarks": remarks} if remarks else {})
 
 
 def training_distance(

@@ -32,6 +32,7 @@ from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_famil
 from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.progress import tracked
+from ltr_features.remarks import told_once, warn_of
 from ltr_features.text import Analyzer
 from ltr_features.workspace import make_workspace, open_workspace
 from ssi_models.registry import load_model
@@ -111,6 +112,9 @@ class FeatureBuilder:
                 the training queries of the model's own.
             analyzer: how text is analysed, where a collection is given.
 
+        Warns:
+            ColumnWarning: a model learned nothing, diverged, or had little to learn from.
+
         Raises:
             InputError: an unknown query id, training queries without a relevant document, or that
                 are not those of one of the folds.
@@ -138,6 +142,7 @@ class FeatureBuilder:
             ]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
+        warn_of(f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
         return self
 
     def folds(
@@ -151,19 +156,25 @@ class FeatureBuilder:
         model that saw its label (training rows are scored out of fold). Queries for which BM25
         finds nothing have no rows; count them as 0 in every mean.
 
+        Warns:
+            ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
+                scores of training rows are unlike those of other rows; once for all folds.
+
         Raises:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
         context = self._context(collection, analyzer)
         pairs = candidate_pairs(context, self.depth, on_empty="keep")
         base = build_columns(context, pairs, self._made)
-        result = []
+        result, found = [], {}
         with self._folder() as folder:
             trained = self._trained(context, folder, pairs)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
                 result.append(fold.only(rows.query_ids).split(rows))
+                found[fold.name] = rows.provenance
+        warn_of(told_once(found))
         return result
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from letor.rankers.base import Ranker
+from ltr_features.build import DISTANCE
+from ltr_features.remarks import told_once
 from reports.checks import load_config
 from reports.column_value import retrained_value, shuffled_value
 from reports.config import SystemConfig
@@ -138,7 +140,7 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
         introduction=config.introduction,
         studies=studies,
         facts=facts,
-        columns=_column_table(experiment, outputs[0]),
+        columns=_column_table(experiment, outputs),
         curves=curves,
         nearest_words=words,
         settings=_settings(experiment),
@@ -232,7 +234,16 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
         test=test,
+        remarks=told_once(_provenance(experiment, output)),
     )
+
+
+def _provenance(
+    experiment: Experiment, output: SplitOutputs
+) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+    """Of the columns in each fold."""
+    parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
+    return {name: rows.provenance for name, rows in parts.items()}
 
 
 def _hard(
@@ -335,20 +346,20 @@ def _system(
     )
 
 
-def _column_table(experiment: Experiment, output: SplitOutputs) -> list[ColumnInfo]:
-    rows = experiment.read_rows(output.letor.path / output.folds[0].name, "test.txt.zst")
+def _column_table(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> list[ColumnInfo]:
+    folds = [fold for output in outputs for fold in _provenance(experiment, output).values()]
     return [
         ColumnInfo(
             name=name,
-            family=rows.provenance[name]["family"],
-            description=rows.provenance[name]["description"]
-            + (
-                f" ({rows.provenance[name]['absent']})" if "absent" in rows.provenance[name] else ""
+            family=told["family"],
+            description=told["description"] + (f" ({told['absent']})" if "absent" in told else ""),
+            reference=told["reference"],
+            trained_on=told["trained on"],
+            training_distance=max(
+                (fold[name][DISTANCE] for fold in folds if DISTANCE in fold[name]), default=None
             ),
-            reference=rows.provenance[name]["reference"],
-            trained_on=rows.provenance[name]["trained on"],
         )
-        for name in rows.column_names
+        for name, told in folds[0].items()
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from letor.dataset import RankingData
 from letor.folds import Fold
 from letor.writing import write_letor
-from ltr_features.build import fold_scores
+from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.trained import ModelColumn, TrainedColumn
 from reports.config import ModelConfig, SplitConfig, SystemConfig, slug
 from reports.preparation import Preparation, write_columns
@@ -140,11 +141,15 @@ class Experiment(Preparation):
             folder = self.done(self.models_stage(split, model)).path
             column, folds = self.trained_column(split, model, folder), self.folds(split)
             path.mkdir()
+            facts = {}
             for done, fold in enumerate(folds):
                 self.runner.reporter.part(done, len(folds))
                 parts = self.train_parts(split, folds, fold)
-                scores = fold_scores(column.of_fold(parts), self.pairs, parts)
+                of_fold = column.of_fold(parts)
+                scores = fold_scores(of_fold, self.pairs, parts)
                 np.save(path / f"{fold.name}.npy", scores)
+                facts[fold.name] = column_facts(of_fold, scores, self.pairs)
+            (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
         inputs = {
             "columns": self.key(self.columns_stage),
@@ -159,12 +164,14 @@ class Experiment(Preparation):
     def letor_stage(self, split: SplitConfig) -> Planned:
         def make(path: Path) -> None:
             folders = [(m, self.done(self.scores_stage(split, m)).path) for m in self.config.models]
+            facts = [json.loads((f / "facts.json").read_text("utf-8")) for _, f in folders]
             path.mkdir()
             for done, fold in enumerate(self.folds(split)):
                 self.runner.reporter.part(done, split.folds)
                 data = self.base
-                for model, folder in folders:
+                for (model, folder), told in zip(folders, facts, strict=True):
                     provenance = {**model_column(model).provenance, "fold": fold.name}
+                    provenance |= told[fold.name]
                     scores = np.load(folder / f"{fold.name}.npy")
                     data = data.with_columns([model.name], scores, {model.name: provenance})
                 (path / fold.name).mkdir()

@@ -10,24 +10,7 @@ from reports.config import ModelConfig
 from reports.experiment import Experiment, SplitOutputs
 from reports.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
-from ssi_models.training import History
-
-#: What models are before they are trained.
-_COSINE = "the tf-idf cosine"
-_STARTS = {
-    **dict.fromkeys(("ssi", "psi", "diagonal", "full", "sparse", "correlated-hash"), _COSINE),
-    "s2net": "LSA",
-}
-_INITS = {
-    "lsi": "LSI beside the tf-idf cosine",
-    "normal": "random embeddings beside the tf-idf cosine",
-}
-
-
-def start_of(model: ModelConfig) -> str:
-    """What the model is before it is trained, in words."""
-    init = "normal" if model.params.get("symmetric") and model.model == "ssi" else "identity"
-    return _INITS.get(model.params.get("init", init), _STARTS.get(model.model, "its start"))
+from ssi_models.fitting import RankingModel
 
 
 def test_models(
@@ -42,34 +25,26 @@ def test_models(
 
 
 def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:
-    """How far training came on the held-out training queries, so that a model that fell back on
-    its identity is seen to have done so."""
-    histories = [h for m in fitted if isinstance(h := getattr(m, "history_", None), History)]
-    if not histories:
+    """How far training came on the held-out training queries."""
+    trained = [m for m in fitted if isinstance(m, RankingModel)]
+    if not trained:
         return {}
+    histories = [m.history_ for m in trained]
     before = [h.epochs[0].validation for h in histories]
     after = [h.best_validation for h in histories]
-    untrained = sum(h.best_epoch == 0 for h in histories)
-    start = start_of(model)
     return {
         f"{model.name}, MAP on held-out training queries": f"{np.mean(before):.4f} before training "
-        f"({start}), {np.mean(after):.4f} at the epoch kept (mean of {len(histories)} folds)",
-        f"{model.name}, epochs kept": ", ".join(str(h.best_epoch) for h in histories)
-        + (
-            f" ({untrained} of {len(histories)} folds kept epoch 0: there training taught nothing "
-            f"that carries over, and the column is {start})"
-            if untrained
-            else ""
-        ),
+        f"({trained[0].start}), {np.mean(after):.4f} at the epoch kept (mean of {len(trained)} "
+        "folds)",
+        f"{model.name}, epochs kept": ", ".join(str(h.best_epoch) for h in histories),
     }
 
 
 def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> TrainingCurve | None:
     """The first fold's training, if the model tells its history."""
-    history = getattr(fitted, "history_", None)
     name = f"{model.name}, {title.lower()}, first fold"
-    if isinstance(history, History):
-        start = start_of(model)
+    if isinstance(fitted, RankingModel):
+        history = fitted.history_
         epochs = history.epochs
         return TrainingCurve(
             name=name,
@@ -82,11 +57,11 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
                 )
             },
             best_x=float(history.best_epoch),
-            description=f"Epoch 0 is the model before training, {start}. Training stops "
-            f"after {getattr(fitted, 'patience', 'some')} epochs without improvement; the best "
-            "epoch is kept.",
+            description=f"Epoch 0 is the model before training, {fitted.start}. Training stops "
+            f"after {fitted.patience} epochs without improvement; the best epoch is kept.",
         )
-    steps = [line for line in history or () if np.isfinite(getattr(line, "objective", np.nan))]
+    iterations = getattr(fitted, "history_", ())
+    steps = [line for line in iterations if np.isfinite(getattr(line, "objective", np.nan))]
     if not steps:
         return None
     return TrainingCurve(
@@ -108,6 +83,10 @@ def nearest_words(
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
+    name = f"{model.name}, {title.lower()}, first fold"
+    told = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
+    if fitted.only_same_words:
+        return NearestWords(name, f"{told}A query word matches itself alone in this model.", [])
     rows = []
     for word in (w for w in words if w in vocabulary):
         row = int(vocabulary.rows([word])[0])
@@ -117,8 +96,8 @@ def nearest_words(
             continue
         rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
     return NearestWords(
-        name=f"{model.name}, {title.lower()}, first fold",
-        description="document words t with the largest score f(s, t) for query word s (for "
+        name,
+        description=f"{told}document words t with the largest score f(s, t) for query word s (for "
         "low-rank models U_s . V_t); s itself is left out",
         rows=rows,
     )

@@ -92,6 +92,8 @@ class Study:
         column_value_of: that system.
         column_correlation: table of ``reports.correlation.column_correlation``, or None.
         test: settings of the statistical tests.
+        remarks: sentences on trained columns that learned nothing, or had little to learn from,
+            see :func:`ltr_features.remarks.told_once`; part of the verdict.
         warnings: what a reader must know before believing the numbers.
     """
 
@@ -115,6 +117,7 @@ class Study:
     column_value_of: str = ""
     column_correlation: pd.DataFrame | None = None
     test: TestSettings = field(default_factory=TestSettings)
+    remarks: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -172,6 +175,8 @@ class ColumnInfo:
         description: what it measures, in a line.
         reference: paper and equation, if any.
         trained_on: what it was learned from; "nothing (counts of the collection)" if not learned.
+        training_distance: of a trained column, the Kolmogorov-Smirnov distance (0 to 1) of the
+            scores of training rows to those of other rows, in the fold where it is largest.
     """
 
     name: str
@@ -179,6 +184,7 @@ class ColumnInfo:
     description: str
     reference: str = ""
     trained_on: str = ""
+    training_distance: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import pandas as pd
 
 from reports.report import Report, Study
-from reports.verdicts import hard_query_verdict, p_value, percent, signed, value, verdict
+from reports.verdicts import (
+    column_verdicts,
+    hard_query_verdict,
+    p_value,
+    percent,
+    signed,
+    value,
+    verdict,
+)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WIDTH = 100
@@ -143,6 +151,7 @@ def study_text(study: Study) -> str:
     blocks = [
         f"{study.name}: {found.headline}",
         wrapped(found.details),
+        "\n".join(wrapped(f"! {sentence}") for sentence in column_verdicts(study)),
         means_table(study),
         comparison_table(study),
         hard_query_text(study),

@@ -149,6 +149,12 @@ def hard_query_verdict(study: Study) -> str:
     return " ".join(parts)
 
 
+def column_verdicts(study: Study) -> list[str]:
+    """What must be heard of trained columns before a verdict on systems that use them is believed,
+    a sentence each."""
+    return [f"Column {remark}." for remark in study.remarks]
+
+
 def _interval(study: Study, row: Mapping[Hashable, Any]) -> str:
     return (
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "

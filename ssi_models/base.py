@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -17,6 +18,7 @@ from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.parts import CachedDocuments, Parts, pair_scores
 from ssi_models.preferences import Preferences, check_preferences
+from ssi_models.remarks import FitWarning
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -135,6 +137,12 @@ class MatchingModel:
         its start ..."); nothing where all is well."""
         return []
 
+    @property
+    def only_same_words(self) -> bool:
+        """Whether a query word matches no document word but itself, although the model might have
+        learned others: ``remarks`` say why."""
+        return False
+
     def copy(self) -> Self:
         """A model with the same parameters and whatever was fitted; arrays are shared."""
         return copy.copy(self)
@@ -203,6 +211,9 @@ class MatchingModel:
             (row of t, f(s, t)), descending (as in Tables 7 and 8 of Bai et al., "Learning to rank
             with (a lot of) word features").
 
+        Warns:
+            FitWarning: the model learned no other words than the query word itself.
+
         Raises:
             ValueError: no such query word.
         """
@@ -215,6 +226,9 @@ class MatchingModel:
     def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
         """The same for a query of several words, a row q [1, V]."""
         self._check_fitted()
+        if self.only_same_words:
+            told = "; ".join(self.remarks) or "gives its learned part no weight"
+            warnings.warn(f"{self.name}: {told}", FitWarning, stacklevel=2)
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
         query = self.query_parts(self.check_queries(q), words)

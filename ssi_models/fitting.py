@@ -404,7 +404,7 @@ class RankingModel(MatchingModel):
     @property
     def start(self) -> str:
         """What the model is before it is trained, in words."""
-        return "the tf-idf cosine"
+        return remarks.WORD_MATCHING
 
     @property
     def learned_weight(self) -> float:
@@ -422,6 +422,13 @@ class RankingModel(MatchingModel):
             learned_weight=self.learned_weight,
             learning_rate=self.learning_rate_,
         )
+
+    @property
+    def only_same_words(self) -> bool:
+        if not hasattr(self, "history_"):
+            return False
+        untrained = self.history_.best_epoch == 0 and self.start == remarks.WORD_MATCHING
+        return untrained or self.learned_weight == 0
 
     def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None:
         """The scorer's parameters as they were fitted, to start from; None if they never were."""

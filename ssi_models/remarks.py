@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from ssi_models.training import History
 
+#: The start of models whose learned part is nothing before they are trained.
+WORD_MATCHING = "the tf-idf cosine"
+
 #: Fewer relevant pairs, or queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
 
 
+class FitWarning(UserWarning):
+    """A model learned nothing, diverged, or had little to learn from."""
+
+
 def of_amount(n_queries: int, n_pairs: int) -> list[str]:
-    """The remark on little data, if it is."""
-    if n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES:
+    """The remark on little data, if it is; 0 pairs are an unknown number."""
+    if n_pairs == 0 or (n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES):
         return []
     return [
         f"learned from only {n_pairs:,} relevant pairs of {n_queries:,} queries, which is little: "
@@ -36,9 +43,12 @@ def of_training(
     remarks = []
     last = history.epochs[-1].number
     if history.stopped == "diverged":
+        kept = f"the parameters of epoch {history.best_epoch}"
+        if history.best_epoch == 0:
+            kept = f"its start ({start})"
         remarks.append(
-            f"diverged in epoch {last + 1}, and the parameters of epoch {history.best_epoch} were "
-            f"kept: lower learning_rate (it was {learning_rate:g})"
+            f"diverged in epoch {last + 1} and kept {kept}: lower learning_rate (it was "
+            f"{learning_rate:g})"
         )
     elif last == 0:
         remarks.append(f"was not trained at all, and is its start ({start})")

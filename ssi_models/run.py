@@ -20,7 +20,7 @@ from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import Batch, PairStream, own_negatives
 from ssi_models.scorers import Scorer, TowerScorer
-from ssi_models.validation import Validation, mean_value, mixed
+from ssi_models.validation import Validation, exceeds_noise, mean_value, mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +164,11 @@ class Run:
         twin.slot = self.slot.copy()
         return twin
 
+    @property
+    def n_held_out(self) -> int:
+        """Number of values that :meth:`held_out_values` has for each mixture."""
+        return 0 if self.validation is None else len(self.validation.queries)
+
     def held_out_values(self) -> NDArray[np.float64]:
         """The validation measure of each held-out query under each of the model's mixtures of the
         lexical and the learned part: float64 [n_mixtures, m]."""
@@ -212,10 +217,15 @@ class JointRun:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
+        n_held_out = sum(run.n_held_out for run in runs)
+        #: The held-out queries' values at the start, and at the last validation.
+        self._start = np.zeros(n_held_out)
+        self._values = self._start
 
     def state(self) -> dict[str, NDArray[Any]]:
         states = [run.state() for run in self.runs]
-        return {f"{i}.{name}": a for i, state in enumerate(states) for name, a in state.items()}
+        named = {f"{i}.{name}": a for i, state in enumerate(states) for name, a in state.items()}
+        return named | {"start": self._start}
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         every = [run.scorer.parameters() for run in self.runs]
@@ -232,7 +242,15 @@ class JointRun:
         best = int(np.argmax(means))
         for run in self.runs:
             run.mixture[:] = run.model.mixtures[best]
+        self._values = np.nan_to_num(values[best])
         return means[best]
+
+    def begin(self) -> None:
+        """Note the held-out queries' values at the start, which was validated last."""
+        self._start[:] = self._values
+
+    def beats_start(self) -> bool:
+        return exceeds_noise(self._values, self._start)
 
 
 def begin_at_best_scale(run: JointRun) -> None:

@@ -36,6 +36,13 @@ class Trainable(Protocol):
     def validate(self) -> float:
         """The validation measure at the present parameters; higher is better."""
 
+    def begin(self) -> None:
+        """Called after the first validation, that of the initial parameters."""
+
+    def beats_start(self) -> bool:
+        """Whether what was validated last is better than the initial parameters, beyond what
+        chance may do."""
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -103,8 +110,8 @@ class Settings:
 def train(model: Trainable, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
-    The initial parameters are validated too, so a model that training cannot improve stays as it
-    began. BLAS runs on one thread inside: beside worker threads it slows the same step 4-15 times.
+    The initial parameters are validated too, and another epoch is kept only where it is better
+    beyond what chance may do, so a model that training cannot improve stays as it began. BLAS runs on one thread inside: beside worker threads it slows the same step 4-15 times.
     """
     state = model.state()
     history = History()
@@ -113,6 +120,7 @@ def train(model: Trainable, settings: Settings) -> History:
     with threadpool_limits(limits=1, user_api="blas"), quiet:
         if not _resume(settings, state, best, history):
             history.epochs.append(Epoch(0, float("nan"), float("nan"), model.validate()))
+            model.begin()
             best.update({name: array.copy() for name, array in state.items()})
             _report(settings, history)
         while not (reason := _reason_to_stop(history, settings)):
@@ -129,7 +137,8 @@ def train(model: Trainable, settings: Settings) -> History:
                 reason = "diverged"
                 break
             history.epochs.append(epoch)
-            if epoch.validation > history.best_validation:
+            better = epoch.validation > history.best_validation
+            if better and (history.best_epoch or model.beats_start()):
                 history.best_epoch = epoch.number
                 for name, array in state.items():
                     best[name][...] = array

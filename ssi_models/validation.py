@@ -76,6 +76,17 @@ def split_queries(
     return [queries[np.isin(label, part)] for part in parts]
 
 
+def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
+    """Whether the mean of values is above that of the start by more than the standard error of the
+    paired differences: so many choices are compared that the best of them is above the start by
+    chance alone. Values that are not finite are left out."""
+    gains = values - start
+    gains = gains[np.isfinite(gains)]
+    if len(gains) < 2:
+        return bool(gains.sum() > 0)
+    return bool(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
+
+
 def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:
     """Queries, or groups of queries, that have relevant documents."""
     return len(np.unique(_labels(preferences, groups)[preferences.queries]))

@@ -16,6 +16,7 @@ from ssi_models.preferences import Preferences, check_preferences
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.validation import (
     Validation,
+    exceeds_noise,
     holds_out_parts,
     mean_value,
     n_groups,
@@ -39,8 +40,8 @@ class WeighsWords(MatchingModel):
     With the weight "auto" the queries that have relevant documents are split into halves; a copy of
     the model for each, fitted on the other one, ranks for it, and the weight that is best for both
     together becomes that of the model, which is fitted on all queries. Where 1,000 queries or more
-    have relevant documents, one part of a tenth of them is enough. 1 among the choices is an honest
-    answer: word matching alone.
+    have relevant documents, one part of a tenth of them is enough. 1, word matching alone, is
+    kept unless another weight is better beyond what chance may do.
 
     Attributes:
         word_weight_: the chosen weight, in [0, 1].
@@ -58,9 +59,10 @@ class WeighsWords(MatchingModel):
 
     @property
     def remarks(self) -> list[str]:
-        found = (
-            of_amount(self.n_queries_, self.n_pairs_) if self.learns_from == "preferences" else []
-        )
+        # Those that learn from documents are not expected to see judgements.
+        if self.learns_from == "documents" or not hasattr(self, "n_words_"):
+            return []
+        found = of_amount(self.n_queries_, self.n_pairs_)
         if getattr(self, self.weight_parameter) == AUTO:
             found += of_word_weight(
                 self.word_weight_, chosen=self._chosen, n_queries=self.n_queries_
@@ -197,8 +199,10 @@ class WeighsWords(MatchingModel):
         self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         weight = UNCHOSEN
         if values:
-            means = [mean_value(row) for row in np.concatenate(values, axis=1)]
-            weight = WORD_WEIGHTS[int(np.argmax(means))]
+            by_weight = np.concatenate(values, axis=1)
+            best = int(np.argmax([mean_value(row) for row in by_weight]))
+            # Words alone come last.
+            weight = WORD_WEIGHTS[best] if exceeds_noise(by_weight[best], by_weight[-1]) else 1.0
         for model in (self, *copies):
             model.word_weight_, model._chosen = weight, bool(values)
         return copies

@@ -23,7 +23,7 @@ def notes_path(path: str | os.PathLike[str]) -> Path:
 def save_fitted(
     column: FittedColumn, path: str | os.PathLike[str], train_queries: IdCollection[str]
 ) -> None:
-    """Write the model and its notes.
+    """Write the model and its notes, remarks on the fit among them.
 
     Args:
         train_queries: ids of the queries whose judgements the model saw; none of a model that
@@ -35,6 +35,8 @@ def save_fitted(
         "recipe": {**asdict(column.recipe), "params": dict(column.recipe.params)},
         "train_queries": sorted(train_queries) if labelled else [],
     }
+    if column.remarks:
+        notes["remarks"] = column.remarks
     column.model.save(path)
     with atomic_path(notes_path(path)) as partial:
         partial.write_text(json.dumps(notes, ensure_ascii=False) + "\n", encoding="utf-8")

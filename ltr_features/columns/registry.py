@@ -155,6 +155,12 @@ class ColumnFamily(ABC):
         return "nothing: counts of the collection"
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """What the user must hear of how the columns were learned, see
+        :attr:`ssi_models.base.MatchingModel.remarks`."""
+        return ()
+
+    @property
     @abstractmethod
     def columns(self) -> Sequence[ColumnSpec]:
         """The declared columns, in the order of ``compute``."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +29,7 @@ from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.registry import get_model
+from ssi_models.training import DivergenceWarning
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -224,6 +227,10 @@ class FittedColumn(ColumnFamily):
         labelled = self.recipe.kind.learns_from == "preferences"
         return "judgements of other queries" if labelled else NO_LABELS
 
+    @property
+    def remarks(self) -> list[str]:
+        return self.model.remarks
+
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n, 1]. Documents' representations are computed once per documents.
 
@@ -319,7 +326,8 @@ class TrainedColumn:
         path = self.path(train_queries)
         if not path.exists():
             model, texts, preferences, options = self._prepared(train_queries, path)
-            model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
+            with _divergence_in_remarks():
+                model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
             model.save(path)
         return self.recipe.kind.load(path)
 
@@ -338,7 +346,8 @@ class TrainedColumn:
             model, texts, preferences, options = self._prepared(train, paths[0])
             for part in train_parts:
                 self.preferences(np.setdiff1d(train, part))  # there is something to learn from
-            models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
+            with _divergence_in_remarks():
+                models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
             for fitted, path in zip([model, *models], paths, strict=True):
                 fitted.save(path)
         return [self.recipe.kind.load(path) for path in paths]
@@ -475,6 +484,14 @@ class FoldColumn:
             rows.tobytes(): FittedColumn(self.column.recipe, model)
             for rows, model in zip(seen, self.models, strict=True)
         }
+
+
+@contextmanager
+def _divergence_in_remarks() -> Iterator[None]:
+    """No warning of divergence: the model's remarks say it to whoever makes the column."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)
+        yield
 
 
 def _no_preferences(context: ColumnContext) -> Preferences:

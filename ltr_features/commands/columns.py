@@ -111,6 +111,7 @@ def columns_build(
         train_parts,
     )
     from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.remarks import told_once
     from ltr_features.workspace import open_workspace
     from reports.progress import Reporter
 
@@ -147,18 +148,22 @@ def columns_build(
             on_progress=reporter.epoch,
         )
         trained = [column(context, recipe, out / "models") for recipe in recipes]
-        numbers = []
+        numbers, provenance = [], {}
         for fold in split:
             with reporter.stage(fold.name):
                 parts = train_parts(collection, split, fold)
                 full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
                 _write_fold(full, fold, out, threads=threads)
                 numbers.append(f"{fold.name}: {full.X.shape[1]} columns\n")
+                provenance[fold.name] = full.provenance
     if in_folds:
         typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
     else:
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
+    # Last, where nothing scrolls them away.
+    for sentence in told_once(provenance):
+        typer.echo(sentence, err=True)
 
 
 @app.command("append")
@@ -216,6 +221,9 @@ def columns_append(
     if join.n_without_text:
         typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
     typer.echo(f"{join.n_rows:,} rows: {out}")
+    for chosen in families:
+        for remark in chosen.remarks:
+            typer.echo(f"{chosen.name}: {remark}", err=True)
 
 
 def _families(

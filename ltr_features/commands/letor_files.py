@@ -100,8 +100,9 @@ def validate(
 ) -> None:
     """Look through a LETOR file and say what to do about each finding.
 
-    Counts, labels, bad lines, groups out of order, constant columns, duplicate documents. The
-    exit code is 2 if the file has lines that cannot be read.
+    Counts, labels, bad lines, groups out of order, constant columns, duplicate documents, and
+    remarks on trained columns in the file of names beside it. The exit code is 2 if the file has
+    lines that cannot be read.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.validation import render

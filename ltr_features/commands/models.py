@@ -51,7 +51,7 @@ def models_info(
 
     Example: ltr-features models info ssi.safetensors"""
     from ssi_models.persistence import load_tensors
-    from ssi_models.registry import get_model
+    from ssi_models.registry import get_model, load_model
 
     header, arrays = load_tensors(file)
     kind = get_model(header["model"])
@@ -66,6 +66,8 @@ def models_info(
     typer.echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
     for line in _fitted_facts(header["fitted"]):
         typer.echo(line)
+    for remark in load_model(file).remarks:
+        typer.echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
         typer.echo(f"array {name}: {array.dtype} [{shape}], {array.nbytes / 1e6:.1f} MB")
@@ -84,6 +86,7 @@ def explain(
     A model with correlated feature hashing also shows the frequent words that stand for a rare
     one. A topic model without WORD shows the words of its topics, a translation model its table.
     A model of letter trigrams shows trigrams, and takes any word by the trigrams that it has.
+    Of a model that learned nothing, or had little to learn from, that is said first.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from letor.errors import InputError
@@ -92,6 +95,8 @@ def explain(
     model = load_model(file)
     if model.vocabulary_ is None:
         raise InputError(f"{file}: the model was fitted without its vocabulary; fit it with one")
+    for remark in model.remarks:
+        typer.echo(f"{model.name}: {remark}")
     if words:
         for word in words:
             _explain_word(model, model.vocabulary_, word, count)
@@ -116,6 +121,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         )
     if word in vocabulary or word.casefold() in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else word.casefold()])[0])
+        if model.only_same_words:
+            typer.echo(f"{word} matches itself alone")
+            return
         near = model.nearest_words(row, count)
         matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
         if matches:
@@ -129,6 +137,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"a {model.name} model explains single words; {word!r} is several")
+    if model.only_same_words:
+        typer.echo(f"{word} matches its own words alone")
+        return
     rows, often = np.unique(rows, return_counts=True)
     weight = (often / np.linalg.norm(often)).astype(np.float32)
     query = sp.csr_matrix((weight, (np.zeros(len(rows), int), rows)), (1, model.n_query_words_))
@@ -253,6 +264,8 @@ def models_fit(
         column = trained.fitted(rows)
     save_fitted(column, out, ids)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
+    for remark in column.remarks:
+        typer.echo(f"{recipe.name}: {remark}", err=True)
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:

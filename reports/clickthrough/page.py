@@ -8,7 +8,15 @@ from markupsafe import Markup
 
 from reports import pages
 from reports.clickthrough.config import TableConfig
-from reports.clickthrough.tables import Results, cells, check_text, checks, facts_line, header
+from reports.clickthrough.tables import (
+    Results,
+    cells,
+    check_text,
+    checks,
+    facts_line,
+    header,
+    remarks,
+)
 from reports.figures import curve_chart
 from reports.report import TrainingCurve
 
@@ -29,7 +37,7 @@ def render(results: Results) -> str:
             "checks": [
                 (check.held, check_text(check, config.measures)) for check in checks(results, table)
             ],
-            "remarks": [(row.label, row.note) for row in table.rows if row.note],
+            "remarks": remarks(results, table),
             "figure": _evaluations(results, table),
         }
         for table in config.tables

@@ -148,7 +148,7 @@ class _Study:
                 raise InputError(f"task {name!r}, row {row.label!r}: {error}") from error
             seconds = time.perf_counter() - start
             model.save(folder / "model")
-            fit = {"evaluations": _evaluations(model)}
+            fit = {"evaluations": _evaluations(model), "remarks": model.remarks}
             for file, found in (("fit.json", fit), ("times.json", {"seconds": seconds})):
                 (folder / file).write_text(json.dumps(found), encoding="utf-8")
 
@@ -187,7 +187,7 @@ class _Study:
             values,
             _read(ranked / "weights.json"),
             _read(fitted / "times.json")["seconds"],
-            _read(fitted / "fit.json")["evaluations"],
+            **_read(fitted / "fit.json"),
         )
 
     def _report(self, results: Results) -> Path:

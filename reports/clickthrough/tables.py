@@ -25,12 +25,14 @@ class RowResult:
         weights: what each half was scored with.
         seconds: of fitting.
         evaluations: gradients per pair of the projection, by iteration of EM; empty without one.
+        remarks: what must be heard of the fit.
     """
 
     per_query: pd.DataFrame
     weights: Sequence[Sequence[float]]
     seconds: float
     evaluations: Sequence[float]
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,16 @@ def facts_line(facts: Mapping[str, float]) -> str:
     )
 
 
+def remarks(results: Results, table: TableConfig) -> list[tuple[str, str]]:
+    """Label and sentence: the notes on the rows, and what must be heard of their models' fits."""
+    found = []
+    for row in table.rows:
+        result = results.rows.get((table.name, row.label))
+        found += [(row.label, row.note)] if row.note else []
+        found += [(row.label, text) for text in (result.remarks if result else ())]
+    return found
+
+
 def table_text(results: Results, table: TableConfig) -> str:
     """The table, the outcome of its expectations, and its notes, as plain text."""
     config = results.config
@@ -152,7 +164,7 @@ def table_text(results: Results, table: TableConfig) -> str:
     for label in table.evaluations:
         work = " ".join(f"{value:.1f}" for value in results.rows[table.name, label].evaluations)
         parts.append(wrapped(f"{label}, function and gradient evaluations by iteration: {work}"))
-    parts += [wrapped(f"{row.label}: {row.note}") for row in table.rows if row.note]
+    parts += [wrapped(f"{label}: {text}") for label, text in remarks(results, table)]
     parts += [wrapped(note) for note in table.notes]
     return "\n".join(parts)
 

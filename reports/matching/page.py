@@ -10,7 +10,15 @@ from markupsafe import Markup
 from reports import pages
 from reports.figures import curve_chart
 from reports.matching.figures import scatter_chart
-from reports.matching.tables import HEADER, Results, cells, check_text, order_checks, task_line
+from reports.matching.tables import (
+    HEADER,
+    Results,
+    cells,
+    check_text,
+    order_checks,
+    remarks,
+    task_line,
+)
 from reports.report import TrainingCurve
 
 
@@ -29,7 +37,7 @@ def render(results: Results) -> str:
             "checks": [
                 (check.outcome, check_text(check)) for check in order_checks(results, table)
             ],
-            "remarks": [(row.label, row.note) for row in table.rows if row.note],
+            "remarks": remarks(results, table),
         }
         for table in results.config.tables
     ]

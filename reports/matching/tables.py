@@ -37,6 +37,12 @@ class RowResult:
         return trial
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """What must be heard of the fit of the model that is reported."""
+        remarks: Sequence[str] = self.result["remarks"]
+        return remarks
+
+    @property
     def seconds(self) -> float:
         """Of training the model that is reported."""
         return self.trial_seconds[self.result["kept"]]
@@ -118,6 +124,16 @@ def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     return [row.label, *ours, *paper]
 
 
+def remarks(results: Results, table: TableConfig) -> list[tuple[str, str]]:
+    """Label and sentence: the notes on the rows, and what must be heard of their models' fits."""
+    found = []
+    for row in table.rows:
+        result = results.rows.get((table.name, row.label))
+        found += [(row.label, row.note)] if row.note else []
+        found += [(row.label, text) for text in (result.remarks if result else ())]
+    return found
+
+
 def table_text(results: Results, table: TableConfig) -> str:
     """The table, the outcome of its order, and its notes, as plain text."""
     parts = [
@@ -128,7 +144,7 @@ def table_text(results: Results, table: TableConfig) -> str:
     checks = order_checks(results, table)
     if checks:
         parts.append("\n".join(f"  {check_text(check)}" for check in checks))
-    parts += [wrapped(f"{row.label}: {row.note}") for row in table.rows if row.note]
+    parts += [wrapped(f"{label}: {text}") for label, text in remarks(results, table)]
     parts += [wrapped(note) for note in table.notes]
     return "\n".join(parts)
 

@@ -74,6 +74,7 @@ def make_row(
         "measures": found.means(),
         "parameters": n_parameters(best),
         "kept": kept,
+        "remarks": best.remarks,
         "trials": tried,
     }
     times = {"trials": seconds, "ranking": time.perf_counter() - start}

@@ -89,6 +89,11 @@ class ProjectionRun(Run):
             Judgements(1 / self.model.margin, self.loss.list_share, self.judged, self.slot),
         )
 
+    @property
+    def n_held_out(self) -> int:
+        by_loss = self.model.validation_measure == "loss"
+        return min(1, super().n_held_out) if by_loss else super().n_held_out
+
     def held_out_values(self) -> NDArray[np.float64]:
         if self.model.validation_measure != "loss":
             return super().held_out_values()

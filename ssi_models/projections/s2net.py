@@ -26,6 +26,7 @@ from ssi_models.projections.runs import FullBatchRun, ProjectionRun
 from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.projections.torch_scorer import TorchScorer
+from ssi_models.remarks import WORD_MATCHING
 from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.training import History, Settings
 from ssi_models.validation import VALIDATION_MEASURES
@@ -199,7 +200,7 @@ class S2Net(CosineOfProjections, RankingModel):
 
     @property
     def start(self) -> str:
-        words = " beside the tf-idf cosine" if self.weight_of_words else ""
+        words = f" beside {WORD_MATCHING}" if self.weight_of_words else ""
         return f"{'LSA' if self.same_words else 'CL-LSA'}{words}"
 
     @property

@@ -16,6 +16,7 @@ from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts, pair_scores
+from ssi_models.remarks import WORD_MATCHING
 from ssi_models.run import Run, TrainingData
 from ssi_models.ssi.full import plus_columns
 
@@ -65,7 +66,7 @@ class HashKernelSSI(RankingModel):
 
     @property
     def start(self) -> str:
-        return "the tf-idf cosine" if self.identity == "added" else "nothing: every score is 0"
+        return WORD_MATCHING if self.identity == "added" else "nothing: every score is 0"
 
     @property
     def matches_words(self) -> bool:

@@ -15,6 +15,7 @@ from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
 from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.remarks import WORD_MATCHING
 from ssi_models.run import Run, TrainingData
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
@@ -79,11 +80,11 @@ class EmbeddingModel(RankingModel):
 
     @property
     def start(self) -> str:
-        words = "" if self.diagonal == "none" else " beside the tf-idf cosine"
+        words = "" if self.diagonal == "none" else f" beside {WORD_MATCHING}"
         if self.init == "lsi":
             return f"latent semantic indexing{words}"
         random = self.init == "normal" or getattr(self, "symmetric", False)
-        return f"random embeddings{words}" if random or not words else "the tf-idf cosine"
+        return f"random embeddings{words}" if random or not words else WORD_MATCHING
 
     @property
     def matches_words(self) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ssi_models.matrices import check_csr
 from ssi_models.pair_weights import PairWeightScorer
 from ssi_models.parts import Parts
+from ssi_models.remarks import WORD_MATCHING, of_amount
 from ssi_models.run import JointRun, Run, TrainingData
 from ssi_models.ssi.full import FullSSI
 from ssi_models.training import History, Settings, train
@@ -62,6 +63,18 @@ class SparseSSI(FullSSI):
             raise ValueError("warm_start: a sparse model always starts from a dense W = I")
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: a sparse model is not mixed with the identity again")
+
+    @property
+    def only_same_words(self) -> bool:
+        if not hasattr(self, "n_words_"):
+            return False
+        W = self.matrix_.tocoo()
+        return bool(np.all(W.row == W.col))
+
+    @property
+    def start(self) -> str:
+        # The history is of the last round, which starts from what the ones before it learned.
+        return WORD_MATCHING if self.only_same_words else "what the rounds before the last learned"
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Any) -> PairWeightScorer:
         scorer = super().make_scorer(data, rate, workers)
@@ -117,6 +130,12 @@ class SparseSSI(FullSSI):
         self.W_data_, self.W_indices_, self.W_indptr_ = W.data, W.indices, W.indptr
         del self.w_, self.rows_, self.columns_
         scorer.weights.active = np.zeros(0, np.bool_)
+
+    @property
+    def remarks(self) -> list[str]:
+        if hasattr(self, "history_") and self.history_.best_epoch == 0 and not self.only_same_words:
+            return of_amount(self.n_queries_, self.n_pairs_)
+        return super().remarks
 
     @property
     def matrix_(self) -> sp.csr_matrix:

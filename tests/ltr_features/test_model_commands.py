@@ -74,10 +74,10 @@ def test_info_shows_the_header(tmp_path):
 def test_explain_names_the_nearest_words(tmp_path):
     model = LowRankSSI(3, **QUICK)
     path = saved(tmp_path, model)
-    (line,) = lines("explain", path, "APPLE", "--count", 2)
+    *_, line = lines("explain", path, "APPLE", "--count", 2)
     near = [(WORDS[row], score) for row, score in model.nearest_words(0, 2)]
     assert line == "APPLE matches: " + ", ".join(f"{w} {x:.3f}" for w, x in near)
-    two, alone = lines("explain", path, "new york", "new", "--count", 1)
+    *_, two, alone = lines("explain", path, "new york", "new", "--count", 1)
     assert two.startswith("new york matches: ")
     assert alone.startswith("new matches: ")
 
@@ -94,7 +94,7 @@ def test_query_of_several_words_scores_as_a_text(tmp_path):
 
 def test_explain_shows_what_a_word_is_hashed_to(tmp_path):
     path = saved(tmp_path, CorrelatedHashSSI(2, n_features=2, bins=1, **QUICK))
-    hashed, matches = lines("explain", path, "pear", "--count", 1)
+    *_, hashed, matches = lines("explain", path, "pear", "--count", 1)
     # pear occurs in 6 texts, always with apple (12), the first of two equal frequent words.
     assert hashed == "pear is hashed to (DICE): apple 0.667"
     assert matches.startswith("pear matches: ")

@@ -107,6 +107,17 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
     assert "SSI: A remark." in text
 
 
+def test_remarks_on_fits_stand_below_the_table(finished):
+    """Of the model that is reported; the small task has few pairs for two languages."""
+    *_, out, report = finished
+    texts = [(report / name).read_text(encoding="utf-8") for name in ("tables.txt", "report.html")]
+    found = [json.loads(path.read_text("utf-8"))["remarks"] for path in made(out)]
+    assert any(found)
+    for sentence in (s for remarks in found for s in remarks):
+        beginning = " ".join(sentence.split()[:4])
+        assert all(beginning in " ".join(text.split()) for text in texts)
+
+
 def test_equal_rows_are_trained_once(finished):
     _, _, out, _ = finished
     assert len(made(out)) == 4

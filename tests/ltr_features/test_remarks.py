@@ -1,0 +1,302 @@
+"""What a user is told of a fit that learned nothing or little: on the terminal, as warnings, in the
+notes of every file, by ``validate`` and by ``explain``."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+from typer.testing import CliRunner
+
+from letor.column_names import read_rows, write_rows
+from letor.folds import k_fold
+from letor.validation import render, validate
+from ltr_features.build import DISTANCE, add_trained_columns, build_columns, training_distance
+from ltr_features.cli import app
+from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.index import TermIndex
+from ltr_features.pipeline import FeatureBuilder
+from ltr_features.remarks import ColumnWarning, told_once
+from ssi_models.registry import load_model
+from ssi_models.remarks import FitWarning
+
+N_QUERIES, N_DOCUMENTS = 30, 60
+KEPT = r"kept its start \(the tf-idf cosine\): its \d+( to \d+)? training queries .* it nothing"
+FEW = r"learned from only \d+( to \d+)? relevant pairs of \d+( to \d+)? queries, which is little"
+#: Training starts at word matching.
+STILL = {"init": "identity", "scales": [1.0], "rank": 2, "max_epochs": 2, "threads": 1}
+
+
+def collection(n_queries=N_QUERIES, per_query=10) -> Collection:
+    """Random judgements. Word matching ranks without a mistake, as documents hold the one word of
+    each query that they are relevant to, and there is nothing to be learned for other queries."""
+    rng = np.random.default_rng(0)
+    relevant = [rng.choice(N_DOCUMENTS, per_query, replace=False) for _ in range(n_queries)]
+    texts = [[f"common{d % 7}"] for d in range(N_DOCUMENTS)]
+    for q, documents in enumerate(relevant):
+        for d in documents:
+            texts[d].append(f"asked{q}")
+    query = np.repeat(np.arange(n_queries), per_query)
+    grades = np.ones(len(query), dtype=np.int64)
+    return Collection(
+        name="random",
+        document_ids=[f"d{i}" for i in range(N_DOCUMENTS)],
+        streams={"body": [" ".join(words) for words in texts]},
+        query_ids=[f"q{i}" for i in range(n_queries)],
+        query_texts=[f"asked{q}" for q in range(n_queries)],
+        judgements=Judgements(query, np.concatenate(relevant), grades),
+    )
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """The random collection as the workspace of the commands."""
+    folder, made = tmp_path_factory.mktemp("random"), collection()
+    documents = [
+        {"_id": i, "text": text}
+        for i, text in zip(made.document_ids, made.streams["body"], strict=True)
+    ]
+    queries = [
+        {"_id": i, "text": text} for i, text in zip(made.query_ids, made.query_texts, strict=True)
+    ]
+    (folder / "qrels").mkdir()
+    for name, records in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    judged = zip(made.judgements.query, made.judgements.document, strict=True)
+    lines = ["query-id\tcorpus-id\tscore", *(f"q{q}\td{d}\t1" for q, d in judged)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
+    command("index", "beir", f"folder={folder}", "--out", folder / "workspace")
+    return folder / "workspace"
+
+
+def command(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def still(name="ssi"):
+    return [f"--param={name}.{key}={value}" for key, value in STILL.items() if key != "threads"]
+
+
+@pytest.fixture(scope="module")
+def built(workspace):
+    """``columns build`` with a model that can learn nothing: its answer, and the folds."""
+    out = workspace.parent / "folds"
+    arguments = ["--workspace", workspace, "--family", "vsm", "--model", "ssi", "--threads", 1]
+    return command("columns", "build", *arguments, *still(), "--folds", 4, "--out", out), out
+
+
+def test_columns_build_says_it_last_and_once_for_all_folds(built):
+    said = [line for line in built[0].stderr.splitlines() if line.startswith("ssi, ")]
+    assert said == built[0].stderr.splitlines()[-len(said) :]
+    kept = [line for line in said if "kept its start" in line]
+    assert len(kept) == 1
+    assert re.match(f"ssi, all 4 folds: {KEPT}", kept[0])
+
+
+def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):
+    for part in ("train", "vali", "test"):
+        rows = read_rows(built[1] / "Fold2" / f"{part}.txt")
+        notes = rows.provenance["ssi"]
+        assert any(re.match(KEPT, remark) for remark in notes["remarks"])
+        assert 0 <= notes[DISTANCE] <= 1
+        assert "remarks" not in rows.provenance[rows.column_names[0]]
+    write_rows(rows, tmp_path / "test.parquet")
+    assert read_rows(tmp_path / "test.parquet").provenance["ssi"] == notes
+
+
+def test_validate_finds_it(built):
+    path = built[1] / "Fold1" / "test.txt"
+    found = [f for f in validate(path).findings if f.code == "column-remarks"]
+    number = len(read_rows(path).column_names)
+    kept = next(f for f in found if "kept its start" in f.message)
+    assert kept.level == "warning"
+    assert kept.columns == (number,)
+    assert re.match(rf"column {number} \(ssi\): {KEPT}", kept.message)
+    assert kept.message in render(validate(path))
+
+
+def test_validate_reads_files_without_names_and_refuses_damaged_ones(built, tmp_path):
+    lines = (built[1] / "Fold1" / "test.txt").read_bytes()
+    (tmp_path / "rows.txt").write_bytes(lines)
+    assert not [f for f in validate(tmp_path / "rows.txt").findings if "remarks" in f.code]
+    (tmp_path / "rows.columns.json").write_text("{")
+    with pytest.raises(ValueError, match="not a list of columns"):
+        validate(tmp_path / "rows.txt")
+
+
+@pytest.fixture(scope="module")
+def fitted(workspace):
+    """``models fit`` on 25 of the queries: its answer, and the model file."""
+    ids, out = workspace.parent / "ids.txt", workspace.parent / "ssi.safetensors"
+    ids.write_text("".join(f"q{i}\n" for i in range(25)))
+    param = [argument.replace("ssi.", "") for argument in still()]
+    arguments = ["--workspace", workspace, "--queries", ids, "--threads", 1, "--out", out]
+    return command("models", "fit", "ssi", *arguments, *param), out
+
+
+def test_models_fit_says_it_and_notes_it(fitted):
+    said, path = fitted
+    assert re.search(f"^ssi: {KEPT}", said.stderr, re.MULTILINE)
+    notes = json.loads(path.with_name("ssi.column.json").read_text())
+    assert notes["remarks"] == load_model(path).remarks
+    assert re.search(f"^remark: {KEPT}", command("models", "info", path).stdout, re.MULTILINE)
+
+
+def test_columns_append_says_it_and_writes_it(fitted, workspace, tmp_path):
+    rows = "".join(f"0 qid:q{q} 1:{d} #docid = d{d}\n" for q in range(25, 30) for d in range(5))
+    (tmp_path / "old.txt").write_text(rows)
+    arguments = ["--workspace", workspace, "--model-file", fitted[1], "--out", tmp_path / "new.txt"]
+    said = command("columns", "append", tmp_path / "old.txt", *arguments)
+    assert re.search(f"^ssi: {KEPT}", said.stderr, re.MULTILINE)
+    notes = read_rows(tmp_path / "new.txt").provenance["ssi"]
+    assert notes["remarks"] == load_model(fitted[1]).remarks
+
+
+def test_explain_says_it_instead_of_identities(fitted):
+    words = ["asked3", "asked4", "asked3 asked4"]
+    first, *others = command("explain", fitted[1], *words).stdout.splitlines()
+    assert re.match(f"ssi: {KEPT}", first)
+    assert others == [
+        "asked3 matches itself alone",
+        "asked4 matches itself alone",
+        "asked3 asked4 matches its own words alone",
+    ]
+
+
+def test_nearest_words_of_a_model_that_learned_nothing_warn(fitted):
+    with pytest.warns(FitWarning, match=f"^ssi: {KEPT}"):
+        assert load_model(fitted[1]).nearest_words(3, 1)[0][0] == 3
+
+
+def test_explain_tells_the_start_and_shows_its_words(workspace, tmp_path):
+    """A model that kept LSI as its start still has words to show."""
+    out = tmp_path / "ssi.safetensors"
+    param = [a.replace("ssi.", "") for a in still() if "init" not in a]
+    arguments = ["--workspace", workspace, "--out", out, "--threads", 1, *param]
+    command("models", "fit", "ssi", *arguments, "--param", "learning_rate=1e-30")
+    first, *_, last = command("explain", out, "asked3").stdout.splitlines()
+    assert first.startswith("ssi: kept its start (latent semantic indexing beside the tf-idf")
+    assert last.startswith("asked3 matches: asked3 ")
+
+
+def test_feature_builder_warns_once_for_each_column():
+    folds = k_fold(collection().query_ids, 4, seed=0)
+    builder = FeatureBuilder(["vsm"], [ModelColumn("mine", "ssi", STILL)], depth=20, threads=1)
+    with pytest.warns(ColumnWarning) as caught:
+        train, _, _ = builder.folds(collection(), folds)[0]
+    kept = [str(w.message) for w in caught if "kept its start" in str(w.message)]
+    assert len(kept) == 1
+    assert re.match(f"mine, all 4 folds: {KEPT}", kept[0])
+    assert caught[0].filename == __file__
+    assert any(re.match(KEPT, remark) for remark in train.provenance["mine"]["remarks"])
+    with pytest.warns(ColumnWarning, match=f"^mine: {KEPT}"):
+        builder.fit(collection())
+
+
+def test_divergence_is_told_once_and_for_all_folds():
+    params = {**STILL, "margin": 1e3, "learning_rate": 1e30, "optimizer": "sgd", "init": "normal"}
+    builder = FeatureBuilder([], [ModelColumn("ssi", "ssi", params)], depth=20, threads=1)
+    with pytest.warns() as caught:
+        builder.folds(collection(), k_fold(collection().query_ids, 4, seed=0))
+    assert {w.category for w in caught} == {ColumnWarning}
+    diverged = [str(w.message) for w in caught if "diverged in epoch" in str(w.message)]
+    assert len(diverged) == 1
+    assert "kept its start (random embeddings beside the tf-idf cosine): lower" in diverged[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "params"), [("ssi", STILL), ("bltm", {"n_topics": 2, "threads": 1}), ("wtm", {})]
+)
+def test_few_pairs_are_told_of_every_kind_of_model(model, params):
+    builder = FeatureBuilder([], [ModelColumn(model, model, params)], threads=1)
+    with pytest.warns(ColumnWarning, match=f"^{model}: {FEW}"):
+        builder.fit(collection(6, 3))
+
+
+def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
+    builder = FeatureBuilder([], [ModelColumn("bltm", "bltm", {"n_topics": 2})], threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)
+        model = builder.fit(collection()).fitted_[0].model
+    model.word_weight_, model._chosen = 1.0, True
+    assert any("is plain word matching: its 30 training queries" in r for r in model.remarks)
+
+
+def test_models_of_documents_miss_no_judgements():
+    builder = FeatureBuilder([], [ModelColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnWarning)
+        builder.fit(collection())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_distance_of_training_rows_is_scipy_s(seed):
+    rng = np.random.default_rng(seed)
+    query = rng.integers(12, size=300)
+    scores = np.round(rng.normal(size=300) + 0.3 * (query < 7), 1).astype(np.float32)  # with ties
+    pairs = Pairs(query, np.zeros(300, np.int64))
+    distance, _ = training_distance(scores, pairs, np.arange(7))
+    assert distance == pytest.approx(ks_2samp(scores[query < 7], scores[query >= 7]).statistic)
+
+
+def test_distance_without_rows_on_a_side_is_none():
+    pairs = Pairs(np.arange(3), np.zeros(3, np.int64))
+    assert training_distance(np.ones(3, np.float32), pairs, np.arange(3)) == (0.0, 1.0)
+
+
+def test_training_rows_that_are_scored_otherwise_are_told(tmp_path, monkeypatch):
+    """Out-of-fold models on another scale than the model of all training queries."""
+    made = collection(60, 10)
+    context = ColumnContext(made, TermIndex.build(made, threads=1), threads=1)
+    pairs = Pairs(np.repeat(np.arange(60), 20), np.tile(np.arange(20), 60))
+    column = TrainedColumn(context, ModelColumn("lsa", "lsa", {"rank": 5}), tmp_path)
+    data = build_columns(context, pairs, [get_family("vsm")])
+    parts = [np.arange(i, 40, 2) for i in range(2)]
+
+    def remarks():
+        facts = add_trained_columns(data, pairs, [column], parts, fold="Fold1").provenance["lsa"]
+        return facts[DISTANCE], facts.get("remarks", [])
+
+    distance, told = remarks()
+    assert distance < 0.2
+    assert told == []
+    fold_models = column.fold_models
+
+    def mismatched(train_parts):
+        whole, *others = fold_models(train_parts)
+        others = [other.copy() for other in others]
+        for other in others:
+            other.A_d_ = -other.A_d_
+        return [whole, *others]
+
+    monkeypatch.setattr(column, "fold_models", mismatched)
+    distance, (sentence,) = remarks()
+    assert distance > 0.4
+    assert re.match("the scores of training rows lie far from those of the other rows", sentence)
+    assert f"distance {distance:.2f}" in sentence
+
+
+def test_sentences_name_folds_and_join_numbers():
+    """By hand."""
+    folds = {
+        "Fold1": {"a": {"remarks": ["learned from 1,034 pairs of 9 queries", "diverged"]}, "b": {}},
+        "Fold2": {"a": {"remarks": ["learned from 998 pairs of 9 queries"]}},
+        "Fold3": {"a": {"remarks": ["diverged"]}, "b": {"remarks": ["rate 1e-05"]}},
+        "Fold4": {"a": {"remarks": ["diverged"]}, "b": {"remarks": ["rate 0.3"]}},
+    }
+    assert told_once(folds) == [
+        "a, Fold1 and Fold2: learned from 998 to 1,034 pairs of 9 queries",
+        "a, Fold1, Fold3 and Fold4: diverged",
+        "b, Fold3 and Fold4: rate 1e-05 to 0.3",
+    ]
+    every = {name: {"a": {"remarks": ["diverged"]}} for name in ("Fold1", "Fold2", "Fold3")}
+    assert told_once(every) == ["a, all 3 folds: diverged"]
+    assert told_once({"Fold1": {"a": {}}}) == []
