@@ -23,10 +23,10 @@ class PolynomialSSI(EmbeddingModel):
 
     The embeddings of degree 2 start as in :class:`ssi_models.ssi.low_rank.LowRankSSI`, the further
     ones of documents at N(0, higher_init_scale^2), which is also the spread of each dimension of a
-    unit text. At a tenth training stays at the model of degree 2: a relation of third degree then
-    moves the scores so little that nothing is learned of it before the words are over-fitted. At 1
-    and more it is the start of degree 2 that drowns. Where degrees are separate, the further
-    embeddings of queries start at 0 and the model at that of degree 2.
+    unit text. From a fifth of the default scale, a relation of third degree moves the scores so
+    little that training stays at the model of degree 2 for many epochs, in which words are
+    over-fitted; from twice the default the start of degree 2 is blurred. Where degrees are
+    separate, the further embeddings of queries start at 0 and the model at that of degree 2.
 
     Args:
         degree: k, 2 or more.
