@@ -111,7 +111,8 @@ def train(model: Trainable, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
     The initial parameters are validated too, and another epoch is kept only where it is better
-    beyond what chance may do, so a model that training cannot improve stays as it began. BLAS runs on one thread inside: beside worker threads it slows the same step 4-15 times.
+    beyond what chance may do, so a model that training cannot improve stays as it began. BLAS runs
+    on one thread inside: beside worker threads it slows the same step 4-15 times.
     """
     state = model.state()
     history = History()

@@ -21,13 +21,19 @@ class PolynomialSSI(EmbeddingModel):
     """f(q, d) = sum_(t = 2..k) sum_i (Uq)_i (Vd)_i (Yd)_i ... + q . d, with t - 1 embeddings of d
     in the term of degree t; degree 2 is U'V + I.
 
-    The embeddings of degree 2 start as in :class:`ssi_models.ssi.low_rank.LowRankSSI`, those of
-    higher degree at N(0, init_scale^2), so that a model of any degree starts near that of degree 2.
+    The embeddings of degree 2 start as in :class:`ssi_models.ssi.low_rank.LowRankSSI`, the further
+    ones of documents at N(0, higher_init_scale^2), which is also the spread of each dimension of a
+    unit text. From a fifth of the default scale, a relation of third degree moves the scores so
+    little that training stays at the model of degree 2 for many epochs, in which words are
+    over-fitted; from twice the default the start of degree 2 is blurred. Where degrees are
+    separate, the further embeddings of queries start at 0 and the model at that of degree 2.
 
     Args:
         degree: k, 2 or more.
         separate: each degree has query and document embeddings of its own. By default they are
             shared: the term of degree t multiplies that of degree t - 1 by one more embedding.
+        higher_init_scale: see above. With ``init="normal"`` it is not used: all embeddings start
+            at N(0, init_scale^2), as in the paper.
 
     Attributes:
         U_: float32 [V, N], or [V, N (k - 1)] if separate.
@@ -43,6 +49,7 @@ class PolynomialSSI(EmbeddingModel):
 
     degree: int = 3
     separate: bool = False
+    higher_init_scale: float = 0.5
 
     U_: NDArray[np.float32] = field(init=False)
     V_: NDArray[np.float32] = field(init=False)
@@ -51,15 +58,23 @@ class PolynomialSSI(EmbeddingModel):
         super().check_params()
         if self.degree < 2:
             raise ValueError(f"degree must be 2 or more, got {self.degree}")
+        if not 0 < self.higher_init_scale < np.inf:
+            raise ValueError(
+                f"higher_init_scale must be positive and finite, got {self.higher_init_scale}"
+            )
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         k = self.degree
         n_tables = k * (k - 1) // 2 if self.separate else k - 1
         rng = np.random.default_rng([self.seed, 1])
         U, V0 = self._towers(rng, data, workers)
-        V = [V0, *(self._normal(rng, V0.shape) for _ in range(n_tables - 1))]
+        paper = self.init == "normal"
+        scale = np.float32(self.init_scale if paper else self.higher_init_scale)
+        V = [V0]
+        V += [scale * rng.standard_normal(V0.shape, np.float32) for _ in range(n_tables - 1)]
         if self.separate:
-            U = np.hstack([U, self._normal(rng, (len(U), self.rank * (k - 2)))])
+            shape = (len(U), self.rank * (k - 2))
+            U = np.hstack([U, self._normal(rng, shape) if paper else np.zeros(shape, np.float32)])
         return TowerScorer(
             data.Q,
             data.D,

@@ -157,6 +157,25 @@ def test_polynomial_starts_near_its_lower_degree():
         assert model.embed_documents(D).shape == (N, 4)
 
 
+def test_separate_degrees_start_at_degree_2():
+    quick = {**QUICK, "init": "lsi", "max_epochs": 0}
+    second = LowRankSSI(4, **quick).fit(*data())
+    for degree in (3, 4):
+        model = PolynomialSSI(4, degree=degree, separate=True, **quick).fit(*data())
+        np.testing.assert_allclose(scores(model), scores(second), atol=1e-6)
+
+
+@pytest.mark.parametrize(("init", "scale"), [("lsi", 0.5), ("identity", 0.5), ("normal", 0.2)])
+def test_further_embeddings_spread_texts_by_their_scale(init, scale):
+    """A unit text's embedding is N(0, scale^2) in each dimension."""
+    quick = {**QUICK, "init": init, "init_scale": 0.2, "max_epochs": 0}
+    Q, D, pairs = data()
+    model = PolynomialSSI(500, degree=4, **quick).fit(Q, D, pairs)
+    texts = np.flatnonzero(np.diff(D.indptr))
+    for table in model.V_[1:]:
+        np.testing.assert_allclose((D[texts] @ table).std(axis=1), scale, rtol=0.15)
+
+
 def test_degree_3_is_the_papers_product():
     model = PolynomialSSI(4, **QUICK).fit(*data())
     Q, D, _ = (x.toarray().astype(float) if sp.issparse(x) else x for x in data())
@@ -357,6 +376,7 @@ def test_mixture_adds_the_two_models():
     ("kind", "params", "message"),
     [
         (PolynomialSSI, {"degree": 1}, "degree must be 2 or more, got 1"),
+        (PolynomialSSI, {"higher_init_scale": 0}, "higher_init_scale must be positive"),
         (SparseSSI, {"n_weights": 0}, "n_weights must be 1 or more"),
         (SparseSSI, {"keep": 1.0}, "keep must be in"),
         (SparseSSI, {"scales": (0.5, 1.0)}, "scales: a sparse model"),
