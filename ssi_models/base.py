@@ -231,7 +231,9 @@ class MatchingModel:
             warnings.warn(f"{self.name}: {told}", FitWarning, stacklevel=2)
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
-        query = self.query_parts(self.check_queries(q), words)
+        # Of any length: what is compared is the order of the words.
+        q = _check_width("q", check_csr("q", q), self.n_query_words_)
+        query = self.query_parts(q, words)
         documents = self.document_parts(D)
         weights = np.zeros(self.n_words_)
         if query.dense is not None and documents.dense is not None:

@@ -53,7 +53,7 @@ class OPCA(PairProjection):
 
     name: ClassVar[str] = "opca"
 
-    ridge: float = 0.1
+    ridge: float = 3.0
     tolerance: float = 1e-3
     max_iterations: int = 60
 

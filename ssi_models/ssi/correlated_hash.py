@@ -67,7 +67,7 @@ class CorrelatedHashSSI(LowRankSSI):
     )  # fmt: skip
 
     n_features: int = 30_000
-    bins: int = 5
+    bins: int = 1
     mixture: bool = False
 
     frequent_: NDArray[np.int64] = field(init=False)

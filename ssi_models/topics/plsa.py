@@ -31,7 +31,7 @@ class PLSA(TopicModel):
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
     shared: ClassVar[bool] = True
 
-    lambda2: float | str = 0.8
+    lambda2: float | str = 0.95
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None

@@ -130,8 +130,9 @@ def test_what_cannot_be_explained_is_said(tmp_path, model, vocabulary, words, me
 
 def test_queries_with_other_words_are_refused(tmp_path):
     X, pairs = data()
-    X = sp.csr_matrix(X, dtype=np.float32)
-    model = CrossLanguageSSI(2, **QUICK).fit(X[:, :5], X, pairs, vocabulary=WORDS)
+    X = sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True), dtype=np.float32)
+    Q = sp.csr_matrix(np.eye(N, 5, dtype=np.float32))
+    model = CrossLanguageSSI(2, **QUICK).fit(Q, X, pairs, vocabulary=WORDS)
     model.save(tmp_path / "model")
     result = run("explain", tmp_path / "model", "apple")
     with pytest.raises(ValueError, match="queries of this cross-language model have words of"):
