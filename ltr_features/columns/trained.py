@@ -35,7 +35,8 @@ from ssi_models.weighting import TfIdf
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
-    "by models that did not see their queries"
+    "by models that did not see their queries, but for the choice of when all of them stop and how "
+    "much word matching they have"
 )
 NO_LABELS = "the texts of all documents, no judgement"
 

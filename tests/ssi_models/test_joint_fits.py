@@ -1,0 +1,176 @@
+"""A model and its copies for parts of the queries: what they see, and what they choose together."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ssi_models.preferences import Preferences
+from ssi_models.registry import get_model
+from ssi_models.run import JointRun
+from ssi_models.validation import exceeds_noise
+from ssi_models.word_weight import WORD_WEIGHTS
+
+N, TOPICS = 120, 6
+QUICK = {
+    "ssi": {"rank": 6, "batch_size": 32, "n_negatives": 20},
+    "psi": {"rank": 6, "batch_size": 32, "n_negatives": 20},
+    "full": {"batch_size": 32, "n_negatives": 20},
+    "correlated-hash": {"rank": 6, "batch_size": 32, "n_negatives": 20},
+    "s2net": {"rank": 6, "batch_size": 32},
+    "opca": {"rank": 6},
+    "cl-lsa": {"rank": 6},
+    "bltm": {"n_topics": TOPICS},
+    "wtm": {},
+}
+PARTS = [np.arange(p, N, 3) for p in range(3)]
+
+
+def topics():
+    return np.random.default_rng(9).permutation(N) % TOPICS
+
+
+def problem(noise=False, seed=0):
+    """Each text is of one of six topics, queries in words that no document has; with
+    ``noise`` judgements have nothing to do with topics."""
+    rng = np.random.default_rng(seed)
+    topic = topics()
+    Q, D = np.zeros((N, 60), np.float32), np.zeros((N, 60), np.float32)
+    for i in range(N):
+        Q[i, topic[i] * 4 + rng.permutation(4)[:2]] = 12
+        D[i, 24 + topic[i] * 4 + rng.permutation(4)[:2]] = 12
+        for X in (Q, D):
+            X[i, 48:] = rng.integers(9, size=12)  # so that hardly any scores are equal
+    same = topic[:, None] == topic
+    query, document = np.nonzero(rng.random((N, N)) < (1 / 12 if noise else 0.5 * same))
+    return Q, D, query, document
+
+
+def matrices(name, Q, D):
+    if get_model(name).inputs == "counts":
+        return sp.csr_matrix(Q), sp.csr_matrix(D)
+    return tuple(sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True)) for X in (Q, D))
+
+
+def fitted(name, query, document, Q, D, **options):
+    model = get_model(name)(**QUICK[name], threads=1)
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    return [model, *model.fit_parts(*matrices(name, Q, D), preferences, PARTS, **options)]
+
+
+def tensors(model):
+    return [getattr(model, f"{name}_") for name in model.tensors]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_all_models_agree_in_what_was_chosen(name):
+    Q, D, query, document = problem()
+    models = fitted(name, query, document, Q, D)
+    assert len(models) == 4
+    chosen = {
+        (
+            getattr(getattr(m, "history_", None), "best_epoch", None),
+            getattr(m, "scale_", None),
+            getattr(m, "word_weight_", None),
+        )
+        for m in models
+    }
+    assert len(chosen) == 1
+    # Hashing drops words that no document has, which here are all that tell.
+    assert name == "correlated-hash" or not any(
+        "teach it nothing" in remark for remark in models[0].remarks
+    )
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_no_label_of_a_part_is_in_the_model_that_scores_it(name, monkeypatch):
+    """But for the choice of epoch and weights, which is held fast here."""
+    monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
+    counter = iter(range(10**6))
+    monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
+    Q, D, query, document = problem()
+    of_part = np.isin(query, PARTS[0])
+    others = np.where(of_part, (document + 1) % N, document)
+    first, second = (
+        fitted(name, query, found, Q, D, candidates="relevant") for found in (document, others)
+    )
+    for one, other in zip(tensors(first[1]), tensors(second[1]), strict=True):
+        assert one.tobytes() == other.tobytes()
+    own = zip(tensors(first[0]), tensors(second[0]), strict=True)
+    assert any(one.tobytes() != other.tobytes() for one, other in own)
+
+
+@pytest.mark.parametrize("name", sorted({*QUICK} - {"correlated-hash"}))
+def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    quick = QUICK[name]
+    model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), preferences)
+    scores = model.cache(matrices(name, Q, D)[1]).scores(matrices(name, Q, D)[0])
+    same = topics()[:, None] == topics()
+    best = np.argsort(-scores, axis=1)[:, :5]
+    assert np.take_along_axis(same, best, axis=1).mean() > 0.5  # chance: 1 / 6
+    assert not any("teach it nothing" in remark for remark in model.remarks)
+    kept = 0
+    for seed in range(1, 6):
+        Q, D, query, document = problem(noise=True, seed=seed)
+        chance = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+        model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), chance)
+        kept += any("teach it nothing" in remark for remark in model.remarks)
+    assert kept >= 3
+
+
+def test_better_is_better_beyond_chance():
+    rng = np.random.default_rng(0)
+    start = rng.random(200)
+    assert not exceeds_noise(start, start)
+    assert not exceeds_noise(start + rng.normal(0, 0.1, 200) * 1e-9, start + 1e-9)
+    assert exceeds_noise(start + 0.1 + rng.normal(0, 0.1, 200), start)
+    wins = [exceeds_noise(start + rng.normal(0, 0.1, 200), start) for _ in range(300)]
+    assert np.mean(wins) < 0.06
+    assert exceeds_noise(np.array([np.nan, 0.4]), np.array([0.1, 0.3]))
+
+
+def test_a_weight_is_left_to_words_unless_it_is_better():
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    model = get_model("opca")(rank=6, threads=1)
+    model.fit(*matrices("opca", Q, D), preferences)
+    assert model.word_weight_ in WORD_WEIGHTS
+    assert model.word_weight_ < 1
+    fixed = get_model("opca")(rank=6, word_weight=0.25, threads=1)
+    assert fixed.fit(*matrices("opca", Q, D), preferences).weight_of_words == 0.25
+    one = Preferences.from_pairs([0, 0], [0, 6], n_queries=N, n_documents=N)
+    alone = get_model("opca")(rank=6, threads=1).fit(*matrices("opca", Q, D), one)
+    assert alone.word_weight_ == 0.5
+    assert any("by default" in remark for remark in alone.remarks)
+
+
+def test_impossible_parts_are_refused():
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    for name in ("ssi", "opca", "lsa"):
+        texts = matrices(name, Q, D)
+        for parts, message in (
+            ([np.arange(N)], "two or more"),
+            ([np.arange(4), np.arange(3, 6)], "share a query"),
+            ([np.arange(N), np.zeros(0, np.int64)], "nothing is left"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                get_model(name)().fit_parts(*texts, preferences, parts)
+    model = get_model("ssi")(warm_start=True, max_epochs=1, rank=2)
+    with pytest.raises(ValueError, match="warm_start"):
+        model.fit_parts(*texts, preferences, PARTS)
+
+
+def test_bad_input_is_told_what_to_do():
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    pairs = np.stack([query, document], axis=1)
+    texts = matrices("ssi", Q, D)
+    for name in QUICK:
+        with pytest.raises(TypeError, match=r"Preferences\.from_pairs"):
+            get_model(name)().fit(*matrices(name, Q, D), pairs)
+    with pytest.raises(ValueError, match="vocabularies='separate'"):
+        get_model("opca")().fit(texts[0][:, :40], texts[1], preferences)
+    with pytest.raises(ValueError, match=r"Q: row 0 has length .*; unit rows"):
+        get_model("ssi")().fit(sp.csr_matrix(Q), texts[1], preferences)
