@@ -170,7 +170,9 @@ def _run_epoch(model: Trainable, number: int) -> Epoch | None:
 
 def _reason_to_stop(history: History, settings: Settings) -> str:
     """Why no further epoch begins; "" if one does."""
-    if history.epochs[-1].number - history.best_epoch >= settings.patience:
+    # Small gains count here: added up, they may yet leave the start behind.
+    peak = max(history.epochs, key=lambda epoch: epoch.validation)
+    if history.epochs[-1].number - peak.number >= settings.patience:
         return "patience"
     if len(history.epochs) > settings.max_epochs:
         return "max_epochs"

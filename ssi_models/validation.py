@@ -77,14 +77,14 @@ def split_queries(
 
 
 def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
-    """Whether the mean of values is above that of the start by more than two standard errors of the
+    """Whether the mean of values is above that of the start by more than 1.5 standard errors of the
     paired differences: so many choices are compared that the best of them is above the start by
     chance alone. Values that are not finite are left out."""
     gains = values - start
     gains = gains[np.isfinite(gains)]
     if len(gains) < 2:
         return bool(gains.sum() > 0)
-    return bool(gains.mean() > 2 * gains.std(ddof=1) / np.sqrt(len(gains)))
+    return bool(gains.mean() > 1.5 * gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
 def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:
