@@ -82,7 +82,7 @@ class WeighsWords(MatchingModel):
         """The inverse of :meth:`weight_header`; models of before have a fixed weight."""
         self.word_weight_, self._chosen = (
             fitted.get("word_weight", UNCHOSEN),
-            fitted.get("chosen", False),
+            fitted.get("chosen", True),
         )
         self.n_queries_, self.n_pairs_ = fitted.get("n_queries", 0), fitted.get("n_pairs", 0)
 
@@ -185,19 +185,20 @@ class WeighsWords(MatchingModel):
         checkpoint: Any = None,
         **options: Any,
     ) -> list[Self]:
+        asked = getattr(self, self.weight_parameter)
         copies, values = [], []
         for number, part in enumerate(parts, start=1):
             model, others = self.copy(), preferences.without(part)
             path = checkpoint_of(checkpoint, number)
             model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
-            if len(held_out):
+            if len(held_out) and asked == AUTO:
                 values.append(model._held_out_values(Q, D, held_out, others, options))
             model._count(others)
             copies.append(model)
         self._count(preferences)
         self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
-        weight = UNCHOSEN
+        weight = UNCHOSEN if asked == AUTO else float(asked)
         if values:
             by_weight = np.concatenate(values, axis=1)
             best = int(np.argmax([mean_value(row) for row in by_weight]))

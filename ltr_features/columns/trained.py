@@ -406,13 +406,13 @@ class TrainedColumn:
         def ids(rows: NDArray[np.int64]) -> list[str]:
             return [] if self._unlabelled else [queries[row] for row in np.unique(rows).tolist()]
 
-        scoring = self.recipe.kind.scoring_params
+        scoring, params = self.recipe.kind.scoring_params, self.recipe.all_params
+        known = self.recipe.kind(**params).get_params()
+        # A weight that is chosen is fitted, whatever scoring reads.
+        params |= {name: "auto" for name in scoring if known[name] == "auto"}
         made_of: list[Any] = [
             ids(train_queries),
-            # A weight that is chosen is fitted, whatever scoring reads.
-            sorted(
-                (k, v) for k, v in self.recipe.all_params.items() if k not in scoring or v == "auto"
-            ),
+            sorted((k, v) for k, v in params.items() if k not in scoring or v == "auto"),
             self.recipe.stream,
             self.recipe.min_document_frequency,
             self.hold_out_groups and not self._unlabelled,

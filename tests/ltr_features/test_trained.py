@@ -106,6 +106,20 @@ def test_the_mixed_column_shares_the_model_file(name, tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]
 
 
+@pytest.mark.parametrize("fixed_first", [True, False])
+def test_a_weight_that_is_chosen_is_not_taken_from_a_column_whose_weight_was_given(
+    fixed_first, tmp_path
+):
+    context, train = context_of(asked()), np.concatenate(PARTS)
+    alone = column(context, "opca", tmp_path / "alone", None)(train, EVERY)
+    given = column(context, "opca", tmp_path / "both", 0.3)
+    chosen = column(context, "opca", tmp_path / "both", None)
+    for one in (given, chosen) if fixed_first else (chosen, given):
+        one.model(train)
+    assert given.path(train) != chosen.path(train)
+    np.testing.assert_array_equal(chosen(train, EVERY), alone)
+
+
 def test_mixed_scores_are_weighted_sums(tmp_path):
     context = context_of(asked())
     alone, half, words = (column(context, "lsi", tmp_path, w)(PARTS[0], EVERY) for w in (0, 0.5, 1))
