@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from letor.measures import evaluate
     from letor.rankers.registry import get_ranker
     from ltr_features.collection import Collection
+    from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
-    from ltr_features.columns.trained import ModelColumn
     from ltr_features.pipeline import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.registry import read_collection
@@ -30,7 +30,7 @@ _HOMES = {
     "ColumnFamily": "ltr_features.columns.registry",
     "ColumnSpec": "ltr_features.columns.registry",
     "FeatureBuilder": "ltr_features.pipeline",
-    "ModelColumn": "ltr_features.columns.trained",
+    "ModelColumn": "ltr_features.columns.model_column",
     "ScoringPipeline": "ltr_features.scoring",
     "evaluate": "letor.measures",
     "get_family": "ltr_features.columns.registry",

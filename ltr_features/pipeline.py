@@ -28,8 +28,9 @@ from ltr_features.build import (
     train_parts,
 )
 from ltr_features.collection import Collection, Pairs
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_family
-from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
+from ltr_features.columns.trained import FittedColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of

@@ -51,7 +51,7 @@ class FamilyConfig(_Section):
 
 
 class ModelConfig(_Section):
-    """The column of a trained model, see :class:`ltr_features.columns.trained.ModelColumn`."""
+    """The column of a trained model, see :class:`ltr_features.columns.model_column.ModelColumn`."""
 
     name: str
     model: str

@@ -14,7 +14,8 @@ from letor.dataset import RankingData
 from letor.folds import Fold
 from letor.writing import write_letor
 from ltr_features.build import column_facts, fold_scores
-from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.trained import TrainedColumn
 from reports.config import ModelConfig, SplitConfig, SystemConfig, slug
 from reports.preparation import Preparation, write_columns
 from reports.runner import Planned

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -20,6 +21,17 @@ from reports.verdicts import (
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WIDTH = 100
+
+
+def row_remarks(table: Any, results: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
+    """Label and sentence: the notes on a table's rows, and what must be heard of their models'
+    fits, the results being known by the names of tables and labels."""
+    found = []
+    for row in table.rows:
+        result = results.get((table.name, row.label))
+        found += [(row.label, row.note)] if row.note else []
+        found += [(row.label, text) for text in (result.remarks if result else ())]
+    return found
 
 
 def baseline_letters(study: Study) -> dict[str, str]:

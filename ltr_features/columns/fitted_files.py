@@ -10,7 +10,8 @@ from pathlib import Path
 
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.columns.trained import FittedColumn, ModelColumn
+from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.trained import FittedColumn
 from ssi_models.registry import load_model
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from letor.dataset import RankingData
     from letor.folds import Fold
     from ltr_features.collection import Collection
+    from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily
-    from ltr_features.columns.trained import ModelColumn
 
 app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
 
@@ -246,7 +246,7 @@ def _recipes(
     from dataclasses import fields, replace
 
     from letor.errors import InputError
-    from ltr_features.columns.trained import ModelColumn
+    from ltr_features.columns.model_column import ModelColumn
     from ltr_features.parameters import check_values
 
     by_model, made_by = settings(params, "param"), settings(recipe, "recipe")

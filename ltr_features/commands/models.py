@@ -227,7 +227,8 @@ def models_fit(
     from letor.errors import InputError
     from ltr_features.build import candidate_pairs
     from ltr_features.columns.fitted_files import save_fitted
-    from ltr_features.columns.trained import ModelColumn, TrainedColumn
+    from ltr_features.columns.model_column import ModelColumn
+    from ltr_features.columns.trained import TrainedColumn
     from ltr_features.workspace import open_workspace
     from reports.progress import Reporter
 

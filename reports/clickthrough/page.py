@@ -15,10 +15,10 @@ from reports.clickthrough.tables import (
     checks,
     facts_line,
     header,
-    remarks,
 )
 from reports.figures import curve_chart
 from reports.report import TrainingCurve
+from reports.tables import row_remarks
 
 
 def write_page(results: Results, path: Path) -> None:
@@ -37,7 +37,7 @@ def render(results: Results) -> str:
             "checks": [
                 (check.held, check_text(check, config.measures)) for check in checks(results, table)
             ],
-            "remarks": remarks(results, table),
+            "remarks": row_remarks(table, results.rows),
             "figure": _evaluations(results, table),
         }
         for table in config.tables

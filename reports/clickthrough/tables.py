@@ -12,7 +12,7 @@ import pandas as pd
 
 from reports.clickthrough.config import ClickthroughConfig, RowConfig, TableConfig
 from reports.significance import TestSettings, compare, corrected
-from reports.tables import aligned, wrapped
+from reports.tables import aligned, row_remarks, wrapped
 from reports.verdicts import p_equals, p_value, signed
 
 
@@ -140,16 +140,6 @@ def facts_line(facts: Mapping[str, float]) -> str:
     )
 
 
-def remarks(results: Results, table: TableConfig) -> list[tuple[str, str]]:
-    """Label and sentence: the notes on the rows, and what must be heard of their models' fits."""
-    found = []
-    for row in table.rows:
-        result = results.rows.get((table.name, row.label))
-        found += [(row.label, row.note)] if row.note else []
-        found += [(row.label, text) for text in (result.remarks if result else ())]
-    return found
-
-
 def table_text(results: Results, table: TableConfig) -> str:
     """The table, the outcome of its expectations, and its notes, as plain text."""
     config = results.config
@@ -164,7 +154,7 @@ def table_text(results: Results, table: TableConfig) -> str:
     for label in table.evaluations:
         work = " ".join(f"{value:.1f}" for value in results.rows[table.name, label].evaluations)
         parts.append(wrapped(f"{label}, function and gradient evaluations by iteration: {work}"))
-    parts += [wrapped(f"{label}: {text}") for label, text in remarks(results, table)]
+    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
     parts += [wrapped(note) for note in table.notes]
     return "\n".join(parts)
 

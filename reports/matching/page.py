@@ -16,10 +16,10 @@ from reports.matching.tables import (
     cells,
     check_text,
     order_checks,
-    remarks,
     task_line,
 )
 from reports.report import TrainingCurve
+from reports.tables import row_remarks
 
 
 def write_page(results: Results, path: Path) -> None:
@@ -37,7 +37,7 @@ def render(results: Results) -> str:
             "checks": [
                 (check.outcome, check_text(check)) for check in order_checks(results, table)
             ],
-            "remarks": remarks(results, table),
+            "remarks": row_remarks(table, results.rows),
         }
         for table in results.config.tables
     ]

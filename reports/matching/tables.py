@@ -12,7 +12,7 @@ import pandas as pd
 
 from reports.matching.config import MatchingConfig, PaperNumbers, RowConfig, TableConfig
 from reports.significance import fisher_randomisation
-from reports.tables import aligned, wrapped
+from reports.tables import aligned, row_remarks, wrapped
 from reports.verdicts import p_equals
 
 HEADER = (
@@ -124,16 +124,6 @@ def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     return [row.label, *ours, *paper]
 
 
-def remarks(results: Results, table: TableConfig) -> list[tuple[str, str]]:
-    """Label and sentence: the notes on the rows, and what must be heard of their models' fits."""
-    found = []
-    for row in table.rows:
-        result = results.rows.get((table.name, row.label))
-        found += [(row.label, row.note)] if row.note else []
-        found += [(row.label, text) for text in (result.remarks if result else ())]
-    return found
-
-
 def table_text(results: Results, table: TableConfig) -> str:
     """The table, the outcome of its order, and its notes, as plain text."""
     parts = [
@@ -144,7 +134,7 @@ def table_text(results: Results, table: TableConfig) -> str:
     checks = order_checks(results, table)
     if checks:
         parts.append("\n".join(f"  {check_text(check)}" for check in checks))
-    parts += [wrapped(f"{label}: {text}") for label, text in remarks(results, table)]
+    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
     parts += [wrapped(note) for note in table.notes]
     return "\n".join(parts)
 

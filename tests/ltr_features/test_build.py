@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from ltr_features.build import build_columns, candidate_pairs, fold_scores, grades
 from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, get_family
 from ltr_features.columns.term_space import TermSpace, VectorSpace
-from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.index import TermIndex
 
 N_TOPICS, PER_TOPIC = 12, 4

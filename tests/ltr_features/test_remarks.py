@@ -18,8 +18,9 @@ from letor.validation import render, validate
 from ltr_features.build import DISTANCE, add_trained_columns, build_columns, training_distance
 from ltr_features.cli import app
 from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, get_family
-from ltr_features.columns.trained import ModelColumn, TrainedColumn
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.pipeline import FeatureBuilder
 from ltr_features.remarks import ColumnWarning, told_once
@@ -219,6 +220,7 @@ def test_few_pairs_are_told_of_every_kind_of_model(model, params):
     builder = FeatureBuilder([], [ModelColumn(model, model, params)], threads=1)
     with pytest.warns(ColumnWarning, match=f"^{model}: {FEW}"):
         builder.fit(collection(6, 3))
+    assert any(re.match(FEW, remark) for remark in builder.fitted_[0].model.remarks)
 
 
 def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
@@ -235,6 +237,7 @@ def test_models_of_documents_miss_no_judgements():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnWarning)
         builder.fit(collection())
+    assert builder.fitted_[0].model.remarks == []
 
 
 @pytest.mark.parametrize("seed", range(5))

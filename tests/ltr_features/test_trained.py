@@ -8,8 +8,9 @@ import pytest
 from letor.errors import InputError
 from ltr_features.build import fold_scores
 from ltr_features.collection import Collection, Judgements, Pairs
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext
-from ltr_features.columns.trained import FittedColumn, ModelColumn, TrainedColumn
+from ltr_features.columns.trained import FittedColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.text import Analyzer
 from ssi_models.registry import get_model
