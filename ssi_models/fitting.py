@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -73,6 +74,8 @@ class RankingModel(MatchingModel):
         n_list_negatives: k; drawn from all ranks of the list alike.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
+        least_gain: what is better there, as a share of the best measure before, so that training
+            does not go on for epochs that hardly change anything; 0 = any gain.
         max_seconds: training also stops after the epoch that ends later than this; the result
             then depends on the machine's speed.
         validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
@@ -122,6 +125,7 @@ class RankingModel(MatchingModel):
     n_list_negatives: int = 4
     max_epochs: int = 50
     patience: int = 5
+    least_gain: float = 0.005
     max_seconds: float | None = None
     validation_share: float = 0.1
     hold_out: str = "auto"
@@ -224,20 +228,31 @@ class RankingModel(MatchingModel):
         )
         data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
-        with Workers(self.threads) as workers:
+        with Workers(self.threads) as workers, ExitStack() as stack:
             rate = self.learning_rate
             if isinstance(rate, str):
                 rate = self._choose_rate(every, workers)
+            # Runs learn side by side; threads that are left over serve the steps of each.
+            shares = max(1, workers.n_shares // len(models))
+            own = [stack.enter_context(Workers(shares)) for _ in models]
             runs = [
-                model.make_run(of, rate, workers) for model, of in zip(models, data, strict=True)
+                model.make_run(of, rate, threads)
+                for model, of, threads in zip(models, data, own, strict=True)
             ]
             path = None if checkpoint is None else Path(checkpoint)
             fingerprint = "" if path is None else self._fingerprint(every, groups, parts)
             until = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
             settings = Settings(
-                self.max_epochs, self.patience, rate, path, fingerprint, callback, until
+                self.max_epochs,
+                self.patience,
+                self.least_gain,
+                rate,
+                path,
+                fingerprint,
+                callback,
+                until,
             )
-            joint = JointRun(runs)
+            joint = JointRun(runs, workers)
             if self.starts_from_texts and not self.warm_start:
                 begin_at_best_scale(joint)
             history = self._learn(joint, settings)
@@ -275,6 +290,8 @@ class RankingModel(MatchingModel):
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
         if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
+        if not 0 <= self.least_gain < np.inf:
+            raise ValueError(f"least_gain must be 0 or more and finite, got {self.least_gain}")
         if not 0 <= self.list_share <= 1:
             raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
         if not 0 < self.validation_share < 1:

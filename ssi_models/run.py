@@ -6,7 +6,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from itertools import chain
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,8 @@ from ssi_models.preferences import Preferences
 from ssi_models.sampling import Batch, PairStream, own_negatives
 from ssi_models.scorers import Scorer, TowerScorer
 from ssi_models.validation import Validation, exceeds_noise, mean_value, mixed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +218,8 @@ class JointRun:
     must be trained alike, or a column means one thing in training and another in testing.
     """
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs = runs
+    def __init__(self, runs: Sequence[Run], workers: Workers) -> None:
+        self.runs, self.workers = runs, workers
         n_held_out = sum(run.n_held_out for run in runs)
         #: The held-out queries' values at the start, and at the last validation.
         self._start = np.zeros(n_held_out)
@@ -232,12 +235,13 @@ class JointRun:
         return {f"{i}.{name}": a for i, named in enumerate(every) for name, a in named.items()}
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
-        for run in self.runs:
-            yield from run.epoch(number)
+        if len(self.runs) == 1:
+            return self.runs[0].epoch(number)
+        return chain.from_iterable(self._of_each(lambda run: list(run.epoch(number))))
 
     def validate(self) -> float:
         """The mean of the validation measure over all held-out queries, at the best mixture."""
-        values = np.concatenate([run.held_out_values() for run in self.runs], axis=1)
+        values = np.concatenate(self._of_each(lambda run: run.held_out_values()), axis=1)
         means = [mean_value(row) for row in values]
         best = int(np.argmax(means))
         for run in self.runs:
@@ -251,6 +255,19 @@ class JointRun:
 
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
+
+    def _of_each(self, work: Callable[[Run], T]) -> list[T]:
+        """``work(run)`` for each run, side by side."""
+        found: dict[int, T] = {}
+
+        def of_share(share: int, n_shares: int) -> None:
+            # Threads do not take over numpy's error state.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for i in range(share, len(self.runs), n_shares):
+                    found[i] = work(self.runs[i])
+
+        self.workers.run(of_share)
+        return [found[i] for i in range(len(self.runs))]
 
 
 def begin_at_best_scale(run: JointRun) -> None:

@@ -86,6 +86,7 @@ class Settings:
     Attributes:
         max_epochs: upper limit of epochs.
         patience: epochs without a better validation measure after which training stops.
+        least_gain: what counts as better there, as a share of the measure.
         checkpoint: file for the state after each epoch; a file left by a killed run of the same
             ``fingerprint`` is resumed, and the resumed run ends with the same bytes.
         learning_rate: named if training diverges.
@@ -98,6 +99,7 @@ class Settings:
 
     max_epochs: int
     patience: int
+    least_gain: float = 0.0
     learning_rate: float = float("nan")
     checkpoint: Path | None = None
     fingerprint: str = ""
@@ -170,8 +172,11 @@ def _run_epoch(model: Trainable, number: int) -> Epoch | None:
 
 def _reason_to_stop(history: History, settings: Settings) -> str:
     """Why no further epoch begins; "" if one does."""
-    # Small gains count here: added up, they may yet leave the start behind.
-    peak = max(history.epochs, key=lambda epoch: epoch.validation)
+    # Gains from the start on, whether or not it was left: added up, they may yet leave it behind.
+    peak = history.epochs[0]
+    for epoch in history.epochs:
+        if epoch.validation > peak.validation + settings.least_gain * abs(peak.validation):
+            peak = epoch
     if history.epochs[-1].number - peak.number >= settings.patience:
         return "patience"
     if len(history.epochs) > settings.max_epochs:

@@ -18,6 +18,7 @@ MANY_QUERIES = 1000
 N_PARTS = 3
 #: Measures for early stopping; rank loss is turned round, so that more is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
+TIED = 0.5
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
 
 
@@ -163,11 +164,11 @@ class Validation:
         rows: slice = slice(None),
     ) -> NDArray[np.float64]:
         """Average precision, or minus the rank loss, of each query (or of some rows of them) by
-        scores [m, p]: float64 [m], NaN for a query without a relevant document to rank; ties count
-        against the model."""
+        scores [m, p]: float64 [m], NaN for a query without a relevant document to rank. Ties count
+        half: a model is not better than word matching for breaking its ties at random."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         parts = (scores, self.relevant[rows], self.hidden[rows], precision, loss)
-        workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts)), len(scores))
+        workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts), TIED), len(scores))
         return precision if name == "map" else -loss
 
     def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:

@@ -157,13 +157,14 @@ def _harmonic(n):
 
 
 @nb.njit(cache=True, nogil=True)
-def ranking_measures(scores, relevant, excluded, average_precision, rank_loss):
-    """Average precision and rank loss of each row of ``scores``; ties count against us.
+def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, tied=1.0):
+    """Average precision and rank loss of each row of ``scores``.
 
     Rank loss is the share of (relevant, irrelevant) pairs in which the irrelevant document scores
-    at least as high. ``relevant`` and ``excluded`` are bool [m, n]; excluded documents are not
-    ranked. A query without relevant documents gets NaN, and so does the rank loss of a query
-    without irrelevant ones. Outputs are float64 [m].
+    higher. An irrelevant document that scores as high as a relevant one counts as ``tied`` of a
+    document above it: 1, against us, or 0.5, as in random order. ``relevant`` and ``excluded`` are
+    bool [m, n]; excluded documents are not ranked. A query without relevant documents gets NaN,
+    and so does the rank loss of a query without irrelevant ones. Outputs are float64 [m].
     """
     m, n = scores.shape
     for i in range(m):
@@ -183,15 +184,24 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss):
                 values[r] = scores[i, d]
                 r += 1
         values.sort()
-        # above[r]: irrelevant documents that rank before the relevant document with r-th value.
-        above = np.zeros(n_relevant, np.int64)
+        # above[r]: irrelevant documents that rank before the relevant document with r-th value, and
+        # not before the one with the next.
+        above = np.zeros(n_relevant)
         for d in range(n):
             if not relevant[i, d] and not excluded[i, d]:
-                r = np.searchsorted(values, np.float64(scores[i, d]), side="right") - 1
-                if r >= 0:
-                    above[r] += 1
+                score = np.float64(scores[i, d])
+                r = np.searchsorted(values, score, side="right") - 1
+                if r < 0:
+                    continue
+                if values[r] < score:
+                    above[r] += 1.0
+                else:
+                    above[r] += tied
+                    lower = np.searchsorted(values, score) - 1
+                    if lower >= 0:
+                        above[lower] += 1.0 - tied
         total = 0.0
-        before, misplaced = 0, 0
+        before, misplaced = 0.0, 0.0
         for r in range(n_relevant - 1, -1, -1):
             before += above[r]
             misplaced += before

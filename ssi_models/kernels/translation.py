@@ -53,23 +53,31 @@ def count_translations(
 @nb.njit(cache=True, nogil=True)
 def translation_probabilities(
     q_indptr, q_indices, d_indptr, d_indices, d_counts, lengths, query, document, offsets,
-    t_indptr, t_indices, t_values, out, start, stop,
+    t_indptr, t_indices, t_values, n_words, out, start, stop,
 ):  # fmt: skip
     """out[offsets[i] + j] = sum_w t(q_j | w) n(w, d) / |d| for word j of query[i], d = document[i].
 
-    The table with ones on its diagonal gives the title's own word frequencies.
+    The table with ones on its diagonal gives the title's own word frequencies. Pairs of one query
+    that follow each other are visited together, with a row of the table spread out over the title
+    words.
     """
-    for i in range(start, stop):
-        d = document[i]
+    t = np.zeros(n_words + 1)
+    i = start
+    while i < stop:
+        after = i + 1
+        while after < stop and query[after] == query[i]:
+            after += 1
         first = q_indptr[query[i]]
         for p in range(first, q_indptr[query[i] + 1]):
             row = q_indices[p]
-            e, last_e = d_indptr[d], d_indptr[d + 1]
-            f, last_f = t_indptr[row], t_indptr[row + 1]
-            total = 0.0
-            while e < last_e and f < last_f:
-                f += np.searchsorted(t_indices[f:last_f], d_indices[e])
-                if f < last_f and t_indices[f] == d_indices[e]:
-                    total += d_counts[e] * np.float64(t_values[f])
-                e += 1
-            out[offsets[i] + p - first] = total / lengths[d] if lengths[d] > 0.0 else 0.0
+            for f in range(t_indptr[row], t_indptr[row + 1]):
+                t[t_indices[f]] = t_values[f]
+            for pair in range(i, after):
+                d = document[pair]
+                total = 0.0
+                for e in range(d_indptr[d], d_indptr[d + 1]):
+                    total += d_counts[e] * t[d_indices[e]]
+                out[offsets[pair] + p - first] = total / lengths[d] if lengths[d] > 0.0 else 0.0
+            for f in range(t_indptr[row], t_indptr[row + 1]):
+                t[t_indices[f]] = 0.0
+        i = after

@@ -16,7 +16,7 @@ from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
-from ssi_models.topics.mixture import TermProbabilities
+from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
@@ -132,8 +132,8 @@ class LanguageModel(WeighsWords):
 
         def work(start: int, stop: int) -> None:
             translation_probabilities(
-                indptr, indices, *arrays(D), sizes, query, document, offsets, *table, out,
-                start, stop,
+                indptr, indices, *arrays(D), sizes, query, document, offsets, *table, D.shape[1],
+                out, start, stop,
             )  # fmt: skip
 
         with Workers(self.threads) as workers:
@@ -147,12 +147,18 @@ class LanguageModel(WeighsWords):
         )
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
-        shape = Q.shape[0], D.shape[0]
-        query, document = (a.ravel() for a in np.indices(shape))
-        parts = self._probabilities(Q, D, query, document, self._document_side(D))
+        # log P(w|d) of each word that a query has, once: queries share words.
+        words, column = np.unique(Q.indices, return_inverse=True)
+        counts = sp.csr_matrix((Q.data, column, Q.indptr), (Q.shape[0], len(words)))
+        one = np.ones(len(words), np.float32), words, np.arange(len(words) + 1)
+        of_word = sp.csr_matrix(one, (len(words), Q.shape[1]))
+        shape = len(words), D.shape[0]
+        word, document = (a.ravel() for a in np.indices(shape))
+        parts = self._probabilities(of_word, D, word, document, self._document_side(D))
+        lengths = np.maximum(counts.sum(axis=1, dtype=np.float64), 1e-12)
         for weight in WORD_WEIGHTS:
-            scores = parts.log_likelihood(self.lambda1, weight)
-            yield scores.astype(np.float32).reshape(shape)
+            logs = log_of(parts.mixed(self.lambda1, weight)).reshape(shape)
+            yield np.asarray((counts @ logs) / lengths, np.float32)
 
     def _document_side(self, D: sp.csr_matrix) -> Any:
         """What the model computes once per document."""

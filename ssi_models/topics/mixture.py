@@ -45,13 +45,17 @@ class TermProbabilities:
         return self.mean_log(self.mixed(lambda1, lambda2))
 
     def mean_log(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean log probability per query term; 0 for a query without words. Probabilities below
-        1e-12 count as 1e-12."""
+        """Mean log probability per query term, see :func:`log_of`; 0 for a query without words."""
         n_pairs = len(self.offsets) - 1
         owner = np.repeat(np.arange(n_pairs), np.diff(self.offsets))
-        logs = self.counts * np.log(np.maximum(probabilities, _TINY))
+        logs = self.counts * log_of(probabilities)
         sums = np.bincount(owner, logs, minlength=n_pairs)
         return sums / np.maximum(np.bincount(owner, self.counts, minlength=n_pairs), _TINY)
+
+
+def log_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithms; probabilities below 1e-12 count as 1e-12."""
+    return np.log(np.maximum(probabilities, _TINY))
 
 
 @dataclass(frozen=True, eq=False)

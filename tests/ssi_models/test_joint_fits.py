@@ -51,8 +51,8 @@ def matrices(name, Q, D):
     return tuple(sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True)) for X in (Q, D))
 
 
-def fitted(name, query, document, Q, D, **options):
-    model = get_model(name)(**QUICK[name], threads=1)
+def fitted(name, query, document, Q, D, threads=1, **options):
+    model = get_model(name)(**QUICK[name], threads=threads)
     preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
     return [model, *model.fit_parts(*matrices(name, Q, D), preferences, PARTS, **options)]
 
@@ -97,6 +97,25 @@ def test_no_label_of_a_part_is_in_the_model_that_scores_it(name, monkeypatch):
         assert one.tobytes() == other.tobytes()
     own = zip(tensors(first[0]), tensors(second[0]), strict=True)
     assert any(one.tobytes() != other.tobytes() for one, other in own)
+
+
+@pytest.mark.parametrize("name", ["ssi", "s2net", "bltm"])
+def test_threads_change_nothing(name):
+    Q, D, query, document = problem()
+    first, second = (fitted(name, query, document, Q, D, threads=n) for n in (1, 3))
+    for one, other in zip(first, second, strict=True):
+        for a, b in zip(tensors(one), tensors(other), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", ["bltm", "wtm"])
+def test_the_weights_of_words_are_compared_by_the_scores_themselves(name):
+    Q, D, query, document = problem()
+    model = fitted(name, query, document, Q, D)[0]
+    Q, D = matrices(name, Q[:5], D)
+    for weight, scores in zip(WORD_WEIGHTS, model.mixtures(Q, D), strict=True):
+        model.lambda2 = weight
+        assert scores == pytest.approx(model.cache(D).scores(Q), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted({*QUICK} - {"correlated-hash"}))

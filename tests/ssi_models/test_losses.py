@@ -148,12 +148,12 @@ def test_emphasis_favours_tuples_near_the_top():
             assert A[0, 0] == A[0].max()
 
 
-def measures(scores, relevant, excluded=None):
+def measures(scores, relevant, excluded=None, tied=1.0):
     scores = np.atleast_2d(np.asarray(scores, np.float32))
     relevant = np.atleast_2d(np.asarray(relevant, bool))
     hidden = np.zeros_like(relevant) if excluded is None else np.atleast_2d(excluded)
     precision, loss = np.empty(len(scores)), np.empty(len(scores))
-    ranking_measures(scores, relevant, hidden, precision, loss)
+    ranking_measures(scores, relevant, hidden, precision, loss, tied)
     return precision, loss
 
 
@@ -192,6 +192,23 @@ def test_ties_count_against_the_model(scores, relevant):
     if not relevant.all():
         wrong = [a <= b for a in scores[relevant] for b in scores[~relevant]]
         assert loss[0] == pytest.approx(np.mean(wrong))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(np.float32, 8, elements=st.sampled_from([0.0, 0.5, 1.0])),
+    hnp.arrays(np.bool_, 8),
+)
+def test_ties_may_count_half(scores, relevant):
+    """As in the area under the curve; and a single relevant document has its mean rank."""
+    relevant[0], relevant[1] = True, False
+    _, loss = measures(scores, relevant, tied=0.5)
+    assert loss[0] == pytest.approx(1 - roc_auc_score(relevant, scores))
+    alone = np.arange(8) == 0
+    precision, _ = measures(scores, alone, tied=0.5)
+    others = scores[1:]
+    mean_rank = 1 + (others > scores[0]).sum() + (others == scores[0]).sum() / 2
+    assert precision[0] == pytest.approx(1 / mean_rank)
 
 
 def test_excluded_documents_are_not_ranked():

@@ -10,7 +10,7 @@ import ssi_twins as twins
 from ssi_models.fitting import RATES
 from ssi_models.preferences import Preferences
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.training import DivergenceWarning
+from ssi_models.training import DivergenceWarning, Settings, train
 
 
 def problem(seed=0, n=60, width=30):
@@ -108,9 +108,39 @@ def test_training_that_cannot_help_returns_the_word_matching_model():
 
 
 def test_patience_and_the_clock_end_training():
-    epochs = model(max_epochs=50, patience=2).fit(*problem()).history_
+    epochs = model(max_epochs=50, patience=2, least_gain=0).fit(*problem()).history_
     assert len(epochs.epochs) - 1 - epochs.best_epoch == 2
     assert len(model(max_seconds=1e-9).fit(*problem()).history_.epochs) == 1
+
+
+def test_small_gains_do_not_keep_training_going():
+    class Rising:
+        def __init__(self, gain):
+            self.gain, self.value = gain, np.ones(1)
+
+        def state(self):
+            return {"value": self.value}
+
+        def epoch(self, number):
+            yield 0.0, 0, 1
+
+        def validate(self):
+            self.value *= 1 + self.gain
+            return float(self.value[0])
+
+        def begin(self):
+            pass
+
+        def beats_start(self):
+            return True
+
+    def last(gain):
+        history = train(Rising(gain), Settings(max_epochs=30, patience=4, least_gain=0.01))
+        assert history.best_epoch == history.epochs[-1].number  # kept all the same
+        return history.best_epoch
+
+    assert last(0.002) == 4
+    assert last(0.004) == 30  # 1.2 % in three epochs
 
 
 def test_automatic_rate_has_the_lowest_training_loss():
