@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import MatchingModel
-from ssi_models.fitting import check_same_words, check_shapes
 from ssi_models.matrices import check_unit_rows, with_data
 from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences, candidate_rows
+from ssi_models.training_data import check_same_words, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,13 +18,21 @@ from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
 from ssi_models.candidate_lists import CandidateLists
 from ssi_models.losses import EMPHASES, LOSSES
-from ssi_models.matrices import arrays, check_rows, check_unit_rows
+from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice, digest_of
 from ssi_models.preferences import Preferences, candidate_rows, check_preferences
-from ssi_models.run import JointRun, Run, TrainingData, begin_at_best_scale
+from ssi_models.run import JointRun, Run, begin_at_best_scale
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
+from ssi_models.training_data import (
+    TrainingData,
+    check_excluded,
+    check_lists,
+    check_same_words,
+    check_shapes,
+)
 from ssi_models.validation import (
     HELD_OUT,
     N_PARTS,
@@ -226,7 +233,7 @@ class RankingModel(MatchingModel):
         every = self._check_data(
             Q, D, preferences, excluded, candidates, groups, bool(parts), candidate_lists
         )
-        data = [every, *(self._without(every, part, i) for i, part in enumerate(parts, start=1))]
+        data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
             rate = self.learning_rate
@@ -336,11 +343,7 @@ class RankingModel(MatchingModel):
         """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
-        barred = None
-        if excluded is not None:
-            barred = check_rows("excluded + 1", np.asarray(excluded) + 1, D.shape[0] + 1) - 1
-            if len(barred) != Q.shape[0]:
-                raise ValueError(f"excluded has {len(barred)} rows for {Q.shape[0]} queries")
+        barred = None if excluded is None else check_excluded(excluded, Q, D)
         if in_parts:
             held_out = preferences, preferences.only(np.zeros(0, np.int64))
         elif self.hold_out == "pairs":
@@ -351,7 +354,12 @@ class RankingModel(MatchingModel):
             held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
         pool = candidate_rows(candidates, preferences)
         if lists is not None:
-            self._check_lists(lists, preferences)
+            check_lists(lists, preferences)
+            if self.negatives == "given":
+                raise ValueError(
+                    "candidate_lists: negatives='given' takes those that are judged, not of the "
+                    "lists"
+                )
         return TrainingData(
             Q,
             D,
@@ -361,32 +369,6 @@ class RankingModel(MatchingModel):
             pool,
             isinstance(candidates, str),
             candidate_lists=lists if self.list_share else None,
-        )
-
-    def _check_lists(self, lists: CandidateLists, preferences: Preferences) -> None:
-        if not isinstance(lists, CandidateLists):
-            raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
-        if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
-            raise ValueError(
-                f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D "
-                f"have {preferences.n_queries} x {preferences.n_documents}"
-            )
-        if self.negatives == "given":
-            raise ValueError(
-                "candidate_lists: negatives='given' takes those that are judged, not of the lists"
-            )
-
-    def _without(self, every: TrainingData, part: NDArray[np.int64], number: int) -> TrainingData:
-        """The data of the queries outside a part, whose own preferences are held out."""
-        training = every.preferences.without(part)
-        pool = np.unique(training.document) if every.only_relevant else every.candidates
-        return replace(
-            every,
-            preferences=training,
-            training=training,
-            validating=every.preferences.only(part),
-            candidates=pool,
-            part=number,
         )
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
@@ -512,41 +494,3 @@ class RankingModel(MatchingModel):
                 data.candidates, excluded, labels, *parts, *lists,
             ),
         )  # fmt: skip
-
-
-def digest_of(parameters: Sequence[Any], given: Iterable[NDArray[Any]]) -> str:
-    """SHA-256 (hex) of parameters and arrays."""
-    digest = hashlib.sha256(repr(parameters).encode())
-    for array in given:
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def check_same_words(model: Any, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
-    """Raise ValueError if two matrices cannot be over the same words."""
-    if Q.shape[1] == D.shape[1]:
-        return
-    separate = "model 'cross-language'"
-    if hasattr(model, "vocabularies"):
-        separate = f"vocabularies='separate', or {separate}"
-    raise ValueError(
-        f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word in both; "
-        f"for two vocabularies use {separate}"
-    )
-
-
-def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> None:
-    """Raise ValueError if preferences were made for other matrices."""
-    check_preferences(preferences)
-    if (preferences.n_queries, preferences.n_documents) != (Q.shape[0], D.shape[0]):
-        raise ValueError(
-            f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
-            f"Q and D have {Q.shape[0]} x {D.shape[0]}"
-        )
-
-
-def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise ValueError if a parameter is none of its choices."""
-    if value not in choices:
-        raise ValueError(f"{name} {value!r} is unknown; use one of {tuple(choices)}")

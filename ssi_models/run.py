@@ -4,59 +4,24 @@ agree on when to stop."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ssi_models.candidate_lists import CandidateLists
 from ssi_models.hogwild import hogwild_steps, replica
 from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.sampling import Batch, PairStream, own_negatives
 from ssi_models.scorers import Scorer, TowerScorer
+from ssi_models.training_data import TrainingData
 from ssi_models.validation import Validation, exceeds_noise, mean_value, mixed
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingData:
-    """What a model is fitted on, checked.
-
-    Attributes:
-        Q, D: checked matrices. preferences: all of them.
-        training, validating: those that are learned from, those that are held out.
-        excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
-        only_relevant: whether the candidates are the documents that are relevant in training.
-        part: which of a joint fit's runs the data are of.
-        candidate_lists: the documents that a model is to rank for each query, or None.
-    """
-
-    Q: sp.csr_matrix
-    D: sp.csr_matrix
-    preferences: Preferences
-    training: Preferences
-    validating: Preferences
-    excluded: NDArray[np.int64] | None
-    candidates: NDArray[np.int64]
-    only_relevant: bool = False
-    part: int = 0
-    candidate_lists: CandidateLists | None = None
-    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """``make()``, called once: runs on the same matrices share its result. What depends on
-        the preferences too must have ``part`` in its key."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
 
 
 class Trained(Protocol):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -116,7 +118,9 @@ class WeighsWords(MatchingModel):
                 self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
                 self._chosen = False
             self._count(preferences)
-            return self.fit_alone(Q, D, preferences, **options)
+            self.fit_alone(Q, D, preferences, **options)
+            delete(options.get("checkpoint"))
+            return self
         self._fit_in_parts(Q, D, preferences, parts, **options)
         return self
 
@@ -137,7 +141,8 @@ class WeighsWords(MatchingModel):
     def fit_alone(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None, **options: Any
     ) -> Self:
-        """Learn everything but the weight."""
+        """Learn everything but the weight. A checkpoint, whose last state is that of the fitted
+        model, stays: other copies of a joint fit may not be done."""
         raise TypeError(f"{type(self).__name__} does not define fit_alone")
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
@@ -187,9 +192,9 @@ class WeighsWords(MatchingModel):
     ) -> list[Self]:
         asked = getattr(self, self.weight_parameter)
         copies, values = [], []
-        for number, part in enumerate(parts, start=1):
+        paths = [checkpoint_of(checkpoint, number) for number in range(1, len(parts) + 1)]
+        for path, part in zip(paths, parts, strict=True):
             model, others = self.copy(), preferences.without(part)
-            path = checkpoint_of(checkpoint, number)
             model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
             if len(held_out) and asked == AUTO:
@@ -206,6 +211,8 @@ class WeighsWords(MatchingModel):
             weight = WORD_WEIGHTS[best] if exceeds_noise(by_weight[best], by_weight[-1]) else 1.0
         for model in (self, *copies):
             model.word_weight_, model._chosen = weight, bool(values)
+        for path in (*paths, checkpoint):
+            delete(path)
         return copies
 
     def _count(self, preferences: Preferences | None) -> None:
@@ -236,6 +243,12 @@ class WeighsWords(MatchingModel):
                 for line, scores in zip(values, self.mixtures(block, documents), strict=True):
                     line[rows] = validation.values("map", scores, workers, rows)
         return values
+
+
+def delete(checkpoint: str | os.PathLike[str] | None) -> None:
+    """Remove the file of a fit that is done, if there is one."""
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
 
 
 def check_word_weight(weight: float | str, name: str = "word_weight") -> None:

@@ -17,7 +17,8 @@ from ssi_models.kernels.ranking import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import Run
+from ssi_models.training_data import TrainingData
 
 MAX_DOCUMENTS = 5000  # that training queries are ranked over
 

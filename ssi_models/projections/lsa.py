@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
 from ssi_models.baselines import Baseline, Examples
-from ssi_models.fitting import check_choice
 from ssi_models.matrices import take_rows
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice
 from ssi_models.parts import Parts, joined, pair_scores, scaled
 from ssi_models.projections.cosine import CosineOfProjections, split_words, stacked
 from ssi_models.projections.svd import right_singular_vectors

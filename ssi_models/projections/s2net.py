@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import OPTIMIZERS, RankingModel, check_choice
+from ssi_models.fitting import OPTIMIZERS, RankingModel
 from ssi_models.lexical import Identity
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice
 from ssi_models.projections.cosine import (
     VOCABULARIES,
     CosineOfProjections,
@@ -27,8 +28,9 @@ from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.projections.torch_scorer import TorchScorer
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.run import JointRun, Run, TrainingData
+from ssi_models.run import JointRun, Run
 from ssi_models.training import History, Settings
+from ssi_models.training_data import TrainingData
 from ssi_models.validation import VALIDATION_MEASURES
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
 

@@ -13,8 +13,8 @@ from ssi_models.fitting import RankingModel
 from ssi_models.lexical import Diagonal, weigh
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
-from ssi_models.run import TrainingData
 from ssi_models.scorers import DiagonalScorer
+from ssi_models.training_data import TrainingData
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

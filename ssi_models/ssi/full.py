@@ -15,7 +15,8 @@ from ssi_models.matrices import check_csr, take_columns, take_rows
 from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import Run
+from ssi_models.training_data import TrainingData
 
 MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it
 

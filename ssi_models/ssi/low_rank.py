@@ -9,16 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import RankingModel, check_choice
+from ssi_models.fitting import RankingModel
 from ssi_models.lexical import Diagonal, Identity, weigh
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice
 from ssi_models.parts import Parts
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.run import Run, TrainingData
+from ssi_models.run import Run
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
+from ssi_models.training_data import TrainingData
 
 DIAGONALS = ("identity", "learned", "none")
 INITS = ("identity", "normal", "lsi")

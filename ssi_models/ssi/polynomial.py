@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ssi_models.parallel import Workers
 from ssi_models.parts import Parts
-from ssi_models.run import TrainingData
 from ssi_models.scorers import Polynomial, SeparatePolynomial, TowerScorer
 from ssi_models.ssi.low_rank import EmbeddingModel
+from ssi_models.training_data import TrainingData
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

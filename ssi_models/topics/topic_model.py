@@ -161,8 +161,6 @@ class TopicModel(LanguageModel):
                     state.save(path, digest, history)
                 if callback is not None:
                     callback(history[-1])
-        if path is not None:
-            path.unlink(missing_ok=True)
         self._finish(D, vocabulary, recipe)
         vars(self).pop("_stream", None)
         self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta

@@ -130,8 +130,6 @@ class IBMModel1(LanguageModel):
                     )
                 if callback is not None:
                     callback(history[-1])
-        if path is not None:
-            path.unlink(missing_ok=True)
         self._finish(D, vocabulary, recipe)
         self.table_indptr_, self.table_indices_, self.table_values_ = arrays(table)
         self.history_ = history

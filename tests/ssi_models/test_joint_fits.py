@@ -108,6 +108,32 @@ def test_threads_change_nothing(name):
             assert a.tobytes() == b.tobytes()
 
 
+@pytest.mark.parametrize("name", ["ssi", "bltm", "wtm"])
+def test_a_killed_fit_goes_on_where_it_was(name, tmp_path):
+    Q, D, query, document = problem()
+    whole, steps = fitted(name, query, document, Q, D), []
+
+    def kill(line):
+        steps.append(line)
+        if len(steps) == at:
+            raise KeyboardInterrupt
+
+    at = 0
+    fitted(name, query, document, Q, D, callback=kill)
+    n, at = len(steps), len(steps) - 2
+    steps.clear()
+    path = tmp_path / "state"
+    with pytest.raises(KeyboardInterrupt):
+        fitted(name, query, document, Q, D, callback=kill, checkpoint=path)
+    at = 0
+    again = fitted(name, query, document, Q, D, callback=kill, checkpoint=path)
+    assert len(steps) == n
+    assert not list(tmp_path.iterdir())
+    for one, other in zip(whole, again, strict=True):
+        for a, b in zip(tensors(one), tensors(other), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
 @pytest.mark.parametrize("name", ["bltm", "wtm"])
 def test_the_weights_of_words_are_compared_by_the_scores_themselves(name):
     Q, D, query, document = problem()
