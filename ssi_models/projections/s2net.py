@@ -105,7 +105,7 @@ class S2Net(CosineOfProjections, RankingModel):
     loss: str = "logistic"
     optimizer: str = "rmsprop"
     negatives: str = "in-batch"
-    learning_rate: float | str = 0.1
+    learning_rate: float | str = 0.05
     batch_size: int = 1024
     n_negatives: int = 64
 
