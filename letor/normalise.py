@@ -124,9 +124,14 @@ class StandardScore(Normaliser):
     def from_state(cls, state: Mapping[str, Any]) -> StandardScore:
         """The object whose ``state()`` this is."""
         made = cls()
-        made._columns = state["columns"]
+        made._columns = list(state["columns"])
         made._mean = np.asarray(state["mean"], dtype=np.float64)
         made._deviation = np.asarray(state["deviation"], dtype=np.float64)
+        for name, values in (("mean", made._mean), ("deviation", made._deviation)):
+            if values.shape != (len(made._columns),) or not np.isfinite(values).all():
+                raise InputError(
+                    f"normaliser 'standard': {name} must have {len(made._columns)} finite numbers"
+                )
         return made
 
 

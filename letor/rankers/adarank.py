@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
 from letor.rankers.arrays import ArrayRanker, BestOf
 from letor.rankers.parameters import check_choice, check_ranges
@@ -104,6 +106,9 @@ class AdaRank(ArrayRanker):
 
     def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         return linear_scores(X, self._model["weights"])
+
+    def _check_model(self, path: Path, n_columns: int) -> None:
+        check_finite(f"{path}: weights", self._model["weights"], np.float64, (n_columns,))
 
     def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         gain = np.abs(self._model["weights"])

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from letor.checked_arrays import check_array
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.measures import Evaluator, parse_measure
@@ -48,10 +49,6 @@ class ArrayRanker(Ranker):
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     @abstractmethod
-    def _check(self) -> None:
-        """Refuse impossible parameters."""
-
-    @abstractmethod
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         """Set ``_model`` and ``validation_curve_``."""
 
@@ -64,7 +61,6 @@ class ArrayRanker(Ranker):
         """Gain and splits of the columns that ``_learn`` saw."""
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
-        self._check()
         columns = np.flatnonzero(np.ptp(finite(train.X), axis=0) > 0)
         if len(columns) == 0:
             raise InputError("training rows: no column has two different values")
@@ -93,8 +89,19 @@ class ArrayRanker(Ranker):
             self._model = dict(load(path.read_bytes()))
         except (OSError, SafetensorError) as error:
             raise InputError(f"{path} is not a model file: {error}") from None
-        self._columns = self._model.pop("columns")
+        try:
+            columns = self._model.pop("columns")
+            last = len(self.feature_names_) - 1
+            check_array(f"{path}: columns", columns, np.int64, (None,), least=0, most=last)
+            self._columns = columns
+            self._check_model(path, len(columns))
+        except KeyError as error:
+            raise InputError(f"{path}: the array {error} is missing; it is damaged") from None
         self.validation_curve_: list[float] = list(fitted["validation_curve"])
+
+    @abstractmethod
+    def _check_model(self, path: Path, n_columns: int) -> None:
+        """Refuse arrays of a damaged file that kernels would go astray by."""
 
     _model: dict[str, NDArray[Any]]
     _columns: NDArray[np.int64]

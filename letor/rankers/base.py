@@ -79,6 +79,7 @@ class Ranker(ABC):
         Raises:
             InputError: labels, columns or parameters cannot be used.
         """
+        self._check()
         _check_trainable(train, "training")
         names = list(train.column_names)
         if valid is not None:
@@ -140,21 +141,24 @@ class Ranker(ABC):
         """
         folder = Path(folder)
         description = _read_description(folder)
-        kind: type[Ranker] = cls
-        if inspect.isabstract(cls):
-            from letor.rankers.registry import get_ranker  # the registry imports this module
-
-            kind = get_ranker(description["ranker"])
-        if description["ranker"] != kind.name:
-            raise InputError(
-                f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
-            )
         try:
+            kind: type[Ranker] = cls
+            if inspect.isabstract(cls):
+                from letor.rankers.registry import get_ranker  # the registry imports this module
+
+                kind = get_ranker(description["ranker"])
+            if description["ranker"] != kind.name:
+                raise InputError(
+                    f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
+                )
             made = kind(**description["parameters"])
+            made._check()
+            made.feature_names_ = _strings(description["feature_names"])
             made._load(folder, description["fitted"])
-            made.feature_names_ = description["feature_names"]
             made.normaliser_ = normaliser_from_state(description["normaliser"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, InputError) and str(folder) in str(error):
+                raise
             raise InputError(f"{folder}: its ranker.json is damaged ({error})") from None
         if not isinstance(made, cls):
             raise InputError(f"{folder} holds a {type(made).__name__}, not a {cls.__name__}")
@@ -163,6 +167,9 @@ class Ranker(ABC):
     @abstractmethod
     def feature_importance(self) -> pd.DataFrame:
         """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
+
+    def _check(self) -> None:  # noqa: B027  # a ranker need not have any to refuse
+        """Refuse impossible parameters (InputError)."""
 
     @abstractmethod
     def _fit(self, train: RankingData, valid: RankingData | None) -> None: ...
@@ -225,14 +232,21 @@ def _with_columns(data: RankingData, names: list[str], what: str) -> RankingData
     return data.select_columns(names)
 
 
+def _strings(values: Any) -> list[str]:
+    """The names of columns in a description."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("feature_names is no list of names")
+    return values
+
+
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / "ranker.json"
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
-        version = description["format_version"]
+        version = int(description["format_version"])
     except FileNotFoundError:
         raise InputError(f"{folder} is not a saved ranker: it has no ranker.json") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is not the description of a ranker: {error}") from None
     if version > FORMAT_VERSION:
         raise InputError(

@@ -135,9 +135,11 @@ class LambdaMART(Ranker):
         described: dict[str, Any] = self._booster.dump_model()
         return described
 
-    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+    def _check(self) -> None:
         check_ranges(self, _RANGES)
         check_choice(self, "objective", ("lambdarank", "rank_xendcg"))
+
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
         label_gain = self._label_gain([train] if valid is None else [train, valid])
         parameters = self._lightgbm_parameters(label_gain)
@@ -188,10 +190,16 @@ class LambdaMART(Ranker):
             if _digest(text) != fitted["model_sha256"]:  # LightGBM crashes on damaged text
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
             self._set_model(text)
+            self._check_width(path)
         except (OSError, lightgbm.basic.LightGBMError) as error:
             raise InputError(f"{path} is not a LightGBM model: {error}") from None
         self.best_iteration_ = fitted["best_iteration"]
         self.validation_curve_ = fitted["validation_curve"]
+
+    def _check_width(self, path: Path) -> None:
+        n, named = self._booster.num_feature(), len(self.feature_names_)
+        if n != named:
+            raise InputError(f"{path} has {n} columns, ranker.json names {named}; one is damaged")
 
     def _set_model(self, text: str) -> None:
         self._model_text = text

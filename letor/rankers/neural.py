@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.networks import network_scores, train_epoch
@@ -25,6 +27,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "early_stopping_rounds": (1, 2**31 - 1),
     "seed": (0, 2**31 - 1),
 }
+_MOST_UNITS = 2**20  # of a layer in a file
 
 
 class _NetworkRanker(ArrayRanker):
@@ -121,6 +124,18 @@ class _NetworkRanker(ArrayRanker):
         for parameters in self._model["networks"]:
             scores += network_scores(X, parameters, self._model["sizes"])
         return scores / len(self._model["networks"])
+
+    def _check_model(self, path: Path, n_columns: int) -> None:
+        sizes, networks = self._model["sizes"], self._model["networks"]
+        check_array(f"{path}: sizes", sizes, np.int64, (None,), least=1, most=_MOST_UNITS)
+        if len(sizes) < 2 or sizes[0] != n_columns or sizes[-1] != 1:
+            raise InputError(
+                f"{path}: sizes is {sizes.tolist()}, must be {n_columns}, ..., 1; it is damaged"
+            )
+        n = int((sizes[:-1] * sizes[1:]).sum() + sizes[1:-1].sum())  # weights, and hidden biases
+        check_finite(f"{path}: networks", networks, np.float64, (None, n))
+        if not len(networks):
+            raise InputError(f"{path}: networks is empty; it is damaged")
 
     def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Gain of a column: sum of the absolute weights that leave it; splits: their number."""

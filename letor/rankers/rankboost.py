@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.kernels.rank_boosting import potentials, step_scores, threshold_sums
 from letor.rankers.arrays import ArrayRanker, BestOf
@@ -123,6 +125,16 @@ class RankBoost(ArrayRanker):
     def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         model = self._model
         return step_scores(X, model["column"], model["threshold"], model["alpha"])
+
+    def _check_model(self, path: Path, n_columns: int) -> None:
+        model, n_steps = self._model, len(self._model["alpha"])
+        wanted = {"alpha": np.float64, "threshold": np.float32}
+        for name, dtype in wanted.items():
+            check_finite(f"{path}: {name}", model[name], dtype, (n_steps,))
+        n = model["n_columns"]
+        check_array(f"{path}: n_columns", n, np.int64, (1,), least=n_columns, most=n_columns)
+        last = n_columns - 1
+        check_array(f"{path}: column", model["column"], np.int64, (n_steps,), least=0, most=last)
 
     def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         column, n = self._model["column"], int(self._model["n_columns"][0])

@@ -105,9 +105,11 @@ class XGBoostLambdaMART(Ranker):
         )
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
-    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+    def _check(self) -> None:
         check_ranges(self, _RANGES)
         check_choice(self, "objective", ("rank:ndcg", "rank:map", "rank:pairwise"))
+
+    def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
         rng = np.random.default_rng(self.seed)
         matrix, _ = self._matrix(train, rng)
@@ -148,10 +150,16 @@ class XGBoostLambdaMART(Ranker):
             if hashlib.sha256(text).hexdigest() != fitted["model_sha256"]:
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
             self._set_model(text)
+            self._check_width(path)
         except (OSError, xgboost.core.XGBoostError) as error:
             raise InputError(f"{path} is not an XGBoost model: {error}") from None
         self.best_iteration_ = fitted["best_iteration"]
         self.validation_curve_ = fitted["validation_curve"]
+
+    def _check_width(self, path: Path) -> None:
+        n, named = self._booster.num_features(), len(self.feature_names_)
+        if n != named:
+            raise InputError(f"{path} has {n} columns, ranker.json names {named}; one is damaged")
 
     def _set_model(self, text: bytes) -> None:
         self._model_json = text
