@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from letor.checked_arrays import check_array
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.collection import STREAMS, Collection
@@ -257,13 +258,16 @@ class TermIndex:
         """
         folder = Path(folder)
         header = _read_header(folder)
-        analyzer = Analyzer.from_json(header["analyzer"])
+        try:
+            analyzer = Analyzer.from_json(header["analyzer"])
+        except (InputError, TypeError, AttributeError) as error:
+            raise InputError(f"{folder / _HEADER}: {error}; build the index again") from None
         words = _read_words(folder, header)
         counts = {}
         for stream in header["stored_streams"]:
             arrays = {name: _map(folder, f"{stream}.{name}.npy") for name in _ARRAYS}
             counts[stream] = StreamCounts(**arrays)
-            _check_sizes(folder, stream, counts[stream], header)
+            _check_arrays(folder, stream, counts[stream], header)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
         index = cls(analyzer, Vocabulary(words), counts)
         for name in ("analyzer_fingerprint", "unicode_version", "vocabulary_fingerprint"):
@@ -338,22 +342,47 @@ def _read_header(folder: Path) -> dict[str, Any]:
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
         version = header["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: not the header of an index ({error}); build it again") from None
     if version != INDEX_VERSION:
         raise InputError(
             f"{folder}: index of version {version!r}; this program reads version "
             f"{INDEX_VERSION}: build it again"
         )
+    if wrong := _damaged_entry(header):
+        raise InputError(f"{path}: {wrong} is missing or damaged; build the index again")
     return dict(header)
 
 
+def _damaged_entry(header: Mapping[str, Any]) -> str:
+    """The entry of a header that cannot be used; "" if all can."""
+    streams, entries = header.get("stored_streams"), header.get("n_entries")
+    known = {*STREAMS, WHOLE}
+    if not isinstance(streams, list) or not streams or any(str(s) not in known for s in streams):
+        return "stored_streams"
+    if not isinstance(entries, dict) or not all(_is_size(entries.get(s)) for s in streams):
+        return "n_entries"
+    sizes = [name for name in ("n_documents", "n_words") if not _is_size(header.get(name))]
+    return "analyzer" if "analyzer" not in header else "".join(sizes[:1])
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**62
+
+
 def _read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
-    ends = np.concatenate([[0], np.cumsum(_map(folder, "word_lengths.npy"))]).tolist()
-    text = _map(folder, "words.npy").tobytes()
+    lengths, letters = _map(folder, "word_lengths.npy"), _map(folder, "words.npy")
+    check_array(f"{folder / 'words.npy'}", letters, np.uint8, (None,))
+    check_array(
+        f"{folder / 'word_lengths.npy'}", lengths, np.int64, (None,), least=0, most=len(letters)
+    )
+    ends, text = np.concatenate([[0], np.cumsum(lengths)]).tolist(), letters.tobytes()
     if len(ends) != header["n_words"] + 1 or ends[-1] != len(text):
         raise InputError(f"{folder}: the words do not match {_HEADER}; build the index again")
-    return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
+    try:
+        return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{folder / 'words.npy'}: damaged ({error}); build it again") from None
 
 
 def _map(folder: Path, name: str) -> NDArray[Any]:
@@ -375,23 +404,26 @@ def _load_unmapped(path: Path) -> NDArray[Any]:
         raise InputError(f"{path}: damaged ({error}); build the index again") from None
 
 
-def _check_sizes(
+def _check_arrays(
     folder: Path, stream: str, counts: StreamCounts, header: Mapping[str, Any]
 ) -> None:
+    """Refuse arrays that do not fit the header or each other: kernels trust them."""
     n_documents, n_words = header["n_documents"], header["n_words"]
     n_entries = header["n_entries"][stream]
-    expected = {
-        "ends": n_documents + 1,
-        "terms": n_entries,
-        "counts": n_entries,
-        "lengths": n_documents,
-        "document_frequency": n_words,
-        "collection_frequency": n_words,
+    most = np.iinfo(np.int64).max
+    expected: dict[str, tuple[type, int, int, int, bool]] = {
+        "ends": (np.int64, n_documents + 1, 0, n_entries, True),
+        "terms": (np.int32, n_entries, 0, n_words - 1, False),
+        "counts": (np.int32, n_entries, 1, np.iinfo(np.int32).max, False),
+        "lengths": (np.int64, n_documents, 0, most, False),
+        "document_frequency": (np.int64, n_words, 0, n_documents, False),
+        "collection_frequency": (np.int64, n_words, 0, most, False),
     }
-    for name, size in expected.items():
-        found = len(getattr(counts, name))
-        if found != size:
-            raise InputError(
-                f"{folder}: {stream}.{name}.npy has {found} values, {_HEADER} says {size}; "
-                "build the index again"
-            )
+    for name, (dtype, size, least, last, ascending) in expected.items():
+        where, array = f"{folder / f'{stream}.{name}.npy'}", getattr(counts, name)
+        check_array(where, array, dtype, (size,), least=least, most=last, ascending=ascending)
+    if (counts.ends[0], counts.ends[-1]) != (0, n_entries):
+        raise InputError(
+            f"{folder}: {stream}.ends.npy goes from {counts.ends[0]} to {counts.ends[-1]}, must go "
+            f"from 0 to {n_entries}; build the index again"
+        )

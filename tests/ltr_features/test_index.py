@@ -1,11 +1,12 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements
-from ltr_features.index import TermIndex
+from ltr_features.index import WHOLE, TermIndex
 from ltr_features.text import Analyzer
 
 NONE = np.zeros(0, dtype=np.int64)
@@ -142,7 +143,7 @@ def test_incomplete_and_foreign_folders_are_refused(index, tmp_path):
     with pytest.raises(InputError, match=r"incomplete, body\.counts\.npy is missing"):
         TermIndex.open(folder)
     np.save(folder / "body.counts.npy", np.zeros(1, np.int32))
-    with pytest.raises(InputError, match=r"body\.counts\.npy has 1 values, index\.json says 4"):
+    with pytest.raises(InputError, match=r"body\.counts\.npy: has shape \(1,\), must be 4"):
         TermIndex.open(folder)
     (folder / "body.counts.npy").write_bytes(b"no array")
     with pytest.raises(InputError, match="damaged"):
@@ -173,3 +174,70 @@ def test_the_recipe_is_kept(tmp_path):
     assert again.analyzer == recipe
     assert again.vocabulary.words == ("fox", "run")
     assert again.query_counts(["Fox runs"]).toarray().tolist() == [[1, 1]]
+
+
+def copied(source, target):
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+
+
+def opens_or_is_refused(folder):
+    """Whether it opens; then its counts can be used."""
+    try:
+        index = TermIndex.open(folder)
+    except InputError as error:
+        said = str(error)
+    else:
+        for stream in (*index.streams, WHOLE):
+            np.asarray(index.counts(stream).sum(axis=0))
+        return True
+    assert str(folder) in said or "recipe" in said or "analyzer" in said or "stem" in said
+    return False
+
+
+def test_changed_arrays_are_refused(index, tmp_path):
+    """Values that a kernel would go astray by, wrong lengths and types, cut and swapped files."""
+    rng = np.random.default_rng(0)
+    index.save(tmp_path / "index")
+    files = sorted(path.name for path in (tmp_path / "index").glob("*.npy"))
+    folder, refused = tmp_path / "changed", 0
+    for _ in range(300):
+        copied(tmp_path / "index", folder)
+        path = folder / files[rng.integers(len(files))]
+        array = np.load(path)
+        change = rng.integers(5)
+        if change == 0 and array.size:
+            limits = np.iinfo(array.dtype)
+            array[rng.integers(array.size)] = rng.choice([limits.max, limits.min, 2**7])
+            np.save(path, array)
+        elif change == 1:
+            np.save(path, array[: rng.integers(array.size + 1)])
+        elif change == 2:
+            np.save(path, array.astype(rng.choice(["int8", "float64", "uint64", "<U3"])))
+        elif change == 3:
+            whole = path.read_bytes()
+            path.write_bytes(whole[: rng.integers(len(whole))])
+        else:
+            np.save(path, array[:, None])
+        refused += not opens_or_is_refused(folder)
+    assert refused > 200
+
+
+def test_changed_headers_are_refused(index, tmp_path):
+    rng = np.random.default_rng(1)
+    index.save(tmp_path / "index")
+    header = json.loads((tmp_path / "index" / "index.json").read_text())
+    others = [None, -1, 2**70, "x", [], {}, [[1]], 1.5, True]
+    refused = 0
+    for _ in range(300):
+        changed = json.loads(json.dumps(header))
+        place = changed
+        if rng.random() < 0.4:
+            place = changed[["analyzer", "n_entries"][rng.integers(2)]]
+        place[sorted(place)[rng.integers(len(place))]] = others[rng.integers(len(others))]
+        (tmp_path / "index" / "index.json").write_text(json.dumps(changed))
+        refused += not opens_or_is_refused(tmp_path / "index")
+    for broken in ("", "[" * 100_000, "[]", "\x00"):
+        (tmp_path / "index" / "index.json").write_text(broken)
+        assert not opens_or_is_refused(tmp_path / "index")
+    assert refused > 200
