@@ -187,7 +187,7 @@ def _describe(head: bytes) -> str:
             return f"is {name}"
     if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
         return "is an HTML page"
-    root = re.match(rb"(?:<\?.*?\?>\s*|<!.*?>\s*)*<([\w:.-]+)", start, re.DOTALL)
+    root = re.match(rb"(?>(?:<\?.*?\?>\s*|<![^>]*>\s*)*)<([\w:.-]+)", start, re.DOTALL)
     if root:
         return f"is XML with the root <{root[1].decode(errors='replace')}>"
     return f"is not XML (it starts with {start[:30]!r})"

@@ -64,16 +64,18 @@ _FRAME = (
     "miniaturadeimagen|marco|мини|миниатюра"
 )
 _FRAMED = re.compile(rf"\|\s*(?:{_FRAME})\s*(?:=[^|]*)?(?=\||$)")
-_PICTURE_OPTION = re.compile(
-    rf"\s*(?:{_FRAME}|frameless|border|left|right|center|centre|none|baseline|sub|super|top|"
+_PICTURE_OPTION = re.compile(  # of an option without the spaces around it
+    rf"(?:{_FRAME}|frameless|border|left|right|center|centre|none|baseline|sub|super|top|"
     r"text-top|middle|bottom|text-bottom|rahmenlos|links|rechts|zentriert|ohne|hochkant|gauche|"
     r"droite|centré|redresse|izquierda|derecha|centro|справа|слева|центр|"
-    r"\d*\s*(?:x\s*\d+)?\s*px|(?:upright|hochkant|redresse|alt|link|verweis|lang|page|class|"
-    r"thumb|thumbtime|start|end)\s*=.*|upright(?:\s+[\d.]+)?)\s*",
+    r"\d*+\s*+(?:x\s*+\d++\s*+)?px|(?:upright|hochkant|redresse|alt|link|verweis|lang|page|class|"
+    r"thumb|thumbtime|start|end)\s*=.*|upright(?:\s+[\d.]+)?)",
     re.DOTALL,
 )
 
 
+#: Pictures in captions of pictures; what is nested deeper stays text.
+_MOST_NESTED = 20
 _NOT_IN_TITLES = re.compile(r"[\[\]{}<>|\n\ufdd0-\ufdef]")
 
 
@@ -98,7 +100,7 @@ class _LinkMarker:
             if kind == "other":
                 return shown
         if label is not None and not label[1:].strip():  # the pipe trick: [[Foo (bar)|]]
-            shown = re.sub(r"^[^:]*:|\s*\([^()]*\)$|,.*$", "", written) + trail
+            shown = _piped(written) + trail
         title, _, fragment = written.removeprefix(":").partition("#")
         title = normalise_title(title, self.site)
         shown = " ".join(shown.split())
@@ -127,11 +129,21 @@ class _LinkMarker:
         return ""
 
 
+def _piped(title: str) -> str:
+    """What ``[[title|]]`` shows: no namespace, nothing in brackets at the end, or from a comma."""
+    name = title.partition(":")[2] if ":" in title else title
+    opening = name.rfind("(") if name.endswith(")") else -1
+    if opening >= 0 and ")" not in name[opening:-1]:
+        before = name[:opening].rstrip()
+        return before.partition(",")[0]
+    return name.partition(",")[0]
+
+
 def _caption(options: str) -> str:
     if not _FRAMED.search(options):
         return ""
     for part in reversed(options.split("|")[1:]):
-        if not _PICTURE_OPTION.fullmatch(part):
+        if not _PICTURE_OPTION.fullmatch(part.strip()):
             return "\n" + " ".join(part.split()) + "\n"
     return ""
 
@@ -145,7 +157,9 @@ def mark_links(text: str, site: Site) -> tuple[str, list[tuple[str, str]]]:
         return _caption(match[3] or "") if is_file else match[0]
 
     # Pictures whose caption held links: their inner links are marked by now.
-    while "[[" in text:
+    for _ in range(_MOST_NESTED):
+        if "[[" not in text:
+            break
         replaced = _FILE_LINK.sub(picture, text)
         if replaced == text:
             break

@@ -109,18 +109,17 @@ def _replace_spans(
 def strip_templates(text: str) -> str:
     """Remove closed templates, and the brackets of others."""
     first, *rest = text.split("{{")
-    # One text per template that is open, the innermost last.
-    levels = [first]
+    # The pieces of each template that is open, the innermost last.
+    levels = [[first]]
     for piece in rest:
         inside, *behind = piece.split("}}")
-        levels.append(inside)
+        levels.append([inside])
         for text in behind:
             if len(levels) > 1:
                 levels.pop()
-                levels[-1] += text
-            else:
-                levels[0] += "}}" + text
-    return "{{".join(levels).replace("{{", "").replace("}}", "")
+            levels[-1].append(text)
+    joined = "".join(piece for level in levels for piece in level)
+    return joined.replace("{{", "").replace("}}", "")
 
 
 # --- tags, quotes, entities -----------------------------------------------------------------------
@@ -134,7 +133,7 @@ _TAG = re.compile(r"</?[a-z][a-z0-9]*(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _QUOTES = re.compile(r"''+")
 _SWITCH = re.compile(r"__[A-Z]{3,}__")
 _RULE = re.compile(r"\n-{4,}")
-_ENTITY = re.compile(r"&#?[0-9A-Za-z]+;")
+_ENTITY = re.compile(r"&#?[0-9A-Za-z]{1,40};")
 # Brackets and commas that a removed template or footnote left alone.
 _HOLLOW = re.compile(r"\([\s,;:]*\)")
 _HALF_HOLLOW = re.compile(r"\(\s*[,;][\s,;]*")

@@ -1,0 +1,66 @@
+"""Markup that is made to be slow: every shape is parsed in a time that grows with its length.
+
+Superlinear parsing would take minutes to years at this length, so what is checked is that the tests
+end, within a limit that a busy machine keeps a hundred times over.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from ltr_features.sources.dump_stream import _describe
+from ltr_features.sources.wikitext import parse_wikitext
+
+LENGTH, LIMIT = 200_000, 120  # characters, seconds for all shapes together
+#: What is repeated, between what.
+SHAPES = [
+    ("[[File:a|thumb|", " ", "q]]"), ("{{", "}}a", ""), ("[[a", " ", "b|]]"), ("", "{{a", ""),
+    ("", "[[", ""), ("", "]]", ""), ("", "[[a|", ""), ("", "[[File:a|thumb|", "]]"),
+    ("", "[[File:a|thumb|b ", "]]" * 20_000), ("", "[http://a ", ""), ("[http://a", " ", ""),
+    ("", "<ref>", ""), ("", "<ref", ""), ("<ref", " ", ""), ("", "</ref ", ""), ("", "<!--", ""),
+    ("", "<nowiki>", ""), ("<gallery>", "|alt=", "</gallery>"), ("<gallery>", "| ", "</gallery>"),
+    ("", "''", ""), ("'", "'", ""), ("", "__", ""), ("__", "A", ""), ("", "__AAA", ""),
+    ("\n", "-", "x"), ("", "\n----", ""), ("", "&", ""), ("&", "a", ""), ("&#", "1", ";"),
+    ("", "(", ""), ("(", " ,", "x"), ("", "( ", ""), ("", "\n{|", ""), ("", "\n{|\n|}", ""),
+    ("\n", ":*", "{|"), ("\n=", "= ", ""), ("\n=", "=", "a"), ("\n== a ", "= ", "b"),
+    ("\n=", " ", "x"), ("", "\n* ", ""), ("\n", " ", "x"), ("", " \n", ""), ("", "\n.", ""),
+    ("", "<a", ""), ("<a", " a", ""), ("<", "br ", ""), ("", "<br ", ""),
+    ("[[File:a|", "1", "px]]"), ("[[File:a|12", " ", "x]]"), ("[[File:a|upright", " ", "x]]"),
+    ("[[File:a|", "|thumb ", "]]"), ("[[a:", "(", "|]]"), ("[[a", ",", "|]]"), ("[[", "%41", "]]"),
+    ("", "\ufdd0", ""), ("", "[[a]]", ""), ("\n|", "||", ""), ("\n!", "!!", ""),
+]  # fmt: skip
+
+
+def shapes():
+    for before, repeated, after in SHAPES:
+        yield before + repeated * (LENGTH // len(repeated)) + after
+
+
+def test_every_shape_is_parsed_in_time():
+    program = "import test_nasty_markup as t\nfor s in t.shapes(): t.parse_wikitext(s)"
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=__file__.rsplit("/", 1)[0], timeout=LIMIT, check=True)
+
+
+@pytest.mark.parametrize("repeated", [b"<!>", b"<?a?>", b"<? ", b"<!a", b"<", b"<!> \n"])
+def test_files_that_are_no_dump_are_described(repeated):
+    assert _describe(repeated * (1000 // len(repeated)) + b"!").startswith("is ")
+
+
+def test_what_the_pipe_trick_shows():
+    shown = {
+        "a:b (c)|": "b",
+        "b, c|": "b",
+        "b (c, d)|": "b",
+        "b, c (d)|": "b",
+        "b (c) d|": "b (c) d",
+    }
+    for written, expected in shown.items():
+        (section,) = parse_wikitext(f"x [[{written}]]")
+        assert section.text == f"x {expected}"
+
+
+def test_pictures_within_captions_within_captions():
+    source = "[[File:a|thumb|one [[File:b|thumb|two [[File:c|thumb|three]]]]]]"
+    assert parse_wikitext(source)[0].text == "one two three"
