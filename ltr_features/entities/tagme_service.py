@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import time
@@ -32,6 +33,7 @@ from ltr_features.entities.linker import Mention
 TOKEN_VARIABLE = "GCUBE_TOKEN"
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MOST_BYTES = 16 * 2**20  # of an answer
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class TagmeService:
         language: en, de or it.
         long_text: neighbouring mentions that vote; 0 (all of them) suits short texts.
         address: of the service; None for the client's.
-        timeout: seconds for an answer.
+        timeout: seconds for an answer, from the first byte that is sent to the last that comes.
         attempts: how often a text is sent before the service counts as down.
         pause: seconds between requests, at least; doubled after each failure of the same text.
 
@@ -124,22 +126,34 @@ class TagmeService:
         for attempt in range(self.attempts):
             time.sleep(wait if attempt else self.pause)
             wait *= 2
+            until = time.monotonic() + self.timeout
             try:
-                answer = session.post(
-                    self.address or tagme.DEFAULT_TAG_API, data=payload, timeout=self.timeout
-                )
-            except requests.RequestException as error:
+                # Followed to another address, a request would hand the token over there.
+                with session.post(
+                    self.address or tagme.DEFAULT_TAG_API,
+                    data=payload,
+                    timeout=self.timeout,
+                    allow_redirects=False,
+                    stream=True,
+                ) as answer:
+                    if answer.status_code in _PASSING:
+                        reason = f"status {answer.status_code}"
+                        continue
+                    if answer.is_redirect:
+                        raise _FailureError(
+                            f"it sends on to {answer.headers['location'][:200]!r}, where the token "
+                            "is not sent; if that is the service's, give it as the address"
+                        )
+                    if answer.status_code != 200:
+                        raise _FailureError(f"status {answer.status_code}; is the token valid?")
+                    content = _received(answer, until)
+            except (requests.RequestException, TimeoutError) as error:
                 reason = f"no answer ({type(error).__name__})"
                 continue
-            if answer.status_code in _PASSING:
-                reason = f"status {answer.status_code}"
-                continue
-            if answer.status_code != 200:
-                raise _FailureError(f"status {answer.status_code}; is the token valid?")
             try:
-                return _checked(answer.content)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                reason = "an answer that is not TAGME's JSON"
+                return json.dumps(_checked(content, text))
+            except ValueError as error:
+                reason = f"an answer that is not TAGME's JSON ({error})"
         raise _FailureError(f"{reason}, {self.attempts} attempts")
 
     def _key(self, text: str) -> str:
@@ -156,29 +170,77 @@ class TagmeService:
         return store
 
     def _stored(self, store: sqlite3.Connection, text: str) -> str | None:
+        """The answer in the cache; None where there is none, or one that cannot be one: it is asked
+        for again."""
         row = store.execute(
             "SELECT answer FROM answers WHERE key = ?", (self._key(text),)
         ).fetchone()
-        return None if row is None else str(row[0])
+        if row is None:
+            return None
+        try:
+            for annotation in json.loads(row[0]):
+                _check_annotation(*annotation, n_units=_n_units(text))
+        except (ValueError, TypeError, RecursionError):
+            return None
+        return str(row[0])
 
 
 class _FailureError(Exception):
     """Why a text has no answer."""
 
 
-def _checked(content: bytes) -> str:
-    """Start, end, title, rho and link probability of each annotation that names an entity."""
+def _received(answer: Any, until: float) -> bytes:
+    """The body of an answer.
+
+    Raises:
+        TimeoutError: it was not complete in time, or is too long.
+    """
+    content = bytearray()
+    for chunk in answer.iter_content(2**14):
+        content += chunk
+        if time.monotonic() > until or len(content) > _MOST_BYTES:
+            raise TimeoutError
+    return bytes(content)
+
+
+def _checked(content: bytes, text: str) -> list[list[Any]]:
+    """Start, end, title, rho and link probability of each annotation that names an entity.
+
+    Raises:
+        ValueError: it is something else.
+    """
     import tagme
 
     found = []
-    for raw in json.loads(content.decode("utf-8"))["annotations"]:
-        if raw.get("title"):
-            note = tagme.Annotation(raw)
-            found.append(
-                [note.begin, note.end, note.entity_title, note.score,
-                 float(raw["link_probability"])]
-            )  # fmt: skip
-    return json.dumps(found)
+    try:
+        for raw in json.loads(content.decode("utf-8"))["annotations"]:
+            if raw.get("title"):
+                note = tagme.Annotation(raw)
+                parts = [note.begin, note.end, note.entity_title, note.score,
+                         float(raw["link_probability"])]  # fmt: skip
+                _check_annotation(*parts, n_units=_n_units(text))
+                found.append(parts)
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    return found
+
+
+def _check_annotation(
+    begin: Any, end: Any, title: Any, rho: Any, probability: Any, *, n_units: int
+) -> None:
+    """Raise ValueError unless these may be an annotation of a text of so many UTF-16 units."""
+    if not (type(begin) is type(end) is int and 0 <= begin <= end <= n_units):
+        raise ValueError(f"a mention from {begin!r} to {end!r} of {n_units}")
+    if not isinstance(title, str):
+        raise ValueError(f"the title {title!r}")
+    for score in (rho, probability):
+        if not isinstance(score, int | float) or not math.isfinite(score):
+            raise ValueError(f"the score {score!r}")
+
+
+def _n_units(text: str) -> int:
+    """UTF-16 units of a text, in which the service counts."""
+    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def _mentions(text: str, answer: str | None) -> list[Mention]:

@@ -1,5 +1,7 @@
+import contextlib
 import http.server
 import json
+import sqlite3
 import threading
 import time
 from urllib.parse import parse_qs
@@ -11,6 +13,9 @@ from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.replay import StoredAnnotations, save_annotations
 from ltr_features.entities.tagme_service import TagmeService
 
+NOTE = {"spot": "fox", "start": 2, "end": 5, "id": 5, "title": "Fox", "link_probability": 0.25,
+        "rho": 0.125}  # fmt: skip
+
 
 class Tagme(http.server.BaseHTTPRequestHandler):
     """Answers in TAGME's JSON: every word "fox" is the entity Fox; offsets in UTF-16 units."""
@@ -21,12 +26,22 @@ class Tagme(http.server.BaseHTTPRequestHandler):
         server.requests.append({name: values[0] for name, values in form.items()})
         behaviour = server.behaviours.pop(0) if server.behaviours else server.usual
         if behaviour == "slow":
-            time.sleep(0.5)
+            time.sleep(1.5)
         status = behaviour if isinstance(behaviour, int) else 200
         body = b"<html>down" if behaviour == "html" else self.answer(form["text"][0])
+        if isinstance(behaviour, dict):
+            body = json.dumps({"annotations": [NOTE | behaviour]}).encode()
         self.send_response(status)
+        if status == 307:
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/elsewhere")
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
+            for _ in range(100 if behaviour == "drip" else 0):
+                self.wfile.write(b" ")
+                time.sleep(0.05)
+            for _ in range(100 if behaviour == "endless" else 0):
+                self.wfile.write(b" " * 2**20)
 
     def answer(self, text):
         units = text.encode("utf-16-le")
@@ -65,7 +80,7 @@ def service(server, tmp_path, monkeypatch):
         tmp_path / "answers.sqlite",
         address=f"http://127.0.0.1:{server.server_port}/tag",
         pause=0.001,
-        timeout=0.2,
+        timeout=0.5,
         attempts=3,
     )
 
@@ -90,7 +105,13 @@ def test_a_text_is_sent_once_and_cached_answers_are_the_same(server, service, mo
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("failure", [503, 429, "html", "slow"])
+WRONG = [
+    {"title": 5}, {"start": 4, "end": 3}, {"end": 6}, {"start": -1}, {"rho": float("nan")},
+    {"rho": None}, {"link_probability": [1]}, {"end": 1e300}, {"title": {"a": []}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", [503, 429, "html", "slow", "drip", "endless", *WRONG])
 def test_passing_failures_are_tried_again(server, service, failure):
     server.behaviours = [failure, failure]
     assert len(service.link(["a fox"])[0]) == 1
@@ -119,6 +140,28 @@ def test_refusals_are_not_repeated(server, service, monkeypatch):
     monkeypatch.delenv("GCUBE_TOKEN")
     with pytest.raises(InputError, match="GCUBE_TOKEN is not set"):
         service.link(["a fox"])
+
+
+def test_the_token_goes_nowhere_else(server, service):
+    server.usual = 307
+    with pytest.raises(InputError, match=r"sends on to 'http://localhost:\d+/elsewhere'") as error:
+        service.link(["a fox"])
+    assert len(server.requests) == 1
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "poison",
+    ["", "null", "5", "[[2, 5]]", "[[2, 5, 7, 0, 0]]", '[[5, 2, "a", 0, 0]]', "[" * 99_999],
+)
+def test_a_poisoned_cache_is_healed(server, service, poison):
+    whole = service.link(["a fox"])
+    with contextlib.closing(sqlite3.connect(service.cache)) as store, store:
+        store.execute("UPDATE answers SET answer = ?", (poison,))
+    assert service.link(["a fox"]) == whole
+    assert len(server.requests) == 2
+    assert service.link(["a fox"]) == whole
+    assert len(server.requests) == 2
 
 
 def test_no_server_at_all(service, server, tmp_path):
