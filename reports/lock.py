@@ -47,7 +47,13 @@ def locked(folder: Path) -> Iterator[str]:
 def _opened(path: Path) -> int:
     """The file, held by this process and by nobody else."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be opened to hold the folder ({error.strerror}); remove it if it "
+                "is a link or a folder"
+            ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -60,6 +60,14 @@ def test_a_lock_that_says_nothing_is_taken_over(tmp_path, content):
         assert said == ""
 
 
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "thesis").write_text("important")
+    (tmp_path / LOCK).symlink_to(tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"\.lock: cannot be opened.*remove it if it is a link"):
+        locked(tmp_path).__enter__()
+    assert (tmp_path / "thesis").read_text() == "important"
+
+
 def test_of_another_machine_only_the_user_knows_whether_it_runs(tmp_path):
     (tmp_path / LOCK).write_text('{"process": 12, "host": "elsewhere"}')
     with pytest.raises(InputError, match=r"process 12 on elsewhere.*if it has ended, remove"):
