@@ -96,6 +96,8 @@ class Collection:
             neither candidate nor relevant to it (-1: none); or None.
         query_groups: a label per query; queries of one group (made from one article, say) are
             kept together by splits "by group"; or None.
+        withheld: what was kept out of the documents because the queries were drawn from it, or
+            None. Whatever else is made of the same texts (a knowledge base) must leave it out too.
         description: how the collection came about (files, rules, counts); JSON-compatible.
     """
 
@@ -108,6 +110,7 @@ class Collection:
     links: Links | None = None
     query_sources: NDArray[np.int64] | None = None
     query_groups: Sequence[str] | None = None
+    withheld: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
