@@ -116,7 +116,7 @@ class WeighsWords(MatchingModel):
                 self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
                 self._chosen = False
             self._count(preferences)
-            return self.fit_alone(Q, D, preferences, **options)
+            return self.fit_alone(Q, D, preferences, groups=groups, **options)
         self._fit_in_parts(Q, D, preferences, parts, **options)
         return self
 
