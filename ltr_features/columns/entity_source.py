@@ -99,7 +99,7 @@ class EntitySource:
             raise InputError(
                 f"knowledge base {base.path}: it was made of whole articles, and queries are drawn "
                 f"from {withheld}, which columns must not see; make it again with ltr-features "
-                "wikipedia --withhold-query-sections"
+                "wikipedia --no-query-sections"
             )
         return base
 

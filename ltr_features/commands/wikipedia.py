@@ -17,7 +17,7 @@ def wikipedia(
     withhold_query_sections: Annotated[
         bool,
         typer.Option(
-            "--withhold-query-sections",
+            "--no-query-sections",
             help="Leave out every second section of each article, for the source "
             "wikipedia-sections, which draws queries from them.",
         ),

@@ -148,7 +148,7 @@ def test_a_planted_pair_leaves_every_model_as_it_is(name, contexts, tmp_path):
 def test_a_knowledge_base_of_whole_articles_is_refused(dumps, contexts, tmp_path):
     pairs = candidate_pairs(contexts["plain"], 10)
     build_knowledge_base(dumps["plain"], tmp_path / "whole")
-    with pytest.raises(InputError, match=r"made of whole articles, .* --withhold-query-sections"):
+    with pytest.raises(InputError, match=r"made of whole articles, .* --no-query-sections"):
         get_family("entity-overlap", knowledge=str(tmp_path / "whole")).compute(
             contexts["plain"], pairs
         )
