@@ -72,6 +72,10 @@ class EntitySource:
         where = str(self.knowledge or self.dump)
         return ("entities", where, self.linker, str(self.annotations))
 
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError as :meth:`base`."""
+        self.base(context)
+
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context.
 

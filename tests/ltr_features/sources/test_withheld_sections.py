@@ -11,7 +11,7 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.build import candidate_pairs
+from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.collection_files import load_collection, save_collection
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, families, get_family
@@ -145,14 +145,23 @@ def test_a_planted_pair_leaves_every_model_as_it_is(name, contexts, tmp_path):
     assert found["plain"].tobytes() != found["documents"].tobytes()
 
 
-def test_a_knowledge_base_of_whole_articles_is_refused(dumps, contexts, tmp_path):
-    pairs = candidate_pairs(contexts["plain"], 10)
+@pytest.mark.parametrize("name", sorted(LINKS))
+def test_a_knowledge_base_of_whole_articles_is_refused(name, dumps, contexts, tmp_path):
+    """Before any other column is computed."""
     build_knowledge_base(dumps["plain"], tmp_path / "whole")
+    families, begun = [get_family("vsm"), get_family(name, knowledge=str(tmp_path / "whole"))], []
+    pairs = candidate_pairs(contexts["plain"], 10)
     with pytest.raises(InputError, match=r"made of whole articles, .* --no-query-sections"):
-        get_family("entity-overlap", knowledge=str(tmp_path / "whole")).compute(
-            contexts["plain"], pairs
-        )
-    found = []
+        build_columns(contexts["plain"], pairs, families, on_progress=lambda *x: begun.append(x))
+    assert not begun
+    with pytest.raises(InputError, match="made of whole articles"):
+        families[1].compute(contexts["plain"], pairs)
+
+
+def test_a_knowledge_base_without_query_sections_leaves_columns_as_they_are(
+    dumps, contexts, tmp_path
+):
+    pairs, found = candidate_pairs(contexts["plain"], 10), []
     for name in ("plain", "queries"):
         build_knowledge_base(dumps[name], tmp_path / name, withhold_query_sections=True)
         family = get_family("entity-overlap", knowledge=str(tmp_path / name))
