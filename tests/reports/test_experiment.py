@@ -170,7 +170,7 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
     assert "commonaa" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     comparisons = pd.read_csv(report / "comparisons.csv")
-    assert len(comparisons) == 2 * 6 * 4
+    assert len(comparisons) == 2 * 7 * 4
     assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
 
 
