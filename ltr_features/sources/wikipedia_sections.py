@@ -30,7 +30,7 @@ with (a lot of) word features", Information Retrieval 13(3), 2010.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -119,10 +119,8 @@ def section_collection(
             "a document (its lead, its third, ...) and another for a query (its second, its "
             "fourth, ...); there is nothing to search for"
         )
-    drawn = _draw_queries(
-        sections, documents, analyzer, words_per_query, min_document_frequency, seed
-    )
-    queries = [(section, words) for section, words in zip(sections, drawn, strict=True) if words]
+    eligible = _frequent_words(documents, analyzer, min_document_frequency)
+    queries = _draw_queries(sections, eligible, analyzer, words_per_query, seed)
     if not queries:
         raise InputError(
             f"{dump}: none of the {len(sections)} sections that queries are drawn from has "
@@ -135,8 +133,8 @@ def section_collection(
         "articles used": len(with_documents),
         "articles with queries": len({section.article for section, _ in queries}),
     }
-    anchors = _anchors(kept, redirects)
-    return _task(f"sections of {Path(dump).name}", documents, anchors, queries, facts)
+    name = f"sections of {Path(dump).name}"
+    return _task(name, documents, _anchors(kept, redirects), queries, facts)
 
 
 def _task(
@@ -214,27 +212,26 @@ def _anchors(
 
 def _draw_queries(
     sections: Sequence[_Text],
-    documents: Sequence[_Text],
+    eligible: set[str],
     analyzer: Analyzer,
     words_per_query: int,
-    min_document_frequency: int,
     seed: int,
-) -> list[list[str]]:
-    """For each section its query's words, or [] where too few words qualify."""
-    frequency: dict[str, int] = defaultdict(int)
-    for document in documents:
-        for word in _words(document, analyzer):
-            frequency[word] += 1
-    queries: list[list[str]] = []
+) -> list[tuple[_Text, list[str]]]:
+    """Sections, and the words of the query drawn from each; not those with too few words."""
+    queries = []
     for row, section in enumerate(sections):
-        words = _words(section, analyzer)
-        eligible = sorted(w for w in words if frequency.get(w, 0) >= min_document_frequency)
-        if len(eligible) < words_per_query:
-            queries.append([])
-            continue
-        rng = np.random.default_rng([seed, row])
-        queries.append(rng.choice(eligible, size=words_per_query, replace=False).tolist())
+        words = sorted(_words(section, analyzer) & eligible)
+        if len(words) >= words_per_query:
+            rng = np.random.default_rng([seed, row])
+            drawn: list[str] = rng.choice(words, size=words_per_query, replace=False).tolist()
+            queries.append((section, drawn))
     return queries
+
+
+def _frequent_words(documents: Sequence[_Text], analyzer: Analyzer, least: int) -> set[str]:
+    """Words that a query may have and that so many documents have."""
+    frequency = Counter(word for document in documents for word in _words(document, analyzer))
+    return {word for word, n in frequency.items() if n >= least}
 
 
 def _words(text: _Text, analyzer: Analyzer) -> set[str]:
