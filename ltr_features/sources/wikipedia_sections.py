@@ -116,8 +116,7 @@ def section_collection(
     if not sections:
         raise InputError(
             f"{dump}: none of the {len(articles)} articles has a section of {min_words} words for "
-            "a document (its lead, its third, ...) and another for a query (its second, its "
-            "fourth, ...); there is nothing to search for"
+            "a document (its first, third, ...) and another for a query (its second, fourth, ...)"
         )
     eligible = _frequent_words(documents, analyzer, min_document_frequency)
     queries = _draw_queries(sections, eligible, analyzer, words_per_query, seed)
@@ -133,12 +132,11 @@ def section_collection(
         "articles used": len(with_documents),
         "articles with queries": len({section.article for section, _ in queries}),
     }
-    name = f"sections of {Path(dump).name}"
-    return _task(name, documents, _anchors(kept, redirects), queries, facts)
+    return _task(Path(dump).name, documents, _anchors(kept, redirects), queries, facts)
 
 
 def _task(
-    name: str,
+    dump: str,
     documents: Sequence[_Text],
     anchors: Mapping[tuple[str, str], Sequence[str]],
     queries: Sequence[tuple[_Text, Sequence[str]]],
@@ -148,7 +146,7 @@ def _task(
     judgements = _judge(documents, [section for section, _ in queries])
     used = [words for _, words in queries]
     return Collection(
-        name=name,
+        name=f"sections of {dump}",
         document_ids=_document_ids(documents),
         streams={
             "body": [d.text for d in documents],
