@@ -79,6 +79,8 @@ def build_columns(
         InputError: two families share a column name; a pair outside the collection.
     """
     context.check(pairs)
+    for family in families:
+        family.check(context)
     names, parts, provenance = [], [], {}
     for done, family in enumerate(families):
         if on_progress is not None:

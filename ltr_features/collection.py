@@ -93,9 +93,12 @@ class Collection:
         judgements: graded judgements; unjudged pairs count as not relevant.
         links: links between documents, or None where the collection has none.
         query_sources: int64 [n_queries], the document that each query was made from, which is
-            neither candidate nor relevant to it (-1: none); or None.
+            neither candidate nor relevant to it (-1: none); or None. It is a document for all else:
+            see ``remarks``, and ``withheld`` for the better way.
         query_groups: a label per query; queries of one group (made from one article, say) are
             kept together by splits "by group"; or None.
+        withheld: what was kept out of the documents because the queries were drawn from it, or
+            None. Whatever else is made of the same texts (a knowledge base) must leave it out too.
         description: how the collection came about (files, rules, counts); JSON-compatible.
     """
 
@@ -108,6 +111,7 @@ class Collection:
     links: Links | None = None
     query_sources: NDArray[np.int64] | None = None
     query_groups: Sequence[str] | None = None
+    withheld: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -183,6 +187,20 @@ class Collection:
             seen: set[str] = set()
             twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
             raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be heard of every column of the collection, a sentence each, without its stop:
+        that queries were drawn from texts which counts, vectors and models have seen."""
+        sources = self.query_sources
+        n = 0 if sources is None else int((sources >= 0).sum())
+        if not n:
+            return []
+        return [
+            f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
+            "what is learned from its texts has seen their words together, so that the gain of "
+            "such columns is overstated; draw queries from texts that are no documents"
+        ]
 
     @property
     def n_documents(self) -> int:

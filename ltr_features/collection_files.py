@@ -61,6 +61,8 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
             ends = (ids[collection.links.source], ids[collection.links.target])
             file.writelines(f"{source}\t{target}\n" for source, target in zip(*ends, strict=True))
     header = {"name": collection.name, "description": dict(collection.description)}
+    if collection.withheld is not None:
+        header["withheld"] = collection.withheld
     text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
     (folder / "collection.json").write_text(text, encoding="utf-8")
 
@@ -100,6 +102,7 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
         links=links,
         query_sources=_sources(queries, row_of),
         query_groups=[q["group"] for q in queries] if queries and "group" in queries[0] else None,
+        withheld=header.get("withheld"),
         description=header["description"],
     )
 

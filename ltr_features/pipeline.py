@@ -143,7 +143,8 @@ class FeatureBuilder:
             ]
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
-        warn_of(f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
+        told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
+        warn_of([*context.collection.remarks, *told])
         return self
 
     def folds(
@@ -175,7 +176,7 @@ class FeatureBuilder:
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
                 result.append(fold.only(rows.query_ids).split(rows))
                 found[fold.name] = rows.provenance
-        warn_of(told_once(found))
+        warn_of([*context.collection.remarks, *told_once(found)])
         return result
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -234,7 +234,10 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
         test=test,
-        remarks=told_once(_provenance(experiment, output)),
+        remarks=[
+            *experiment.collection.remarks,
+            *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
+        ],
     )
 
 

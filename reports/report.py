@@ -92,8 +92,9 @@ class Study:
         column_value_of: that system.
         column_correlation: table of ``reports.correlation.column_correlation``, or None.
         test: settings of the statistical tests.
-        remarks: sentences on trained columns that learned nothing, or had little to learn from,
-            see :func:`ltr_features.remarks.told_once`; part of the verdict.
+        remarks: sentences, without their stop, on the collection (``Collection.remarks``) and on
+            trained columns that learned nothing, or had little to learn from, see
+            :func:`ltr_features.remarks.told_once`; part of the verdict.
         warnings: what a reader must know before believing the numbers.
     """
 

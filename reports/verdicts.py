@@ -150,9 +150,9 @@ def hard_query_verdict(study: Study) -> str:
 
 
 def column_verdicts(study: Study) -> list[str]:
-    """What must be heard of trained columns before a verdict on systems that use them is believed,
-    a sentence each."""
-    return [f"Column {remark}." for remark in study.remarks]
+    """What must be heard of columns before a verdict on systems that use them is believed, a
+    sentence each."""
+    return [f"{remark}." for remark in study.remarks]
 
 
 def _interval(study: Study, row: Mapping[Hashable, Any]) -> str:

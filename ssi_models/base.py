@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.parts import CachedDocuments, Parts, pair_scores
-from ssi_models.preferences import Preferences, check_preferences
+from ssi_models.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.remarks import FitWarning
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -91,7 +91,9 @@ class MatchingModel:
     def fit(self, *args: Any, **options: Any) -> Self:
         """Learn from Q [m, V], D [n, V] and the :class:`ssi_models.preferences.Preferences` over
         their rows. Every model takes the keywords of
-        :meth:`ssi_models.fitting.RankingModel.fit` and leaves alone those that mean nothing to it.
+        :meth:`ssi_models.fitting.RankingModel.fit` and keeps to them: one that draws no negatives
+        does so whatever the ``candidates`` are, and one that holds out no queries whatever the
+        ``groups``. What a model would have to ignore, it refuses.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
@@ -153,8 +155,13 @@ class MatchingModel:
         D: sp.csr_matrix,
         query: ArrayLike,
         document: ArrayLike,
+        *,
+        excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """f(q, d) of each pair (query[i], document[i]) of rows of Q [m, V] and D [n, V].
+
+        Args:
+            excluded: int64 [m], see :meth:`expanded`.
 
         Returns:
             float32 [n_pairs]; accumulated in float64. A zero row scores 0 with everything. The
@@ -164,7 +171,7 @@ class MatchingModel:
             NotFittedError: the model is not fitted.
             ValueError: wrong number of columns, or row numbers outside the matrices.
         """
-        return pair_scores(self, *self._checked_pairs(Q, D, query, document))
+        return pair_scores(self, *self._checked_pairs(Q, D, query, document), excluded=excluded)
 
     def _checked_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
@@ -177,6 +184,20 @@ class MatchingModel:
         if len(q) != len(d):
             raise ValueError(f"{len(q)} query rows for {len(d)} document rows")
         return Q, D, q, d
+
+    def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix:
+        """The queries that are scored: Q itself, unless the model feeds documents back into them.
+
+        Args:
+            Q: checked queries.
+            excluded: int64 [m], rows of the documents of ``fit``: the one that each query was
+                drawn from, which must not be fed back, or -1.
+
+        Raises:
+            ValueError: not a row, or -1, for each query.
+        """
+        check_excluded(excluded, Q.shape[0])
+        return Q
 
     def cache(self, D: sp.csr_matrix) -> CachedDocuments:
         """The documents' side of the score, computed once, to score queries against all of them.
@@ -191,7 +212,7 @@ class MatchingModel:
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
         """The dense part of each query's representation: float32 [m, N] (N = 0 if it has none)."""
         self._check_fitted()
-        Q = self.check_queries(Q)
+        Q = self.expanded(self.check_queries(Q))
         dense = self.query_parts(Q, np.arange(self.n_words_)).dense
         return np.zeros((Q.shape[0], 0), np.float32) if dense is None else dense
 
@@ -233,7 +254,7 @@ class MatchingModel:
         words = np.arange(self.n_words_)
         # Of any length: what is compared is the order of the words.
         q = _check_width("q", check_csr("q", q), self.n_query_words_)
-        query = self.query_parts(q, words)
+        query = self.query_parts(self.expanded(q), words)
         documents = self.document_parts(D)
         weights = np.zeros(self.n_words_)
         if query.dense is not None and documents.dense is not None:
@@ -244,7 +265,8 @@ class MatchingModel:
         return [(int(t), float(weights[t])) for t in best]
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        """The representation of queries, as far as documents of the given words need it."""
+        """The representation of :meth:`expanded` queries, as far as documents of the given words
+        need it."""
         raise TypeError(f"{type(self).__name__} does not define query_parts")
 
     def document_parts(self, D: sp.csr_matrix) -> Parts:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_unit_rows, with_data
 from ssi_models.parts import Parts
-from ssi_models.preferences import Preferences, candidate_rows
+from ssi_models.preferences import Preferences, check_constraints
 from ssi_models.training_data import check_same_words, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -25,12 +27,14 @@ class Examples:
     Attributes:
         Q, D: checked matrices. preferences: over their rows.
         candidates: int64, document rows that may be negatives.
+        excluded: int64 [m], the document row that each query was drawn from, or -1; or None.
     """
 
     Q: sp.csr_matrix
     D: sp.csr_matrix
     preferences: Preferences
     candidates: NDArray[np.int64]
+    excluded: NDArray[np.int64] | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,13 +55,16 @@ class Baseline(MatchingModel):
         D: sp.csr_matrix,
         preferences: Preferences,
         *,
-        candidates: ArrayLike | str | None = None,
         vocabulary: Vocabulary | None = None,
         weighting: TfIdf | None = None,
         recipe: str | None = None,
-        **ignored: Any,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Any], None] | None = None,
+        **constraints: Any,
     ) -> Self:
-        """Fit; takes what :meth:`ssi_models.fitting.RankingModel.fit` takes.
+        """Fit in one go: there is nothing to keep in ``checkpoint``, and no epoch to call back
+        after. The rest is as in :meth:`ssi_models.fitting.RankingModel.fit`, but for
+        ``candidate_lists``, which are refused.
 
         Raises:
             ValueError: matrices of different width or with non-finite values, or preferences made
@@ -68,7 +75,8 @@ class Baseline(MatchingModel):
         if self.same_words:
             check_same_words(self, Q, D)
         check_shapes(Q, D, preferences)
-        self._learn(Examples(Q, D, preferences, candidate_rows(candidates, preferences)))
+        told = check_constraints(self.name, preferences, **constraints)
+        self._learn(Examples(Q, D, preferences, *told))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self

@@ -21,14 +21,13 @@ from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, digest_of
-from ssi_models.preferences import Preferences, candidate_rows, check_preferences
+from ssi_models.preferences import Preferences, candidate_rows, check_excluded, check_preferences
 from ssi_models.run import JointRun, Run, begin_at_best_scale
 from ssi_models.sampling import NEGATIVES, SHUFFLES
 from ssi_models.scorers import Scorer
 from ssi_models.training import Epoch, History, Settings, train
 from ssi_models.training_data import (
     TrainingData,
-    check_excluded,
     check_lists,
     check_same_words,
     check_shapes,
@@ -165,8 +164,9 @@ class RankingModel(MatchingModel):
             Q, D: unit tf-idf rows, [m, V] and [n, V].
             preferences: graded relevant pairs over the rows of Q and D.
             groups: a label per query row; queries of one group are held out together.
-            excluded: int64 [m], for each query a document row that is never its negative and
-                never ranked in validation (the text that the query was drawn from), or -1.
+            excluded: int64 [m], for each query a document row that is never its negative, never
+                ranked in validation and never fed back (the text that the query was drawn from),
+                or -1.
             candidates: document rows that may serve as negatives of all queries; None = all;
                 "relevant" = those that are relevant to a training query.
             candidate_lists: for each query the documents that the model is to rank. Those that are
@@ -343,7 +343,7 @@ class RankingModel(MatchingModel):
         """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
-        barred = None if excluded is None else check_excluded(excluded, Q, D)
+        barred = check_excluded(excluded, Q.shape[0], D.shape[0])
         if in_parts:
             held_out = preferences, preferences.only(np.zeros(0, np.int64))
         elif self.hold_out == "pairs":

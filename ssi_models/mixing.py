@@ -31,14 +31,15 @@ def best_mixture(
     candidates: NDArray[np.int64],
     alphas: Sequence[float],
     seed: int,
+    excluded: NDArray[np.int64] | None = None,
 ) -> float:
     """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples.
 
     Args:
         scores: gives the scores a and b of (query rows, document rows).
-        preferences, candidates: what triples are drawn from.
+        preferences, candidates, excluded: what triples are drawn from.
     """
-    query, positive, negative = sample_triples(preferences, candidates, N_TRIPLES, seed)
+    query, positive, negative = sample_triples(preferences, candidates, N_TRIPLES, seed, excluded)
     a_positive, b_positive = scores(query, positive)
     a_negative, b_negative = scores(query, negative)
     losses = [

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.kernels.sparse import pair_dots, pair_products
 from ssi_models.matrices import arrays, side_by_side, take_rows, with_data
@@ -61,6 +61,8 @@ class Represents(Protocol):
 
     def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix: ...
 
+    def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix: ...
+
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts: ...
 
     def document_parts(self, D: sp.csr_matrix) -> Parts: ...
@@ -72,9 +74,11 @@ def pair_scores(
     D: sp.csr_matrix,
     query: NDArray[np.int64],
     document: NDArray[np.int64],
+    *,
+    excluded: ArrayLike | None = None,
 ) -> NDArray[np.float32]:
     """f of each pair of rows of checked matrices; accumulated in float64, float32 [n_pairs]."""
-    return CachedDocuments(model, D).pairs(Q, query, document)
+    return CachedDocuments(model, D).pairs(Q, query, document, excluded=excluded)
 
 
 def _add_products(
@@ -114,11 +118,17 @@ class CachedDocuments:
         return None if self._parts.sparse is None else sp.csr_matrix(self._parts.sparse.T)
 
     def pairs(
-        self, Q: sp.csr_matrix, query: NDArray[np.int64], document: NDArray[np.int64]
+        self,
+        Q: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        *,
+        excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """f of each pair of rows of checked queries and the documents: float32 [n_pairs], the
         numbers of :meth:`MatchingModel.score` to the bit."""
         model, words, documents = self._model, self._words, self._parts
+        Q = model.expanded(Q, excluded)
         out = np.zeros(len(query))
         # Starting threads costs more than a few thousand pairs.
         with Workers(model.threads if len(query) > _FEW else 1) as workers:
@@ -136,15 +146,18 @@ class CachedDocuments:
                 out[chosen] = part
         return out.astype(np.float32)
 
-    def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+    def scores(self, Q: sp.csr_matrix, *, excluded: ArrayLike | None = None) -> NDArray[np.float32]:
         """f of every query with every document: float32 [m, n_documents].
 
         Equal to :meth:`MatchingModel.score` within float32 rounding.
 
+        Args:
+            excluded: int64 [m], see :meth:`MatchingModel.expanded`.
+
         Raises:
             ValueError: wrong number of columns.
         """
-        Q = self._model.check_queries(Q)
+        Q = self._model.expanded(self._model.check_queries(Q), excluded)
         queries = self._model.query_parts(Q, self._words)
         out = np.zeros((Q.shape[0], self.n_documents), np.float32)
         if queries.dense is not None and self._parts.dense is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,6 +158,56 @@ def check_preferences(preferences: object) -> None:
             "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
             "n_queries=..., n_documents=...)"
         )
+
+
+def check_excluded(
+    excluded: ArrayLike | None, n_queries: int, n_documents: int | None = None
+) -> NDArray[np.int64] | None:
+    """The document row of each query that it was drawn from, int64 [n_queries], -1 for none; None
+    if none is given.
+
+    Args:
+        n_documents: number of rows of the documents; None where it does not matter which it is.
+
+    Raises:
+        ValueError: not a row, or -1, for each query.
+    """
+    if excluded is None:
+        return None
+    given = np.asarray(excluded)
+    if len(given) != n_queries:
+        raise ValueError(f"excluded has {len(given)} rows for {n_queries} queries")
+    limit = int(given.max(initial=-1)) + 1 if n_documents is None else n_documents
+    return check_rows("excluded + 1", given + 1, limit + 1) - 1
+
+
+def check_constraints(
+    name: str,
+    preferences: Preferences,
+    *,
+    groups: ArrayLike | None = None,
+    excluded: ArrayLike | None = None,
+    candidates: ArrayLike | str | None = None,
+    candidate_lists: Any = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The candidates and excluded documents that a model without lists of negatives is told of,
+    checked. A model that draws no negatives and holds out no query keeps to all of them.
+
+    Args:
+        name: the model's, for messages.
+
+    Raises:
+        ValueError: one that does not fit the preferences; or lists, which would teach nothing.
+    """
+    if candidate_lists is not None:
+        raise ValueError(
+            f"candidate_lists: {name} learns from no negatives of a list; leave them out"
+        )
+    if groups is not None and len(np.asarray(groups)) != preferences.n_queries:
+        n = len(np.asarray(groups))
+        raise ValueError(f"groups has {n} entries for {preferences.n_queries} queries")
+    barred = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
+    return candidate_rows(candidates, preferences), barred
 
 
 def candidate_rows(

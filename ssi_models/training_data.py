@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ssi_models.candidate_lists import CandidateLists
-from ssi_models.matrices import check_rows
 from ssi_models.preferences import Preferences, check_preferences
 
 
@@ -82,18 +81,6 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
             f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
             f"Q and D have {Q.shape[0]} x {D.shape[0]}"
         )
-
-
-def check_excluded(excluded: ArrayLike, Q: sp.csr_matrix, D: sp.csr_matrix) -> NDArray[np.int64]:
-    """int64 [m], a document row or -1 for each query.
-
-    Raises:
-        ValueError: a row that D does not have, or not as many as there are queries.
-    """
-    rows = check_rows("excluded + 1", np.asarray(excluded) + 1, D.shape[0] + 1) - 1
-    if len(rows) != Q.shape[0]:
-        raise ValueError(f"excluded has {len(rows)} rows for {Q.shape[0]} queries")
-    return rows
 
 
 def check_lists(lists: CandidateLists, preferences: Preferences) -> None:

@@ -202,10 +202,12 @@ def sample_triples(
     candidates: NDArray[np.int64],
     n: int,
     seed: int,
+    excluded: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """n random (query, d+, d-): a relevant pair and a candidate not judged as high (int64 each).
 
-    Triples whose negative is judged at least as high as d+ are left out, so there may be fewer.
+    Triples whose negative is judged at least as high as d+, or is the query's ``excluded``
+    document, are left out, so there may be fewer.
     """
     rng = np.random.default_rng([seed, 4])
     pair = rng.integers(len(preferences), size=n)
@@ -217,4 +219,6 @@ def sample_triples(
     at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
     found = key[order][at] == wanted
     keep = ~(found & (preferences.grade[order][at] >= preferences.grade[pair]))
+    if excluded is not None:
+        keep &= negative != excluded[query]
     return query[keep], positive[keep], negative[keep]

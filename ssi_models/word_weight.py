@@ -118,7 +118,7 @@ class WeighsWords(MatchingModel):
                 self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
                 self._chosen = False
             self._count(preferences)
-            self.fit_alone(Q, D, preferences, **options)
+            self.fit_alone(Q, D, preferences, groups=groups, **options)
             delete(options.get("checkpoint"))
             return self
         self._fit_in_parts(Q, D, preferences, parts, **options)

@@ -63,5 +63,9 @@ class Ensan2017(ColumnFamily):
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         return np.hstack([part.compute(context, pairs) for part in self.parts])
 
+    def check(self, context: ColumnContext) -> None:
+        for part in self.parts:
+            part.check(context)
+
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return {k: v for part in self.parts for k, v in part.absent(context).items()}

@@ -72,20 +72,40 @@ class EntitySource:
         where = str(self.knowledge or self.dump)
         return ("entities", where, self.linker, str(self.annotations))
 
-    def base(self, context: ColumnContext) -> KnowledgeBase:
-        """The knowledge base, opened once per context."""
-        return context.once((self.entity_key, "base"), self._open)
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError as :meth:`base`."""
+        self.base(context)
 
-    def _open(self) -> KnowledgeBase:
+    def base(self, context: ColumnContext) -> KnowledgeBase:
+        """The knowledge base, opened once per context.
+
+        Raises:
+            InputError: none is named, or it was made of texts that the collection's queries were
+                drawn from.
+        """
+        withheld = context.collection.withheld
+        return context.once((self.entity_key, "base"), lambda: self._open(withheld))
+
+    def _open(self, withheld: str | None) -> KnowledgeBase:
         if self.knowledge is not None:
-            return KnowledgeBase.open(self.knowledge)
-        if self.dump is not None:
-            return base_of_dump(self.dump, self.folder)
-        raise InputError(
-            "entity columns need a knowledge base: make one with ltr-features wikipedia "
-            "DUMP.xml.bz2 --out kb/ and name it by the option knowledge, or name a small dump "
-            f"({EXCERPT_NAME!r}) by the option dump"
-        )
+            base = KnowledgeBase.open(self.knowledge)
+        elif self.dump is not None:
+            base = base_of_dump(
+                self.dump, self.folder, withhold_query_sections=withheld is not None
+            )
+        else:
+            raise InputError(
+                "entity columns need a knowledge base: make one with ltr-features wikipedia "
+                "DUMP.xml.bz2 --out kb/ and name it by the option knowledge, or name a small dump "
+                f"({EXCERPT_NAME!r}) by the option dump"
+            )
+        if withheld not in (None, base.withheld):
+            raise InputError(
+                f"knowledge base {base.path}: it was made of whole articles, and queries are drawn "
+                f"from {withheld}, which columns must not see; make it again with ltr-features "
+                "wikipedia --no-query-sections"
+            )
+        return base
 
     def make_linker(self, context: ColumnContext) -> EntityLinker:
         """The linker of these options."""

@@ -174,6 +174,10 @@ class ColumnFamily(ABC):
                 the family cannot do without.
         """
 
+    def check(self, context: ColumnContext) -> None:  # noqa: B027, most can always be computed
+        """Raise InputError if ``compute`` could not be done here; asked of all families before any
+        of them computes."""
+
     def absent(self, context: ColumnContext) -> dict[str, str]:
         """Columns that are 0 throughout because the collection lacks their source, with the
         reason: name to one line."""

@@ -100,7 +100,10 @@ class FittedColumn(ColumnFamily):
         if self._documents is None or self._documents[0] is not context.index:
             self._documents = context.index, self.model.cache(texts.D)
         Q = self.model.check_queries(texts.Q)
-        return self._documents[1].pairs(Q, pairs.query, pairs.document)[:, None]
+        scores = self._documents[1].pairs(
+            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
+        )
+        return scores[:, None]
 
     def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
         """Whether the model's words are the index's; looked at once per documents."""

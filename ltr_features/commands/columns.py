@@ -162,7 +162,7 @@ def columns_build(
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
     # Last, where nothing scrolls them away.
-    for sentence in told_once(provenance):
+    for sentence in [*collection.remarks, *told_once(provenance)]:
         typer.echo(sentence, err=True)
 
 
@@ -221,6 +221,8 @@ def columns_append(
     if join.n_without_text:
         typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
     typer.echo(f"{join.n_rows:,} rows: {out}")
+    for remark in context.collection.remarks:
+        typer.echo(remark, err=True)
     for chosen in families:
         for remark in chosen.remarks:
             typer.echo(f"{chosen.name}: {remark}", err=True)

@@ -14,6 +14,14 @@ def wikipedia(
     processes: Annotated[
         int, typer.Option(min=1, help="Processes that parse; results do not depend on it.")
     ] = 1,
+    withhold_query_sections: Annotated[
+        bool,
+        typer.Option(
+            "--no-query-sections",
+            help="Leave out every second section of each article, for the source "
+            "wikipedia-sections, which draws queries from them.",
+        ),
+    ] = False,
 ) -> None:
     """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
 
@@ -24,7 +32,13 @@ def wikipedia(
     from ltr_features.sources.wikipedia import progress_bar
 
     with progress_bar(f"Reading {dump.name}") as show:
-        facts = build_knowledge_base(dump, out, processes=processes, on_progress=show)
+        facts = build_knowledge_base(
+            dump,
+            out,
+            processes=processes,
+            withhold_query_sections=withhold_query_sections,
+            on_progress=show,
+        )
     for name, value in facts.items():
         typer.echo(f"  {name}: {value:,}")
     typer.echo(f"Knowledge base: {out}")

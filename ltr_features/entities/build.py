@@ -36,7 +36,7 @@ from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, bucket_index,
 from ltr_features.entities.words import hash_phrases, hash_titles, hash_words
 from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
 from ltr_features.parallel import map_blocks
-from ltr_features.sources.wikipedia import map_dump
+from ltr_features.sources.wikipedia import WITHHELD, map_dump
 
 #: Records held in memory at a time.
 _CHUNK = 1 << 22
@@ -51,6 +51,7 @@ def build_knowledge_base(
     *,
     processes: int = 1,
     held_out: Collection[str] = (),
+    withhold_query_sections: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, int]:
     """Write the knowledge base of a dump into ``folder``; an older one there is replaced.
@@ -59,6 +60,9 @@ def build_knowledge_base(
         dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.map_dump`.
         held_out: titles of articles whose text and links are left out of all statistics, to test a
             linker on them.
+        withhold_query_sections: leave out every second section of each article, text and links,
+            for search tasks whose queries are drawn from these, see
+            :func:`ltr_features.sources.wikipedia.document_sections`.
 
     Returns:
         Counts of what it holds: articles, redirects, links, phrases, senses, words.
@@ -69,7 +73,11 @@ def build_knowledge_base(
     folder = Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} is not empty and no knowledge base; name another folder")
-    pack = partial(digest, held_out=frozenset(held_out))
+    pack = partial(
+        digest,
+        held_out=frozenset(held_out),
+        withhold_query_sections=withhold_query_sections,
+    )
     blocks = map_dump(dump, pack, processes=processes, on_progress=on_progress)
     with atomic_path(folder, kind="folder") as unfinished:
         unfinished.mkdir(parents=True)
@@ -80,6 +88,8 @@ def build_knowledge_base(
         facts = _finish(spool, threads=processes)
         sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
         described = {"version": VERSION, "source": Path(dump).name, "sizes": sizes, "facts": facts}
+        if withhold_query_sections:
+            described["withheld"] = WITHHELD
         (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     return facts
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ltr_features.entities.word_lines import title_lines, word_lines
-from ltr_features.sources.wikipedia import Article, Redirect
+from ltr_features.sources.wikipedia import Article, Redirect, document_sections
 
 #: Code points of an abstract.
 ABSTRACT_LENGTH = 2000
@@ -44,10 +44,20 @@ class Digest:
     redirect_names: bytes
 
 
-def digest(records: Iterable[Article | Redirect], held_out: frozenset[str] = frozenset()) -> Digest:
-    """Pack records; of articles whose title is in ``held_out``, neither words nor links."""
+def digest(
+    records: Iterable[Article | Redirect],
+    held_out: frozenset[str] = frozenset(),
+    withhold_query_sections: bool = False,
+) -> Digest:
+    """Pack records; of articles whose title is in ``held_out``, neither words nor links.
+
+    Args:
+        withhold_query_sections: read articles as :func:`document_sections` leaves them.
+    """
     records = list(records)
     articles = [record for record in records if isinstance(record, Article)]
+    if withhold_query_sections:
+        articles = [document_sections(article) for article in articles]
     redirects = [record for record in records if isinstance(record, Redirect)]
     texts: list[str] = []
     n_links: list[int] = []

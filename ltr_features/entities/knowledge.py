@@ -54,6 +54,8 @@ class KnowledgeBase:
         sense_ends, sense_entity, sense_links: int64 [p + 1], int32, int64: where the links of a
             phrase lead and how many, most first.
         source: file name of the dump.
+        withheld: what of the dump's articles was left out, see
+            :attr:`ltr_features.collection.Collection.withheld`; None if nothing was.
     """
 
     path: Path
@@ -71,6 +73,7 @@ class KnowledgeBase:
     sense_entity: NDArray[np.int32]
     sense_links: NDArray[np.int64]
     source: str
+    withheld: str | None = None
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> KnowledgeBase:
@@ -96,7 +99,14 @@ class KnowledgeBase:
         arrays = {name: _mapped(folder / f"{name}.npy", sizes.get(name)) for name in ARRAYS}
         titles = _strings(arrays.pop("title_bytes"), arrays.pop("title_ends"))
         abstracts = _strings(arrays.pop("abstract_bytes"), arrays.pop("abstract_ends"))
-        return cls(path=folder, titles=titles, abstracts=abstracts, source=source, **arrays)
+        return cls(
+            path=folder,
+            titles=titles,
+            abstracts=abstracts,
+            source=source,
+            withheld=facts.get("withheld"),
+            **arrays,
+        )
 
     def __len__(self) -> int:
         return len(self.page_id)

@@ -6,12 +6,13 @@ import hashlib
 import os
 import tempfile
 import weakref
+from functools import partial
 from pathlib import Path
 
 from letor.errors import InputError
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
-from ltr_features.sources.wikipedia import excerpt_path
+from ltr_features.sources.wikipedia import WITHHELD, excerpt_path
 
 #: Names the dump that is installed with gensim, see :func:`excerpt_path`.
 EXCERPT_NAME = "wikipedia-excerpt"
@@ -32,27 +33,36 @@ def dump_path(dump: str) -> Path:
     return path
 
 
-def base_of_dump(dump: str, folder: str | os.PathLike[str] | None = None) -> KnowledgeBase:
+def base_of_dump(
+    dump: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    withhold_query_sections: bool = False,
+) -> KnowledgeBase:
     """The knowledge base of a dump, made in this process unless ``folder`` has it.
 
     Args:
         dump: see :func:`dump_path`.
         folder: where knowledge bases are kept, each in a folder of its own, and looked for by the
             dump's path, size and time of change; None makes one that goes with the object.
+        withhold_query_sections: see :func:`build_knowledge_base`.
 
     Raises:
         InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
     """
     path = dump_path(dump).resolve()
+    build = partial(build_knowledge_base, path, withhold_query_sections=withhold_query_sections)
     if folder is None:
         scratch = tempfile.TemporaryDirectory()
-        build_knowledge_base(path, scratch.name)
+        build(scratch.name)
         base = KnowledgeBase.open(scratch.name)
         weakref.finalize(base, scratch.cleanup)
         return base
     facts = path.stat()
     identity = f"{VERSION}\n{path}\n{facts.st_size}\n{facts.st_mtime_ns}"
+    if withhold_query_sections:
+        identity += f"\n{WITHHELD}"
     made = Path(folder) / f"knowledge-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     if not (made / MARK).is_file():
-        build_knowledge_base(path, made)
+        build(made)
     return KnowledgeBase.open(made)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,13 +22,16 @@ from ltr_features.sources.wiki_links import Site, normalise_title
 from ltr_features.sources.wikitext import Link, Section, parse_wikitext
 
 __all__ = [
+    "WITHHELD",
     "Article",
     "Link",
     "Redirect",
     "Section",
+    "document_sections",
     "excerpt_path",
     "map_dump",
     "progress_bar",
+    "query_sections",
     "read_dump",
     "resolve_redirect",
 ]
@@ -50,6 +53,21 @@ class Article:
     page_id: int
     title: str
     sections: tuple[Section, ...]
+
+
+#: What a search task of sections keeps out of its documents, to draw its queries from.
+WITHHELD = "every second section of the articles"
+
+
+def document_sections(article: Article) -> Article:
+    """The article without the sections that queries are drawn from: its lead and every second
+    section after it, whatever they hold."""
+    return replace(article, sections=article.sections[::2])
+
+
+def query_sections(article: Article) -> tuple[Section, ...]:
+    """The sections that :func:`document_sections` leaves out."""
+    return article.sections[1::2]
 
 
 @dataclass(frozen=True, slots=True)

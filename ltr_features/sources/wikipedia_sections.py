@@ -1,23 +1,27 @@
 """A search task made from Wikipedia alone: find the other sections of an article by ten words.
 
 The keyword protocol of Bai et al. (section 4.2), with sections in place of articles, so that a
-small excerpt of a dump gives a task of useful size, and with graded relevance from links. The
-rule, in full:
+small excerpt of a dump gives a task of useful size, with graded relevance from links, and with
+queries drawn from texts that are not in the collection. The rule, in full:
 
-- A document is a section (or the lead) of an article with at least ``min_words`` words of running
-  text; sections that only list sources (``APPARATUS``) are left out, and so are articles with
-  fewer than two documents. Streams: ``title`` (article title and heading), ``body`` (text),
-  ``anchor`` (anchor texts of links from other articles to this article, for its lead, or to this
-  section), ``url``.
-- A query is made from every document: ``words_per_query`` different words of its body, drawn
-  uniformly without replacement from those that are letters only, no stop words, at least three
-  letters long and that occur in at least ``min_document_frequency`` bodies (a bilinear model has
-  no signal for a word that it never saw in training). Documents with fewer such words give none.
-- Relevant to it are the other documents of the same article: grade 2 if they share a link target
-  with the query's own document (after redirects), else grade 1. The query's own document is
-  neither relevant nor a candidate.
+- The lead of an article and every second section after it are for documents, the sections between
+  them for queries (:func:`ltr_features.sources.wikipedia.document_sections`). Of the latter nothing
+  but the queries and the judgements is made: the documents, their links and anchors are those of a
+  dump without them, and so must be a knowledge base (``Collection.withheld``).
+- A document is a section with at least ``min_words`` words of running text; sections that only
+  list sources (``APPARATUS``) are left out. Streams: ``title`` (article title and heading),
+  ``body`` (text), ``anchor`` (anchor texts of links from other articles' document sections to
+  this section, and for an article's lead those to the article or to none of its document
+  sections), ``url``.
+- A query is made from every section for queries that is long enough, by the same rule, and whose
+  article has a document: ``words_per_query`` different words of its text, drawn uniformly without
+  replacement from those that are letters only, no stop words, at least three letters long and that
+  occur in at least ``min_document_frequency`` bodies of documents (a bilinear model has no signal
+  for a word that it never saw in training). Sections with fewer such words give none.
+- Relevant to it are the documents of its article: grade 2 if they share a link target with the
+  query's section (after redirects), else grade 1.
 - A query's group is its article, for splits that hold out whole articles.
-- Links: from the section that holds a link to the first document of the article it points to.
+- Links: from the document that holds a link to the first document of the article it points to.
 
 Reference: Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle, Weinberger: "Learning to rank
 with (a lot of) word features", Information Retrieval 13(3), 2010.
@@ -26,8 +30,8 @@ with (a lot of) word features", Information Retrieval 13(3), 2010.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -35,11 +39,18 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.collection import Collection, Judgements, Links
-from ltr_features.sources.wikipedia import Article, read_dump, resolve_redirect
+from ltr_features.sources.wikipedia import (
+    WITHHELD,
+    Article,
+    Section,
+    document_sections,
+    query_sections,
+    read_dump,
+    resolve_redirect,
+)
 from ltr_features.text import Analyzer
 
 #: Headings (lower case) of sections that hold sources and lists of links, not running text.
@@ -53,12 +64,13 @@ APPARATUS = frozenset(
 
 
 @dataclass(frozen=True)
-class _Document:
+class _Text:
+    """A section that is long enough; ``targets``: the articles that its links point to."""
+
     article: str
     heading: str
     text: str
     targets: frozenset[str]
-    anchors: list[str]
 
 
 def section_collection(
@@ -76,7 +88,7 @@ def section_collection(
     Args:
         dump: a MediaWiki XML dump, see :func:`ltr_features.sources.wikipedia.read_dump`.
         words_per_query, min_words, min_document_frequency: see the module.
-        seed: of the words drawn; a document's draw depends on the seed and its position only.
+        seed: of the words drawn; a section's draw depends on the seed and its position only.
         processes, on_progress: see ``read_dump``.
 
     Raises:
@@ -92,63 +104,66 @@ def section_collection(
     ):
         if value < least:
             raise InputError(f"{name} must be {least} or more, got {value}")
-    articles, redirects = [], {}
-    for record in read_dump(dump, processes=processes, on_progress=on_progress):
-        if isinstance(record, Article):
-            articles.append(record)
-        else:
-            redirects[record.title] = record.target
+    records = list(read_dump(dump, processes=processes, on_progress=on_progress))
+    articles = [record for record in records if isinstance(record, Article)]
+    redirects = {r.title: r.target for r in records if not isinstance(r, Article)}
     analyzer = Analyzer(stopwords="english")
-    documents = _documents(articles, redirects, analyzer, min_words)
-    if not documents:
+    kept = [document_sections(article) for article in articles]
+    documents = _texts([(a.title, a.sections) for a in kept], redirects, analyzer, min_words)
+    with_documents = {document.article for document in documents}
+    asking = [(a.title, query_sections(a)) for a in articles if a.title in with_documents]
+    sections = _texts(asking, redirects, analyzer, min_words)
+    if not sections:
         raise InputError(
-            f"{dump}: none of the {len(articles)} articles has two sections of {min_words} words; "
-            "there is nothing to search for"
+            f"{dump}: none of the {len(articles)} articles has a section of {min_words} words for "
+            "a document (its first, third, ...) and another for a query (its second, fourth, ...)"
         )
-    queries = _draw_queries(documents, analyzer, words_per_query, min_document_frequency, seed)
-    sources = np.array([row for row, words in enumerate(queries) if words], dtype=np.int64)
-    if not len(sources):
+    eligible = _frequent_words(documents, analyzer, min_document_frequency)
+    queries = _draw_queries(sections, eligible, analyzer, words_per_query, seed)
+    if not queries:
         raise InputError(
-            f"{dump}: no section has {words_per_query} different words that occur in "
-            f"{min_document_frequency} of the {len(documents)} sections; use a larger dump"
+            f"{dump}: none of the {len(sections)} sections that queries are drawn from has "
+            f"{words_per_query} different words that occur in {min_document_frequency} of the "
+            f"{len(documents)} documents; use a larger dump"
         )
     facts = {
         "articles read": len(articles),
         "redirects read": len(redirects),
-        "articles used": len({d.article for d in documents}),
+        "articles used": len(with_documents),
+        "articles with queries": len({section.article for section, _ in queries}),
     }
-    return _task(f"sections of {Path(dump).name}", documents, queries, sources, facts)
+    return _task(Path(dump).name, documents, _anchors(kept, redirects), queries, facts)
 
 
 def _task(
-    name: str,
-    documents: Sequence[_Document],
-    queries: Sequence[Sequence[str]],
-    sources: NDArray[np.int64],
+    dump: str,
+    documents: Sequence[_Text],
+    anchors: Mapping[tuple[str, str], Sequence[str]],
+    queries: Sequence[tuple[_Text, Sequence[str]]],
     facts: dict[str, Any],
 ) -> Collection:
-    """The collection of the documents and of the queries made from ``sources``."""
-    judgements = _judge(documents, sources)
-    used = [queries[row] for row in sources.tolist()]
+    """The collection of the documents and of the queries, each a section and words of it."""
+    judgements = _judge(documents, [section for section, _ in queries])
+    used = [words for _, words in queries]
     return Collection(
-        name=name,
+        name=f"sections of {dump}",
         document_ids=_document_ids(documents),
         streams={
             "body": [d.text for d in documents],
-            "anchor": ["\n".join(d.anchors) for d in documents],
+            "anchor": ["\n".join(anchors.get((d.article, d.heading), ())) for d in documents],
             "title": [f"{d.article}: {d.heading}" if d.heading else d.article for d in documents],
             "url": [_url(d) for d in documents],
         },
-        query_ids=[f"q{row + 1}" for row in sources.tolist()],
+        query_ids=[f"q{number}" for number in range(1, len(queries) + 1)],
         query_texts=[" ".join(words) for words in used],
         judgements=judgements,
         links=_links(documents),
-        query_sources=sources,
-        query_groups=[documents[row].article for row in sources.tolist()],
+        query_groups=[section.article for section, _ in queries],
+        withheld=WITHHELD,
         description={
             **facts,
             "documents": len(documents),
-            "queries": len(sources),
+            "queries": len(queries),
             "judged pairs of grade 1": int((judgements.grade == 1).sum()),
             "judged pairs of grade 2": int((judgements.grade == 2).sum()),
             "query words found in other queries": _share_of_repeated(used),
@@ -156,35 +171,29 @@ def _task(
     )
 
 
-def _documents(
-    articles: Sequence[Article], redirects: dict[str, str], analyzer: Analyzer, min_words: int
-) -> list[_Document]:
-    """Sections that are long enough, of articles with at least two of them, in file order."""
-    anchors = _anchors(articles, redirects)
-    documents = []
-    for article in articles:
-        kept = [
-            section
-            for section in article.sections
-            if section.heading.lower() not in APPARATUS
-            and len(analyzer.tokens(section.text)) >= min_words
-        ]
-        if len(kept) >= 2:
-            documents += [
-                _Document(
-                    article.title,
-                    section.heading,
-                    section.text,
-                    frozenset(resolve_redirect(link.target, redirects) for link in section.links),
-                    anchors[article.title, section.heading],
-                )
-                for section in kept
-            ]
-    return documents
+def _texts(
+    articles: Iterable[tuple[str, Sequence[Section]]],
+    redirects: Mapping[str, str],
+    analyzer: Analyzer,
+    min_words: int,
+) -> list[_Text]:
+    """The sections that are long enough, of articles given by title, in file order."""
+    return [
+        _Text(
+            title,
+            section.heading,
+            section.text,
+            frozenset(resolve_redirect(link.target, redirects) for link in section.links),
+        )
+        for title, sections in articles
+        for section in sections
+        if section.heading.lower() not in APPARATUS
+        and len(analyzer.tokens(section.text)) >= min_words
+    ]
 
 
 def _anchors(
-    articles: Sequence[Article], redirects: dict[str, str]
+    articles: Sequence[Article], redirects: Mapping[str, str]
 ) -> dict[tuple[str, str], list[str]]:
     """Anchor texts by (article, heading); heading "" for links to the article as a whole."""
     anchors: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -200,47 +209,48 @@ def _anchors(
 
 
 def _draw_queries(
-    documents: Sequence[_Document],
+    sections: Sequence[_Text],
+    eligible: set[str],
     analyzer: Analyzer,
     words_per_query: int,
-    min_document_frequency: int,
     seed: int,
-) -> list[list[str]]:
-    """For each document its query's words, or [] where too few words qualify."""
-    bodies = [
-        {w for w in analyzer.tokens(d.text) if len(w) >= 3 and w.isalpha()} for d in documents
-    ]
-    frequency: dict[str, int] = defaultdict(int)
-    for body in bodies:
-        for word in body:
-            frequency[word] += 1
-    queries: list[list[str]] = []
-    for row, body in enumerate(bodies):
-        eligible = sorted(w for w in body if frequency[w] >= min_document_frequency)
-        if len(eligible) < words_per_query:
-            queries.append([])
-            continue
-        rng = np.random.default_rng([seed, row])
-        queries.append(rng.choice(eligible, size=words_per_query, replace=False).tolist())
+) -> list[tuple[_Text, list[str]]]:
+    """Sections, and the words of the query drawn from each; not those with too few words."""
+    queries = []
+    for row, section in enumerate(sections):
+        words = sorted(_words(section, analyzer) & eligible)
+        if len(words) >= words_per_query:
+            rng = np.random.default_rng([seed, row])
+            drawn: list[str] = rng.choice(words, size=words_per_query, replace=False).tolist()
+            queries.append((section, drawn))
     return queries
 
 
-def _judge(documents: Sequence[_Document], sources: NDArray[np.int64]) -> Judgements:
-    """Judgements of the queries made from ``sources``."""
+def _frequent_words(documents: Sequence[_Text], analyzer: Analyzer, least: int) -> set[str]:
+    """Words that a query may have and that so many documents have."""
+    frequency = Counter(word for document in documents for word in _words(document, analyzer))
+    return {word for word, n in frequency.items() if n >= least}
+
+
+def _words(text: _Text, analyzer: Analyzer) -> set[str]:
+    """Words of a text that a query may have."""
+    return {w for w in analyzer.tokens(text.text) if len(w) >= 3 and w.isalpha()}
+
+
+def _judge(documents: Sequence[_Text], queries: Sequence[_Text]) -> Judgements:
+    """Judgements of the queries drawn from the given sections."""
     members: dict[str, list[int]] = defaultdict(list)
     for row, document in enumerate(documents):
         members[document.article].append(row)
-    query, relevant, grade = [], [], []
-    for q, source in enumerate(sources.tolist()):
-        for row in members[documents[source].article]:
-            if row != source:
-                query.append(q)
-                relevant.append(row)
-                grade.append(2 if documents[source].targets & documents[row].targets else 1)
-    return Judgements(*(np.array(column, dtype=np.int64) for column in (query, relevant, grade)))
+    judged = [
+        (q, row, 2 if section.targets & documents[row].targets else 1)
+        for q, section in enumerate(queries)
+        for row in members[section.article]
+    ]
+    return Judgements(*np.array(judged, dtype=np.int64).T.copy())
 
 
-def _links(documents: Sequence[_Document]) -> Links:
+def _links(documents: Sequence[_Text]) -> Links:
     """Links from sections to the first document of another article."""
     first: dict[str, int] = {}
     for row, document in enumerate(documents):
@@ -265,7 +275,7 @@ def _share_of_repeated(queries: Sequence[Sequence[str]]) -> float:
     return sum(n for n in count.values() if n > 1) / total
 
 
-def _document_ids(documents: Sequence[_Document]) -> list[str]:
+def _document_ids(documents: Sequence[_Text]) -> list[str]:
     """Distinct ids that LETOR comments can hold: no blanks and no number signs."""
     taken: dict[str, None] = {}
     for document in documents:
@@ -276,6 +286,6 @@ def _document_ids(documents: Sequence[_Document]) -> list[str]:
     return list(taken)
 
 
-def _url(document: _Document) -> str:
+def _url(document: _Text) -> str:
     url = "https://en.wikipedia.org/wiki/" + quote(document.article.replace(" ", "_"), safe="()',")
     return url + ("#" + quote(document.heading.replace(" ", "_")) if document.heading else "")

@@ -53,7 +53,7 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
     precision = np.empty((len(task.asked), 2))
     for start in range(0, len(queries), _BLOCK):
         block = queries[start : start + _BLOCK]
-        scores = cached.scores(task.Q[block])
+        scores = cached.scores(task.Q[block], excluded=task.excluded[block])
         at = np.flatnonzero((query >= block[0]) & (query <= block[-1]))
         row = np.searchsorted(block, query[at])
         difference = scores[row, positive[at]] - scores[row, negative[at]]

@@ -144,7 +144,9 @@ def _validated(name: str, params: dict[str, Any], task: Task, threads: int | Non
     model = new_model(name, params, threads)
     model.fit(task.Q, task.D, kept, **fit_options(task, params))
     validation = Validation(held_out, kept, task.excluded, 10_000, seed=0)
-    scores = model.cache(task.D).scores(task.Q[validation.queries])[:, validation.documents]
+    queries = validation.queries
+    scores = model.cache(task.D).scores(task.Q[queries], excluded=task.excluded[queries])
+    scores = scores[:, validation.documents]
     with Workers(threads) as workers:
         return validation.measure("map", np.ascontiguousarray(scores), workers)
 

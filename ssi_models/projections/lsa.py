@@ -175,7 +175,9 @@ class LsiTfIdf(LatentSemanticIndex):
                 out.append(pair_scores(self, given.Q, given.D, query, document))
             return out[0], out[1]
 
-        alpha = best_mixture(scores, given.preferences, given.candidates, ALPHAS, self.seed)
+        alpha = best_mixture(
+            scores, given.preferences, given.candidates, ALPHAS, self.seed, given.excluded
+        )
         self.alpha_ = np.array([alpha], np.float32)
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:

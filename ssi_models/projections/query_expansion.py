@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.baselines import Baseline, Examples
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
 from ssi_models.parts import Parts
+from ssi_models.preferences import check_excluded
 from ssi_models.validation import sample_triples
 
 
@@ -20,7 +21,8 @@ from ssi_models.validation import sample_triples
 class QueryExpansion(Baseline):
     """f(q, d) = (q + beta mean of the E documents with the largest q . d') . d: blind feedback.
 
-    The documents of ``fit`` are the collection that queries are expanded from.
+    The documents of ``fit`` are the collection that queries are expanded from. The one that a query
+    was drawn from, where that is known (``excluded``), is not fed back to it.
 
     Args:
         beta: weight of the feedback, 0 or more. n_expansion: E. None = chosen by the rank loss of
@@ -61,14 +63,15 @@ class QueryExpansion(Baseline):
         sizes = self.EXPANSIONS if self.n_expansion is None else (self.n_expansion,)
         beta, size = betas[0], sizes[0]
         if len(betas) * len(sizes) > 1:
-            triples = sample_triples(given.preferences, given.candidates, self.N_TRIPLES, self.seed)
-            beta, size = self._choose(given.Q, given.D, triples, betas, sizes)
+            triples = sample_triples(
+                given.preferences, given.candidates, self.N_TRIPLES, self.seed, given.excluded
+            )
+            beta, size = self._choose(given, triples, betas, sizes)
         self.beta_, self.n_expansion_ = np.array([beta], np.float32), np.array([size])
 
     def _choose(
         self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
+        given: Examples,
         triples: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
         betas: tuple[float, ...],
         sizes: tuple[int, ...],
@@ -76,8 +79,9 @@ class QueryExpansion(Baseline):
         """The (beta, E) with the lowest rank loss."""
         query, positive, negative = triples
         asked, row = np.unique(query, return_inverse=True)
-        queries = take_rows(Q, asked)
-        best = self._best(queries, D, max(sizes))
+        queries, D = take_rows(given.Q, asked), given.D
+        barred = None if given.excluded is None else given.excluded[asked]
+        best = _best(queries, D, max(sizes), barred)
         difference = take_rows(D, positive) - take_rows(D, negative)
         own = np.asarray(queries[row].multiply(difference).sum(axis=1)).ravel()
         losses = {}
@@ -88,30 +92,40 @@ class QueryExpansion(Baseline):
                 losses[beta, size] = rank_loss(own + beta * added, np.zeros(len(own)))
         return min(losses, key=lambda choice: losses[choice])
 
-    def _best(self, Q: sp.csr_matrix, D: sp.csr_matrix, n: int) -> NDArray[np.int64]:
-        """int64 [m, n], the rows of the n best documents of each query; ties by row."""
-        n = min(n, D.shape[0])
-        postings = D.T.tocsr()
-        best = np.empty((Q.shape[0], n), np.int64)
-        for i in range(Q.shape[0]):
-            scores = (Q[i] @ postings).toarray()[0]
-            best[i] = np.argsort(-scores, kind="stable")[:n]
-        return best
-
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix:
         D = sp.csr_matrix((self.D_data_, self.D_indices_, self.D_indptr_), tuple(self.D_shape_))
         size = int(self.n_expansion_[0])
-        feedback = _mean_rows(self._best(Q, D, size), D, size)
-        return Parts(sparse=check_csr("queries", Q + float(self.beta_[0]) * feedback))
+        barred = check_excluded(excluded, Q.shape[0], D.shape[0])
+        feedback = _mean_rows(_best(Q, D, size, barred), D, size)
+        return check_csr("queries", Q + float(self.beta_[0]) * feedback)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(sparse=Q)
 
     def document_parts(self, D: sp.csr_matrix) -> Parts:
         return Parts(sparse=D)
 
 
+def _best(
+    Q: sp.csr_matrix, D: sp.csr_matrix, n: int, excluded: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """int64 [m, n], the rows of the n best documents of each query but the excluded one, ties by
+    row; -1 where there are no more."""
+    postings = D.T.tocsr()
+    best = np.full((Q.shape[0], n), -1)
+    for i in range(Q.shape[0]):
+        order = np.argsort(-(Q[i] @ postings).toarray()[0], kind="stable")[: n + 1]
+        if excluded is not None:
+            order = order[order != excluded[i]]
+        best[i, : len(order)] = order[:n]
+    return best
+
+
 def _mean_rows(best: NDArray[np.int64], D: sp.csr_matrix, n: int) -> sp.csr_matrix:
-    """The mean of the first n of each row's documents."""
-    n = min(n, best.shape[1])
-    indptr = np.arange(len(best) + 1) * n
-    share = np.full(len(best) * n, 1 / n, np.float32)
-    chooser = sp.csr_matrix((share, best[:, :n].ravel(), indptr), shape=(len(best), D.shape[0]))
+    """The mean of the first n of each row's documents; 0 where there is none."""
+    given = best[:, :n] >= 0
+    sizes = given.sum(axis=1)
+    share = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    chooser = sp.csr_matrix((share, best[:, :n][given], indptr), shape=(len(best), D.shape[0]))
     return chooser @ D

@@ -199,7 +199,9 @@ class CorrelatedHashSSI(LowRankSSI):
                 out.append(pair_scores(self, data.Q, data.D, query, document))
             return out[0], out[1]
 
-        self.alpha_[0] = best_mixture(scores, data.training, data.candidates, ALPHAS, self.seed)
+        self.alpha_[0] = best_mixture(
+            scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
+        )
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         own = super().query_parts(self.hash(Q), words)

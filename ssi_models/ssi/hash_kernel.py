@@ -95,7 +95,9 @@ class HashKernelSSI(RankingModel):
                     mixed.append(pair_scores(self, data.Q, data.D, query, document))
                 return mixed[0], mixed[1]
 
-            self.alpha_[0] = best_mixture(scores, data.training, data.candidates, ALPHAS, self.seed)
+            self.alpha_[0] = best_mixture(
+                scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
+            )
 
     def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
         alpha = self.alpha_[0]

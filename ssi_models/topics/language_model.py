@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -15,9 +16,10 @@ from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
 from ssi_models.parts import CachedDocuments
-from ssi_models.preferences import Preferences
+from ssi_models.preferences import Preferences, check_constraints
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
@@ -59,31 +61,30 @@ class LanguageModel(WeighsWords):
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
 
     def score(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: ArrayLike,
+        document: ArrayLike,
+        *,
+        excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """log P(q|d) / |q| of each pair of rows of Q [m, V] and D [n, V]: float32 [n_pairs].
+
+        Args:
+            excluded: int64 [m], see :meth:`expanded`.
 
         Raises:
             NotFittedError: the model is not fitted.
             ValueError: wrong number of columns, row numbers outside the matrices, a negative
                 count, or a weight of the mixture outside 0..1.
         """
-        return self._scores(Q, D, query, document, self._log_likelihood)
+        Q, D, q, d = self._checked_pairs(Q, D, query, document)
+        self.check_params()
+        return CachedTitles(self, D).pairs(Q, q, d, excluded=excluded)
 
     def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
         return probabilities.log_likelihood(self.lambda1, self.weight_of_words)
-
-    def _scores(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: ArrayLike,
-        document: ArrayLike,
-        of: Callable[[TermProbabilities, NDArray[np.float64]], NDArray[np.float64]],
-    ) -> NDArray[np.float32]:
-        Q, D, q, d = self._checked_pairs(Q, D, query, document)
-        self.check_params()
-        return CachedTitles(self, D).pairs(Q, q, d, of)
 
     def probabilities(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
@@ -211,9 +212,17 @@ class LanguageModel(WeighsWords):
         return check_counts("D", super().check_documents(D))
 
     def _begin(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None,
+        *,
+        weighting: TfIdf | None = None,
+        **constraints: Any,
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """Check what ``fit`` was given."""
+        if weighting is not None:
+            raise ValueError(f"weighting: {self.name} reads counts, which are not weighted")
         self.check_params()
         Q, D = check_counts("Q", check_csr("Q", Q)), check_counts("D", check_csr("D", D))
         if Q.shape[1] != D.shape[1]:
@@ -227,6 +236,10 @@ class LanguageModel(WeighsWords):
                 f"the preferences are of {preferences.n_queries} queries and "
                 f"{preferences.n_documents} documents; Q has {Q.shape[0]} rows, D {D.shape[0]}"
             )
+        if preferences is not None:
+            check_constraints(self.name, preferences, **constraints)
+        elif given := [name for name, value in constraints.items() if value is not None]:
+            raise ValueError(f"{', '.join(given)}: without preferences there is no use for it")
         return Q, D
 
     def _finish(self, D: sp.csr_matrix, vocabulary: Vocabulary | None, recipe: str | None) -> None:
@@ -250,21 +263,24 @@ class CachedTitles(CachedDocuments):
         Q: sp.csr_matrix,
         query: NDArray[np.int64],
         document: NDArray[np.int64],
-        of: Callable[[TermProbabilities, NDArray[np.float64]], Any] | None = None,
+        *,
+        excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
-        """log P(q|d) / |q|, or ``of`` the terms' probabilities and the titles' lengths, of each
-        pair of rows of checked queries and the titles: float32 [n_pairs]."""
-        model, of = self._language_model, of or self._language_model._log_likelihood
+        """log P(q|d) / |q| of each pair of rows of checked queries and the titles: float32
+        [n_pairs]."""
+        model = self._language_model
+        Q = model.expanded(Q, excluded)
         out = np.empty(len(query), np.float32)
         for start in range(0, len(query), _BLOCK):
             q, d = query[start : start + _BLOCK], document[start : start + _BLOCK]
             parts = model._probabilities(Q, self._D, q, d, self._side)
-            out[start : start + _BLOCK] = of(parts, self._lengths[d])
+            out[start : start + _BLOCK] = model._log_likelihood(parts, self._lengths[d])
         return out
 
-    def scores(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
+    def scores(self, Q: sp.csr_matrix, *, excluded: ArrayLike | None = None) -> NDArray[np.float32]:
         """log P(q|d) / |q| of every query with every title: float32 [m, n_documents]."""
-        Q, every = self._language_model.check_queries(Q), np.arange(self.n_documents)
+        model, every = self._language_model, np.arange(self.n_documents)
+        Q = model.expanded(model.check_queries(Q), excluded)
         rows = [self.pairs(Q, np.full_like(every, i), every) for i in range(Q.shape[0])]
         return np.stack(rows) if rows else np.empty((0, self.n_documents), np.float32)
 
@@ -309,15 +325,18 @@ class UnigramLM(LanguageModel):
         *,
         vocabulary: Vocabulary | None = None,
         recipe: str | None = None,
-        **ignored: Any,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Any], None] | None = None,
+        **constraints: Any,
     ) -> Self:
-        """Count the collection D; queries and preferences teach this model nothing.
+        """Count the collection D, in one go; queries and preferences teach this model nothing. The
+        keywords are those of :meth:`ssi_models.topics.topic_model.TopicModel.fit_alone`.
 
         Raises:
             ValueError: a parameter out of its range, matrices of different width, a negative
                 count, or no word at all.
         """
-        _, D = self._begin(Q, D, preferences)
+        _, D = self._begin(Q, D, preferences, **constraints)
         self._finish(D, vocabulary, recipe)
         return self
 

@@ -126,7 +126,7 @@ class TopicModel(LanguageModel):
         recipe: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Iteration], None] | None = None,
-        **ignored: Any,
+        **constraints: Any,
     ) -> Self:
         """Estimate the topics from pairs of queries and titles.
 
@@ -137,12 +137,15 @@ class TopicModel(LanguageModel):
             checkpoint: file that keeps the state of a run that is killed; the resumed run ends
                 with the same numbers.
             callback: called after each iteration.
+            constraints: excluded, candidates and groups of
+                :meth:`ssi_models.fitting.RankingModel.fit`, which a model without negatives keeps
+                to as it is; candidate_lists and a weighting are refused.
 
         Raises:
             ValueError: a parameter out of its range, matrices of different width, a negative
                 count, or no pair with words on both sides.
         """
-        Q, D = self._begin(Q, D, preferences)
+        Q, D = self._begin(Q, D, preferences, **constraints)
         X, query, document = self._training_pairs(Q, D, preferences)
         state = self._start(self._seen(X, D, query, document), len(query))
         path = None if checkpoint is None else Path(checkpoint)

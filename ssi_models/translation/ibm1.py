@@ -87,11 +87,11 @@ class IBMModel1(LanguageModel):
         recipe: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Iteration], None] | None = None,
-        **ignored: Any,
+        **constraints: Any,
     ) -> Self:
         """Estimate the table from pairs of queries and titles.
 
-        Args: as :meth:`ssi_models.topics.topic_model.TopicModel.fit`.
+        Args: as :meth:`ssi_models.topics.topic_model.TopicModel.fit_alone`.
 
         Raises:
             ValueError: a parameter out of its range, matrices of different width, a negative
@@ -99,7 +99,7 @@ class IBMModel1(LanguageModel):
         """
         if preferences is None:
             raise ValueError("IBMModel1 learns from pairs: give preferences")
-        Q, D = self._begin(Q, D, preferences)
+        Q, D = self._begin(Q, D, preferences, **constraints)
         query, document = both_sides(Q, D, preferences)
         self.n_left_out_ = len(preferences) - len(query)
         bitext = _Bitext(take_rows(Q, query), D, document)

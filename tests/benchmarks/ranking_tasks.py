@@ -92,7 +92,8 @@ class Task:
                 relevant[i, self.preferences.documents_of(query)] = True
                 if self.excluded is not None and self.excluded[query] >= 0:
                     hidden[i, self.excluded[query]] = True
-            scores = np.ascontiguousarray(cached.scores(Q[block]), np.float32)
+            sources = None if self.excluded is None else self.excluded[block]
+            scores = np.ascontiguousarray(cached.scores(Q[block], excluded=sources), np.float32)
             out = values[start : start + len(block)]
             ranking_measures(scores, relevant, hidden, out, np.empty(len(block)))
         return values

@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from ssi_models.base import NotFittedError
+from ssi_models.candidate_lists import CandidateLists
 from ssi_models.preferences import Preferences
 from ssi_models.registry import MODELS, get_model, load_model
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
 
 NAMES = [name for name, kind in MODELS.items() if kind.inputs == "counts"]
 N, WIDTH, EMPTY = 40, 30, 7
@@ -52,6 +54,28 @@ def scores_of(model, pairs=PAIRS):
     assert scores.dtype == np.float32
     assert np.isfinite(scores).all()
     return scores
+
+
+def test_no_argument_is_ignored(make):
+    """A word that fit does not know, and what does not fit the queries, is refused by all."""
+    for name in ("exclude", "candidate"):
+        with pytest.raises(TypeError, match=f"{name}'"):
+            make().fit(*data(), **{name: np.arange(N)})
+    for name, given, message in (
+        ("excluded", np.arange(N - 1), "excluded has 39 rows for 40 queries"),
+        ("groups", np.arange(N - 1), "groups has 39 entries for 40 queries"),
+        ("candidates", [3, 40], r"candidates\[1\] is row 40"),
+        ("candidate_lists", CandidateLists.from_pairs([0], [1], n_queries=N, n_documents=N),
+         "candidate_lists: .* learns from no negatives"),
+        ("weighting", TfIdf(), "weighting: .* reads counts"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            make().fit(*data(), **{name: given})
+    model = make().fit(*data(), excluded=np.arange(N))
+    with pytest.raises(ValueError, match="excluded has 39 rows for 40 queries"):
+        model.score(counts(0), counts(1), *PAIRS, excluded=np.arange(N - 1))
+    with pytest.raises(ValueError, match="excluded has 39 rows for 40 queries"):
+        model.cache(counts(1)).scores(counts(0), excluded=np.arange(N - 1))
 
 
 def test_the_family_is_complete():

@@ -133,18 +133,38 @@ def test_threads_do_not_change_a_bit(make):
 
 
 def test_candidate_lists_are_learned_from(make):
-    """The same bytes for any number of threads, and other ones than without them."""
+    """The same bytes for any number of threads, and other ones than without them; models that learn
+    from no negatives refuse them."""
+    if not issubclass(make.kind, RankingModel):
+        with pytest.raises(ValueError, match=r"candidate_lists: .* learns from no negatives"):
+            make().fit(*data(), candidate_lists=lists())
+        return
     one, two = (make(threads=n, max_epochs=2).fit(*data(), candidate_lists=lists()) for n in (1, 2))
     without = make(max_epochs=2).fit(*data())
     for name in make.kind.tensors:
         assert getattr(one, f"{name}_").tobytes() == getattr(two, f"{name}_").tobytes()
-    if isinstance(one, RankingModel):
-        assert repr(one.history_) == repr(two.history_)  # the first loss is NaN
-        assert one.history_.epochs[-1].loss != without.history_.epochs[-1].loss
-        with pytest.raises(ValueError, match="candidate_lists are over 40 x 40 rows, Q and D have"):
-            make().fit(texts(0)[:30], texts(1), few_labels(), candidate_lists=lists())
-    else:
-        assert scores_of(one).tobytes() == scores_of(without).tobytes()
+    assert repr(one.history_) == repr(two.history_)  # the first loss is NaN
+    assert one.history_.epochs[-1].loss != without.history_.epochs[-1].loss
+    with pytest.raises(ValueError, match="candidate_lists are over 40 x 40 rows, Q and D have"):
+        make().fit(texts(0)[:30], texts(1), few_labels(), candidate_lists=lists())
+
+
+def test_no_argument_is_ignored(make):
+    """A word that fit does not know, and what does not fit the queries, is refused by all."""
+    with pytest.raises(TypeError, match="exclude'"):
+        make().fit(*data(), exclude=np.arange(N))
+    with pytest.raises(ValueError, match="excluded has 39 rows for 40 queries"):
+        make().fit(*data(), excluded=np.arange(N - 1))
+    with pytest.raises(ValueError, match=r"excluded \+ 1\[2\] is row 41, outside 0..40"):
+        make().fit(*data(), excluded=[-1, 3, 40, *[-1] * (N - 3)])
+    if make().get_params().get("hold_out") != "pairs":
+        with pytest.raises(ValueError, match="groups has 39 entries for 40 queries"):
+            make().fit(*data(), groups=np.arange(N - 1))
+    model = make().fit(*data(), excluded=np.arange(N))
+    with pytest.raises(ValueError, match="excluded has 39 rows for 40 queries"):
+        model.score(texts(0), texts(1), *PAIRS, excluded=np.arange(N - 1))
+    with pytest.raises(ValueError, match="excluded has 39 rows for 40 queries"):
+        model.cache(texts(1)).scores(texts(0), excluded=np.arange(N - 1))
 
 
 def test_unfitted_model_says_so(make, tmp_path):

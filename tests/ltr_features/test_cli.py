@@ -34,7 +34,7 @@ def test_help_names_every_command():
     [
         (b"<html><body>Not a dump</body></html>", "dump.xml"),
         (topical_dump(4, 3)[:900], "dump.xml"),
-        (topical_dump(3, 1), "none of the 3 articles has two sections of 40 words"),
+        (topical_dump(3, 1), "none of the 3 articles has a section of 40 words for a document"),
         (None, "dump.xml"),
     ],
     ids=["html", "truncated", "empty collection", "missing"],

@@ -21,6 +21,7 @@ def collection(**changes) -> Collection:
         "links": Links(np.array([0, 0]), np.array([1, 1])),
         "query_sources": np.array([0, -1]),
         "query_groups": ["g", "h"],
+        "withheld": "every third line",
         "description": {"rule": "by hand", "count": 3},
     }
     return Collection(**{**values, **changes})
@@ -28,11 +29,12 @@ def collection(**changes) -> Collection:
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_round_trip(tmp_path, bare):
-    nothing = {"links": None, "query_sources": None, "query_groups": None}
+    nothing = {"links": None, "query_sources": None, "query_groups": None, "withheld": None}
     before = collection(**(nothing if bare else {}))
     save_collection(before, tmp_path)
     after = load_collection(tmp_path)
-    for name in ("name", "document_ids", "query_ids", "query_texts", "query_groups", "description"):
+    given = ("document_ids", "query_ids", "query_texts", "query_groups", "withheld", "description")
+    for name in ("name", *given):
         assert getattr(after, name) == getattr(before, name)
     assert {k: list(v) for k, v in after.streams.items()} == before.streams
     for part, fields in (("judgements", ("query", "document", "grade")), ("links", ("source",))):

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +102,26 @@ def test_columns_build_says_it_last_and_once_for_all_folds(built):
     kept = [line for line in said if "kept its start" in line]
     assert len(kept) == 1
     assert re.match(f"ssi, all 4 folds: {KEPT}", kept[0])
+
+
+def test_queries_drawn_from_documents_are_told_of(workspace, tmp_path):
+    """On the terminal, and as a warning."""
+    shutil.copytree(workspace, tmp_path / "workspace")
+    queries = tmp_path / "workspace" / "collection" / "queries.jsonl"
+    lines = [json.loads(line) for line in queries.read_text().splitlines()]
+    for line in lines[:7]:
+        line["source"] = "d3"
+    queries.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = tmp_path / "rows.txt"
+    built = ["columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm"]
+    told = f"7 of {N_QUERIES} queries were drawn from documents of the collection"
+    assert command(*built, "--out", out).stderr.splitlines()[-1].startswith(told)
+    sources = np.full(N_QUERIES, -1)
+    sources[:7] = 3
+    drawn = replace(collection(), query_sources=sources)
+    assert collection().remarks == replace(drawn, query_sources=sources * 0 - 1).remarks == []
+    with pytest.warns(ColumnWarning, match=told):
+        FeatureBuilder(["vsm"]).fit(drawn)
 
 
 def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):

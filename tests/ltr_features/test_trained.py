@@ -1,5 +1,6 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
+from dataclasses import replace
 from inspect import signature
 
 import numpy as np
@@ -10,6 +11,7 @@ from ltr_features.build import fold_scores
 from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.term_space import TermSpace
 from ltr_features.columns.trained import FittedColumn, TrainedColumn
 from ltr_features.index import TermIndex
 from ltr_features.text import Analyzer
@@ -91,6 +93,27 @@ def test_models_rank_titles_that_share_no_word_with_the_query(name, tmp_path):
     found = scores(np.concatenate(PARTS), EVERY).reshape(N_QUERIES, N_DOCUMENTS)[18:]
     best = found.argsort(axis=1)[:, -5:] % 4
     assert (best == np.arange(18, 24)[:, None] % 4).mean() > 0.8
+
+
+def test_the_text_that_a_query_was_drawn_from_is_not_fed_back_to_it(tmp_path):
+    plain, sources = asked(), np.full(N_QUERIES, -1)
+    plain = replace(plain, query_texts=[plain.streams["title"][5], *plain.query_texts[1:]])
+    sources[0] = 5
+    drawn = replace(plain, query_sources=sources)
+    found = []
+    for collection in (plain, drawn):
+        context = context_of(collection)
+        recipe = ModelColumn("qe", "query-expansion", {"beta": 1.0, "n_expansion": 2}, "title")
+        trained = TrainedColumn(context, recipe, tmp_path / str(len(found)))
+        found.append(trained(np.arange(6), EVERY).reshape(N_QUERIES, N_DOCUMENTS))
+    space = TermSpace.of(context, 1, "title")
+    cosines = (space.Q[0] @ space.D.T).toarray()[0]
+    best = np.argsort(-cosines, kind="stable")
+    assert best[0] == 5
+    expected = cosines + (space.D @ space.D[best[1:3]].mean(axis=0).T).A1
+    np.testing.assert_allclose(found[1][0], expected, atol=1e-5)
+    assert found[0][0, 5] > found[1][0, 5]
+    np.testing.assert_array_equal(found[0][1:], found[1][1:])
 
 
 @pytest.mark.parametrize("name", ["bltm", "opca"])

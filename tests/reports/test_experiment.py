@@ -41,7 +41,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
     lsa["params"] |= {"rank": 8}
     ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
-    values["nearest_words"] = ["topicaaworda", "absent"]
+    values["nearest_words"] = ["commonaa", "absent"]
     return ExperimentConfig.model_validate(values)
 
 
@@ -167,10 +167,10 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
         assert text in summary
     assert "before training (latent semantic indexing beside the tf-idf cosine)" in html
     assert "accumulator_start" in html
-    assert "topicaaworda" in html
+    assert "commonaa" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     comparisons = pd.read_csv(report / "comparisons.csv")
-    assert len(comparisons) == 2 * 6 * 4
+    assert len(comparisons) == 2 * 7 * 4
     assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
 
 

@@ -124,7 +124,7 @@ def test_a_second_run_makes_nothing_again(run):
 
 def test_remarks_are_text_not_html(make_report):
     report = make_report(n_queries=20, n_systems=5)
-    told = replace(report.studies[0], remarks=["<b>ssi</b>, all 5 folds: diverged"])
+    told = replace(report.studies[0], remarks=["Column <b>ssi</b>, all 5 folds: diverged"])
     report = replace(report, studies=[told, *report.studies[1:]])
     assert column_verdicts(told) == ["Column <b>ssi</b>, all 5 folds: diverged."]
     assert "! Column <b>ssi</b>, all 5 folds: diverged." in report_text(report)

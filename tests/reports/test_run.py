@@ -32,8 +32,6 @@ def test_the_kind_chooses_the_runner(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", experiment_names())
 def test_every_installed_experiment_has_a_plan(name, data_folder, tmp_path, capsys):
     """Its file is right, its data are there, and nothing is written."""
-    if name == "study_wikipedia":
-        pytest.skip("needs a knowledge base made from a dump")
     run_file(name, data=data_folder, out=tmp_path / "out", dry_run=True)
     assert capsys.readouterr().out
     assert not (tmp_path / "out").exists()

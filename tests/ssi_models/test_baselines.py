@@ -11,6 +11,7 @@ from ssi_models.preferences import Preferences
 from ssi_models.projections.lsa import LatentSemanticIndex, LsiTfIdf
 from ssi_models.projections.query_expansion import QueryExpansion
 from ssi_models.projections.vsm import TfIdfCosine
+from ssi_models.validation import sample_triples
 
 N, WIDTH = 30, 20
 
@@ -103,6 +104,52 @@ def test_query_expansion_adds_the_mean_of_the_best():
         expected[i] = D @ (Q[i] + 0.4 * D[best].mean(axis=0))
     model = QueryExpansion(beta=0.4, n_expansion=3)
     np.testing.assert_allclose(matrix(model), expected, atol=1e-5)
+
+
+def test_a_query_s_own_document_is_not_fed_back_to_it():
+    Q, D, pairs = data()
+    own = np.arange(N)[::-1].copy()
+    own[3] = -1
+    Q = sp.csr_matrix(np.where((own < 0)[:, None], Q.toarray(), D.toarray()[own]))
+    expected = np.empty((N, N))
+    for i in range(N):
+        best = np.argsort(-(D @ Q[i].toarray()[0]), kind="stable")
+        assert own[i] < 0 or best[0] == own[i]
+        best = best[best != own[i]][:3]
+        expected[i] = D @ (Q[i].toarray()[0] + 0.4 * D[best].mean(axis=0).A1)
+    model = QueryExpansion(beta=0.4, n_expansion=3).fit(Q, D, pairs, excluded=own)
+    found = model.score(Q, D, *ALL, excluded=own).reshape(N, N)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(model.cache(D).scores(Q, excluded=own), found, atol=1e-6)
+    assert (model.score(Q, D, *ALL) != found.ravel()).any()
+    with pytest.raises(ValueError, match=r"excluded \+ 1\[0\] is row 31"):
+        model.score(Q, D, *ALL, excluded=np.full(N, N))
+
+
+def test_with_nothing_else_to_feed_back_a_query_stays_as_it_is():
+    Q = D = sp.csr_matrix(np.eye(1, WIDTH))
+    pairs = Preferences.from_pairs([0], [0], n_queries=1, n_documents=1)
+    model = QueryExpansion(beta=0.5, n_expansion=2).fit(Q, D, pairs, excluded=[0])
+    assert model.score(Q, D, [0], [0], excluded=[0])[0] == 1
+    assert model.score(Q, D, [0], [0])[0] == 1.5
+
+
+def test_a_query_s_own_document_is_no_negative_of_the_choice():
+    pairs, own = data()[2], np.arange(N)
+    query, _, negative = sample_triples(pairs, own, 5000, 0)
+    assert (negative == query).any()
+    query, _, negative = sample_triples(pairs, own, 5000, 0, excluded=own)
+    assert len(query) > 3000
+    assert (negative != query).all()
+    asked = []
+
+    def scores(query, document):
+        asked.append((query == document).any())
+        return np.zeros(len(query)), np.zeros(len(query))
+
+    relevant_to_itself = (pairs.query == pairs.document).any()
+    best_mixture(scores, pairs, own, (0.0, 1.0), seed=0, excluded=own)
+    assert asked == [relevant_to_itself, False]
 
 
 def test_expansion_is_chosen_where_it_helps():

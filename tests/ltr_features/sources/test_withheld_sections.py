@@ -1,0 +1,170 @@
+"""What queries are drawn from reaches no column: words, pairs of words and links that are planted
+in their sections change nothing, and change everything where they are planted in documents."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from dumps import dump_xml, page_xml
+
+from letor.errors import InputError
+from ltr_features.build import build_columns, candidate_pairs
+from ltr_features.collection_files import load_collection, save_collection
+from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.registry import ColumnContext, families, get_family
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.entities.build import build_knowledge_base
+from ltr_features.index import TermIndex
+from ltr_features.sources.wikipedia_sections import section_collection
+from ssi_models.registry import MODELS
+
+N_ARTICLES, N_SECTIONS = 12, 6
+#: Where text is planted, by the name of the dump: the lead is section 0.
+PLANTED = {"plain": "", "queries": "135", "documents": "24"}
+SMALL = {"dimension": 8, "epochs": 2}
+OPTIONS = {
+    "w2v-word": SMALL,
+    "d2v-word": SMALL,
+    "d2v-chunk": SMALL,
+    "w2v-entity": SMALL,
+    "d2v-entity": SMALL,
+    "ensan2017": SMALL,
+}
+LINKS = {"w2v-entity", "d2v-entity", "ensan2017", "entity-overlap"}
+MODEL_PARAMS = {
+    "lsa": {"rank": 8},
+    "lsi": {"rank": 8},
+    "plsa": {"n_topics": 4},
+    "ssi": {"rank": 8, "init": "lsi", "symmetric": True, "max_epochs": 2, "scales": [1.0]},
+}
+LEARNERS = [
+    *(name for name, kind in MODELS.items() if kind.learns_from == "documents"),
+    "ssi",
+    "query-expansion",
+]
+
+
+def word(*numbers):
+    return "w" + "".join(chr(97 + n) for n in numbers)
+
+
+def pages():
+    """Articles whose sections share the article's words and link words of the next article."""
+    rng, found = random.Random(0), []
+    for a in range(N_ARTICLES):
+        after = (a + 1) % N_ARTICLES
+        parts = []
+        for s in range(N_SECTIONS):
+            own = [word(a, i) for i in rng.sample(range(12), 8)]
+            linked = [f"[[Subject {after}|{word(after, i)}]]" for i in rng.sample(range(12), 2)]
+            common = [word(25, 25, i) for i in rng.sample(range(24), 10)]
+            heading = f"== Part {s} ==\n" if s else ""
+            parts.append(f"{heading}{' '.join([*linked, *own, *common])}\n")
+        found.append(page_xml(f"Subject {a}", "".join(parts), page_id=a + 1))
+    return found
+
+
+def planted(page, number, sections):
+    """The page with an unknown pair of words in the text and heading of some sections, a link to
+    another article by these words, and the sections' own words many times, without links."""
+
+    def more(section):
+        text = re.sub(r"\[\[[^|]*\|(\w+)\]\]", r"\1", section[2])
+        link = f"[[Subject {(number + 5) % N_ARTICLES}|zyxalpha zyxbeta]]"
+        return f"== Part {section[1]} zyxalpha ==\n{section[2]} {link} {9 * f'{text} '}\n"
+
+    return re.sub(rf"== Part ([{sections}]) ==\n(.*)\n", more, page)
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    """The dump as it is, planted where queries are drawn from, and planted in documents."""
+    folder, found = tmp_path_factory.mktemp("dumps"), {}
+    for name, sections in PLANTED.items():
+        texts = [planted(page, a, sections) if sections else page for a, page in enumerate(pages())]
+        found[name] = folder / name / "dump.xml"
+        found[name].parent.mkdir()
+        found[name].write_bytes(dump_xml(texts))
+    assert found["queries"].read_bytes().count(b"zyxalpha") == 2 * 3 * N_ARTICLES
+    return found
+
+
+def read(dump):
+    return section_collection(dump, words_per_query=4, min_words=10, min_document_frequency=2)
+
+
+@pytest.fixture(scope="module")
+def contexts(dumps):
+    made = {}
+    for name, dump in dumps.items():
+        collection = read(dump)
+        made[name] = ColumnContext(collection, TermIndex.build(collection), threads=1)
+    return made
+
+
+def test_a_planted_pair_leaves_the_collection_as_it_is(dumps, tmp_path):
+    folders = []
+    for name in ("plain", "queries"):
+        folders.append(tmp_path / name)
+        folders[-1].mkdir()
+        save_collection(read(dumps[name]), folders[-1])
+    files = sorted(path.name for path in folders[0].iterdir())
+    assert "links.tsv" in files
+    for file in files:
+        assert (folders[0] / file).read_bytes() == (folders[1] / file).read_bytes()
+    assert load_collection(folders[0]).withheld is not None
+    assert read(dumps["documents"]).query_texts == read(dumps["plain"]).query_texts
+
+
+@pytest.mark.parametrize("name", families())
+def test_a_planted_pair_leaves_every_column_as_it_is(name, dumps, contexts):
+    found = {}
+    for planted_in, context in contexts.items():
+        links = {"dump": str(dumps[planted_in])} if name in LINKS else {}
+        family = get_family(name, **OPTIONS.get(name, {}), **links)
+        pairs = candidate_pairs(contexts["plain"], 10)
+        found[planted_in] = family.compute(context, pairs)
+    assert np.ptp(found["plain"], axis=0).any()
+    assert found["plain"].tobytes() == found["queries"].tobytes()
+    assert found["plain"].tobytes() != found["documents"].tobytes()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_planted_pair_leaves_every_model_as_it_is(name, contexts, tmp_path):
+    found = {}
+    for planted_in, context in contexts.items():
+        recipe = ModelColumn(name, name, MODEL_PARAMS.get(name, {}))
+        column = TrainedColumn(context, recipe, tmp_path / planted_in)
+        train = np.arange(context.collection.n_queries // 2)
+        found[planted_in] = column(train, candidate_pairs(contexts["plain"], 10))
+    assert np.ptp(found["plain"]) > 0
+    assert found["plain"].tobytes() == found["queries"].tobytes()
+    assert found["plain"].tobytes() != found["documents"].tobytes()
+
+
+@pytest.mark.parametrize("name", sorted(LINKS))
+def test_a_knowledge_base_of_whole_articles_is_refused(name, dumps, contexts, tmp_path):
+    """Before any other column is computed."""
+    build_knowledge_base(dumps["plain"], tmp_path / "whole")
+    families, begun = [get_family("vsm"), get_family(name, knowledge=str(tmp_path / "whole"))], []
+    pairs = candidate_pairs(contexts["plain"], 10)
+    with pytest.raises(InputError, match=r"made of whole articles, .* --no-query-sections"):
+        build_columns(contexts["plain"], pairs, families, on_progress=lambda *x: begun.append(x))
+    assert not begun
+    with pytest.raises(InputError, match="made of whole articles"):
+        families[1].compute(contexts["plain"], pairs)
+
+
+def test_a_knowledge_base_without_query_sections_leaves_columns_as_they_are(
+    dumps, contexts, tmp_path
+):
+    pairs, found = candidate_pairs(contexts["plain"], 10), []
+    for name in ("plain", "queries"):
+        build_knowledge_base(dumps[name], tmp_path / name, withhold_query_sections=True)
+        family = get_family("entity-overlap", knowledge=str(tmp_path / name))
+        found.append(family.compute(contexts["plain"], pairs))
+    assert np.ptp(found[0])
+    assert found[0].tobytes() == found[1].tobytes()
