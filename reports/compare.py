@@ -19,7 +19,6 @@ from reports.checks import nearest
 from reports.drill_down import query_moves
 from reports.given_texts import not_found, read_query_texts, read_titles
 from reports.hard_queries import hard_query_table
-from reports.identity import identity
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
 from reports.query_classes import judged_properties, query_class_table, query_classes
@@ -91,7 +90,7 @@ def compare_files(
             test=test,
         )
         inputs = {
-            "files": [identity(path) for path in files],
+            "files": [stages.digests.identity(path) for path in files],
             "names": names,
             "baselines": list(baselines),
             "measures": list(measures),

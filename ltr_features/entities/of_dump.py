@@ -38,21 +38,21 @@ def base_of_dump(dump: str, folder: str | os.PathLike[str] | None = None) -> Kno
     Args:
         dump: see :func:`dump_path`.
         folder: where knowledge bases are kept, each in a folder of its own, and looked for by the
-            dump's path, size and time of change; None makes one that goes with the object.
+            dump's content; None makes one that goes with the object.
 
     Raises:
         InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
     """
-    path = dump_path(dump).resolve()
+    path = dump_path(dump)
     if folder is None:
         scratch = tempfile.TemporaryDirectory()
         build_knowledge_base(path, scratch.name)
         base = KnowledgeBase.open(scratch.name)
         weakref.finalize(base, scratch.cleanup)
         return base
-    facts = path.stat()
-    identity = f"{VERSION}\n{path}\n{facts.st_size}\n{facts.st_mtime_ns}"
-    made = Path(folder) / f"knowledge-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    made = Path(folder) / f"knowledge-{VERSION}-{digest[:16]}"
     if not (made / MARK).is_file():
         build_knowledge_base(path, made)
     return KnowledgeBase.open(made)

@@ -64,7 +64,8 @@ def run_letor_study(
     folder = Path(data) / config.folder
     rows, official = read_folds(folder, n_columns=config.n_columns)
     runner = StageRunner(out, reporter)
-    study = _Study(config, rows, official, runner)
+    files = runner.stages.digests.identity(folder)
+    study = _Study(config, rows, official, files, runner)
     planned = [stage for _, stage in study.stages()]
     if dry_run:
         print(f"{config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries")
@@ -79,6 +80,7 @@ class _Study:
     config: StudyConfig
     rows: RankingData
     official: list[Fold]
+    files: dict[str, Any]
     runner: StageRunner
 
     def __post_init__(self) -> None:
@@ -114,12 +116,13 @@ class _Study:
                 folder,
                 title=self.config.title,
                 settings=settings,
-                inputs={"rows": self._digest},
+                inputs=self.files,
                 seeds={scheme.name: scheme.seed for scheme in self.config.schemes},
                 timed=("tables.txt", "times.csv"),
             )
 
-        inputs = {"results": [result["key"] for result in results], "config": settings}
+        keys = [result["key"] for result in results]
+        inputs = {"results": keys, "config": settings, "files": self.files}
         return self.runner.done(Planned("report", inputs, make, "the report", "report")).path
 
     def _stage(
