@@ -154,8 +154,9 @@ class FeatureBuilder:
         analyzer: Analyzer | None = None,
     ) -> list[tuple[RankingData, RankingData, RankingData]]:
         """(training, validation, test) rows of each fold, without leaks: no row is scored by a
-        model that saw its label (training rows are scored out of fold). Queries for which BM25
-        finds nothing have no rows; count them as 0 in every mean.
+        model that saw its label (training rows are scored out of fold). Relevant documents that
+        BM25 does not find, and queries for which it finds nothing, have no rows; they are
+        ``missing``, and measures count them.
 
         Warns:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
@@ -173,7 +174,7 @@ class FeatureBuilder:
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
-                result.append(fold.only(rows.query_ids).split(rows))
+                result.append(fold.only(rows.all_query_ids).split(rows))
                 found[fold.name] = rows.provenance
         warn_of(told_once(found))
         return result

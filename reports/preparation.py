@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.column_names import read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.files import atomic_path
 from letor.folds import Fold, k_fold
-from letor.svmlight import read_letor
-from letor.writing import check_ids, write_letor
+from letor.writing import check_ids
 from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.collection import Collection, Pairs
 from ltr_features.collection_files import load_collection, save_collection
@@ -139,9 +137,7 @@ class Preparation:
             pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
             families = self.column_families()
             data = build_columns(self.context, pairs, families, on_progress=self._built)
-            path.mkdir()
-            write_letor(data, path / "base.txt.zst", threads=self.threads)
-            write_columns(data, path)
+            write_rows(data, path / "base.txt.zst", threads=self.threads)
 
         data, digests = Path(self.data), self.stages.digests
         inputs = {
@@ -178,11 +174,8 @@ class Preparation:
         return Pairs(queries[data.query_index], documents)
 
     def read_rows(self, folder: Path, name: str) -> RankingData:
-        """Rows of a LETOR file of ours with the column names of the ``columns.json`` beside."""
-        columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
-        data = read_letor(folder / name, n_columns=len(columns), threads=self.threads)
-        provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-        return replace(data, column_names=list(provenance), provenance=provenance)
+        """Rows of a LETOR file of ours, with what the file beside it says."""
+        return read_rows(folder / name, threads=self.threads)
 
     @cached_property
     def judged(self) -> list[str]:
@@ -191,7 +184,11 @@ class Preparation:
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
     def folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of a split, of judged queries with candidates.
+        """The folds of a split, of judged queries with candidates; as :meth:`whole_folds`."""
+        return [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
+
+    def whole_folds(self, split: SplitConfig) -> list[Fold]:
+        """The folds of a split, of all judged queries.
 
         Raises:
             InputError: a split by group of a collection without groups, or too few queries.
@@ -205,13 +202,12 @@ class Preparation:
                 )
             group = dict(zip(self.collection.query_ids, groups, strict=True))
             groups = [group[q] for q in self.judged]
-        found = k_fold(
+        return k_fold(
             self.judged,
             split.folds,
             seed=self.config.seed,
             groups=groups if split.by == "group" else None,
         )
-        return [fold.only(self.base.query_ids) for fold in found]
 
     def train_parts(self, split: SplitConfig, folds: list[Fold], fold: Fold) -> list[NDArray[Any]]:
         """Query rows of each part whose scores are out of fold."""
@@ -261,10 +257,3 @@ class Preparation:
     def recall(self) -> float:
         """Mean recall of the candidate pool."""
         return pool_recall(self.pairs, self.collection.judgements, self.collection.n_queries).mean
-
-
-def write_columns(data: RankingData, folder: Path) -> None:
-    """Names and provenance of the columns, in the order of the LETOR file's feature ids."""
-    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    with atomic_path(folder / "columns.json") as partial:
-        partial.write_text(json.dumps(columns, indent=1, ensure_ascii=False), encoding="utf-8")

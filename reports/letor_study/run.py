@@ -15,9 +15,10 @@ from typing import Any
 import pandas as pd
 
 from letor.dataset import RankingData
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
 from letor.folds import Fold, has_relevant, k_fold
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.tuning import GRIDS, tune
 from reports.config import slug
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
@@ -157,13 +158,14 @@ class _Study:
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold]) -> list[Fold]:
     if scheme.official:
         return official
-    strata = has_relevant(rows)
-    return k_fold(list(rows.query_ids), scheme.k, seed=scheme.seed, strata=strata)
+    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed, strata=has_relevant(rows))
 
 
 def _digest(rows: RankingData) -> str:
     """Says that rows are the same."""
-    digest = hashlib.sha256(json.dumps([list(rows.query_ids), list(rows.column_names)]).encode())
+    missing = None if rows.missing is None else rows.missing.to_json()
+    named = [list(rows.query_ids), list(rows.column_names), missing]
+    digest = hashlib.sha256(json.dumps(named).encode())
     for array in (rows.X, rows.y, rows.query_index):
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -7,8 +7,9 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import Evaluator
 from letor.kernels.rank_boosting import potentials, threshold_sums
-from letor.measures import Evaluator, parse_measure
+from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
 from letor.rankers.arrays import in_own_order, with_pairs
 from letor.rankers.rankboost import RankBoost

@@ -10,8 +10,9 @@ import pytest
 from folders import different
 
 from letor.errors import InputError
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.tuning import tune
 from reports.letor_study.config import load_study
 from reports.letor_study.run import run_letor_study
