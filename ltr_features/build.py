@@ -256,6 +256,17 @@ def training_distance(
     return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
 
 
+def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
+    """Whether the folds keep the queries of each group in one part, and one group has several."""
+    groups = collection.query_groups
+    if groups is None or not folds:
+        return False
+    group = dict(zip(collection.query_ids, groups, strict=True))
+    parts = [{group[query] for query in fold.test if query in group} for fold in folds]
+    kept = sum(map(len, parts)) == len(set().union(*parts))
+    return kept and len(set(groups)) < len(groups)
+
+
 def train_parts(
     collection: Collection, folds: Sequence[Fold], fold: Fold
 ) -> list[NDArray[np.int64]]:

@@ -25,6 +25,7 @@ from ltr_features.build import (
     add_trained_columns,
     build_columns,
     candidate_pairs,
+    keep_groups,
     train_parts,
 )
 from ltr_features.collection import Collection, Pairs
@@ -136,7 +137,7 @@ class FeatureBuilder:
         with self._folder() as folder:
             listed = any(recipe.learns_from_lists for recipe in self.models)
             pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
-            trained = self._trained(context, folder, pairs)
+            trained = self._trained(context, folder, pairs, folds)
             fitted = [
                 c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
                 for c in tracked(trained, "models", self.progress)
@@ -170,7 +171,7 @@ class FeatureBuilder:
         base = build_columns(context, pairs, self._made)
         result, found = [], {}
         with self._folder() as folder:
-            trained = self._trained(context, folder, pairs)
+            trained = self._trained(context, folder, pairs, folds)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
@@ -323,9 +324,14 @@ class FeatureBuilder:
         return ColumnContext(collection, index, threads=self.threads)
 
     def _trained(
-        self, context: ColumnContext, folder: Path, pairs: Pairs | None
+        self, context: ColumnContext, folder: Path, pairs: Pairs | None, folds: Sequence[Fold]
     ) -> list[TrainedColumn]:
-        return [TrainedColumn(context, recipe, folder, candidates=pairs) for recipe in self.models]
+        """The models' columns, which hold out whole query groups where the folds do."""
+        by_group = keep_groups(context.collection, folds)
+        return [
+            TrainedColumn(context, recipe, folder, hold_out_groups=by_group, candidates=pairs)
+            for recipe in self.models
+        ]
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
