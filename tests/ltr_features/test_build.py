@@ -286,3 +286,21 @@ def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
     ]
     assert paths[0] != paths[1]
     assert paths[0] == paths[2]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2], [2]])
+def test_every_judged_pair_has_its_grade(order):
+    """The first and the last of the judged pairs too, in whatever order they are given."""
+    query, document = np.array([0, 0, 1, 1]), np.array([0, 3, 1, 3])
+    grade = np.array([3, 1, 2, 4])
+    collection = Collection(
+        name="pairs",
+        document_ids=["a", "b", "c", "d"],
+        streams={"body": ["word"] * 4},
+        query_ids=["x", "y"],
+        query_texts=["word", "word"],
+        judgements=Judgements(query[order], document[order], grade[order]),
+    )
+    expected = np.zeros((2, 4), np.int64)
+    expected[query[order], document[order]] = grade[order]
+    np.testing.assert_array_equal(grades(collection, all_pairs(collection)), expected.ravel())
