@@ -111,17 +111,19 @@ class RankingData:
         """In one line, what measures of these rows count beside them, or cannot count."""
         if self.missing is None:
             return (
-                "not known: relevant documents and queries without a row; if there are any, "
-                "measures are too high"
+                "not known: whether relevant documents or queries lack a row; if any do, measures "
+                "are too high"
             )
-        lost, none = self.missing.n_relevant, len(self.queries_without_rows)
+        lost = self.missing.n_relevant
         total = lost + int((self.y >= 1).sum())
         text = (
-            f"counted with the rows: {lost:,} of {total:,} relevant documents, which have no row, "
-            f"and {none:,} queries without rows"
+            f"without a row: {lost:,} of {total:,} relevant documents, "
+            f"{len(self.queries_without_rows):,} queries; measures count them"
         )
         unjudged = len(self.missing.unjudged)
-        return text + (f"; left out: {unjudged:,} queries without judgement" if unjudged else "")
+        return text + (
+            f"; they leave out queries without judgement: {unjudged:,}" if unjudged else ""
+        )
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

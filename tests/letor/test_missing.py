@@ -134,10 +134,10 @@ def test_values_are_those_of_trec_eval_by_all_judgements(seed):
 
 def test_what_is_known_in_one_line():
     assert rows(LOST).coverage == (
-        "counted with the rows: 5 of 7 relevant documents, which have no row, and 2 queries "
-        "without rows; left out: 1 queries without judgement"
+        "without a row: 5 of 7 relevant documents, 2 queries; measures count them; they leave out "
+        "queries without judgement: 1"
     )
-    assert rows(None).coverage.startswith("not known: relevant documents and queries without a row")
+    assert rows(None).coverage.startswith("not known: whether relevant documents or queries lack")
 
 
 @pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz", "rows.parquet"])

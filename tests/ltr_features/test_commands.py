@@ -452,7 +452,7 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
     path = tmp_path / name
     built = run("columns", "build", "--workspace", gaps, "--family", "letor46", "--depth", 5,
                 "--out", path)  # fmt: skip
-    said = "1 queries have no candidates; counted with the rows: "
+    said = "1 queries have no candidates; without a row: "
     assert said in built.stderr
     rows = read_rows(path)
     column = rows.column_names.index("bm25_whole")
@@ -482,14 +482,16 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
     overstated = evaluate(replace(rows, missing=None), distinct)
     assert (overstated["value"] > found["value"] + 0.001).any()
     lost = rows.missing.n_relevant
-    assert f"{lost:,} of 401 relevant documents, which have no row, and 1 queries" in text
-    assert "left out: 1 queries without judgement" in text
+    assert (
+        f"without a row: {lost:,} of 401 relevant documents, 1 queries; measures count them" in text
+    )
+    assert "leave out queries without judgement: 1" in text
 
 
 def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
-    unknown = "not known: relevant documents and queries without a row"
+    unknown = "not known: whether relevant documents or queries lack a row"
     assert unknown in done("measure", path, "--column", 1)
     trained = run("rank", "train", path, "--ranker", "coordinate-ascent", "--out", tmp_path / "r")
     assert f"ndcg@10: {unknown}" in trained.stderr
@@ -500,7 +502,7 @@ def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):
                   "n_estimators=2", "--out", tmp_path / "s")  # fmt: skip
     assert f"ndcg@10: {read_rows(fold / 'vali.txt').coverage}" in trained.stderr
     judged = run("convert", fold / "test.txt", tmp_path / "test.qrels")
-    assert "judgements of the rows alone; counted with the rows: " in judged.stderr
+    assert "judgements of the rows alone; without a row: " in judged.stderr
 
 
 def test_appended_and_converted_files_know_what_they_lack(gaps, tmp_path):
