@@ -245,10 +245,22 @@ def _write_note(
 def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
     if note is None:
         return "not made yet"
-    changed = [name for name in inputs if note["inputs"].get(name) != inputs[name]]
+    changed = list(_changed(note["inputs"], inputs))
     if changed:
         return f"changed: {', '.join(changed)}"
     return "interrupted" if note["files"] is None else "its files have changed"
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The inputs that are not as they were, those of tables by their own names."""
+    for name, value in now.items():
+        former = before.get(name)
+        if former == value:
+            continue
+        if isinstance(former, dict) and isinstance(value, dict):
+            yield from (f"{name}.{k}" for k in {**former, **value} if former.get(k) != value.get(k))
+        else:
+            yield name
 
 
 def _is_running(process: int) -> bool:

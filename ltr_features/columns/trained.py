@@ -293,12 +293,12 @@ class TrainedColumn:
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
         """Of what is learned from the given query rows: their texts, judgements, sources, and
         groups where those are held out."""
-        rows = np.unique(train_queries)
-        known = self._preferences.only(rows)
-        judged: list[NDArray[Any]] = [known.query, known.document, known.grade]
-        judged += [known.rejected_query, known.rejected_document]
+        rows, collection = np.unique(train_queries), self.context.collection
+        every = collection.judgements
+        own = np.isin(every.query, rows)
+        judged = [every.query[own], every.document[own], every.grade[own]]
         texts = _arrays(_Texts.of(self.context, self.recipe).Q[rows])
-        sources = self.context.collection.query_sources
+        sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]
         return digest_of(kinds, [*texts, *judged, *given])

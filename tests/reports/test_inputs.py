@@ -222,7 +222,9 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     lines = [f"{q} 0 d{(int(d[1:]) + 1) % 24} 1\n" for q, d in judged()]
     (here / "qrels").write_text("".join(lines))
     assert stale(config) == ALL
-    Experiment(config, "out", ".").run_splits()
+    again = Experiment(config, "out", ".")
+    assert "to do: changed: options.qrels" in again.runner.plan_text(again.plan())
+    again.run_splits()
     assert pd.read_csv(values)["NDCG@10"].mean() < before - 0.2
     assert stale(config) == set()
 
