@@ -1,4 +1,5 @@
-"""Names and provenance of a LETOR file's columns, kept in a JSON file beside it."""
+"""What a LETOR file's text has no place for, kept in a JSON file beside it: names and provenance of
+its columns, and what is judged and has no row."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
+from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
 from letor.writing import append_columns, write_letor
@@ -35,9 +37,10 @@ def names_path(path: str | os.PathLike[str]) -> Path:
 
 
 def write_names(data: RankingData, path: Path) -> None:
-    """Write names and provenance, in the order of the feature ids."""
+    """Write names and provenance, in the order of the feature ids, and what is missing, where
+    known."""
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    _write_columns(columns, path)
+    _write_beside(columns, data.missing, path)
 
 
 def append_named(
@@ -49,7 +52,8 @@ def append_named(
     threads: int | None = None,
 ) -> list[int]:
     """Append columns to LETOR text (see :func:`letor.writing.append_columns`) and write the names
-    of all columns beside the new file: where the old ones have none, their numbers.
+    of all columns beside the new file: where the old ones have none, their numbers. What is known
+    to be missing of the old file is known of the new one.
 
     Args:
         provenance: of each new column, by its name, in order.
@@ -61,7 +65,7 @@ def append_named(
         InputError: as ``append_columns``; or the file has a column of that name.
     """
     beside = names_path(source)
-    known = read_names(beside) if beside.is_file() else None
+    known, missing = _read_beside(beside) if beside.is_file() else (None, None)
     twice = sorted({c["name"] for c in known or []} & set(provenance))
     if twice:
         raise InputError(f"{source} has a column {', '.join(twice)} already ({beside})")
@@ -69,49 +73,59 @@ def append_named(
     ids = append_columns(source, target, values, first_id=first, threads=threads)
     old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
     new = [{"name": name, **notes} for name, notes in provenance.items()]
-    _write_columns([*old, *new], names_path(target))
+    _write_beside([*old, *new], missing, names_path(target))
     return ids
 
 
 def read_names(path: Path) -> list[dict[str, Any]]:
-    """What a file of names holds: of each column its name, and its provenance by key.
+    """The columns in a file of names: of each its name, and its provenance by key.
 
     Raises:
         InputError: the file is damaged.
     """
+    return _read_beside(path)[0]
+
+
+def _read_beside(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
     try:
-        columns = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        columns, missing = found, None
+        if isinstance(found, dict):  # a plain list of columns says nothing of what is missing
+            columns, missing = found["columns"], Missing.from_json(found["missing"])
         if not all(isinstance(column["name"], str) for column in columns):
             raise TypeError("a name is no text")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: not a list of columns ({error}); remove it, and columns have their numbers"
         ) from None
-    return list(columns)
+    return list(columns), missing
 
 
-def _write_columns(columns: list[dict[str, Any]], path: Path) -> None:
+def _write_beside(columns: list[dict[str, Any]], missing: Missing | None, path: Path) -> None:
+    found: Any = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
     with atomic_path(path) as partial:
-        partial.write_text(json.dumps(columns, indent=1, ensure_ascii=False), encoding="utf-8")
+        partial.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def named(data: RankingData, path: Path) -> RankingData:
-    """The rows with the names and provenance that ``write_names`` wrote.
+    """The rows with the names, the provenance and what is missing that ``write_names`` wrote.
 
     Raises:
         InputError: the file is damaged, or names fewer columns than the rows have.
     """
-    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in read_names(path)}
+    columns, missing = _read_beside(path)
+    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
     if len(provenance) < data.X.shape[1]:
         raise InputError(
             f"{path} names {len(provenance)} columns, the rows have {data.X.shape[1]}: it is of "
             "another file; remove it, and columns have their numbers"
         )
-    return replace(data, column_names=list(provenance), provenance=provenance)
+    return replace(data, column_names=list(provenance), provenance=provenance, missing=missing)
 
 
 def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
-    """Read Parquet (by its suffix) or LETOR text, with column names where they are known.
+    """Read Parquet (by its suffix) or LETOR text, with column names and what is missing where they
+    are known.
 
     Args:
         options: of :func:`letor.svmlight.read_letor`, for text.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
+from letor.missing import Missing
 from letor.packed import PackedStrings
 
 
@@ -33,6 +34,8 @@ class RankingData:
             which behave like them and are made into Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
+        missing: judged documents and queries that have no row, which measures count; None where
+            they are not known.
     """
 
     X: NDArray[np.float32]
@@ -43,6 +46,7 @@ class RankingData:
     document_ids: NDArray[np.object_] | PackedStrings | None = None
     comments: NDArray[np.object_] | PackedStrings | None = None
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    missing: Missing | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -88,6 +92,38 @@ class RankingData:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
+
+    @cached_property
+    def queries_without_rows(self) -> list[str]:
+        """Ids of the judged queries of ``missing`` that have no row."""
+        with_rows = set(self.query_ids)
+        return (
+            [] if self.missing is None else [q for q in self.missing.relevant if q not in with_rows]
+        )
+
+    @property
+    def all_query_ids(self) -> list[str]:
+        """``query_ids``, then ``queries_without_rows``."""
+        return [*self.query_ids, *self.queries_without_rows]
+
+    @property
+    def coverage(self) -> str:
+        """In one line, what measures of these rows count beside them, or cannot count."""
+        if self.missing is None:
+            return (
+                "not known: whether relevant documents or queries lack a row; if any do, measures "
+                "are too high"
+            )
+        lost = self.missing.n_relevant
+        total = lost + int((self.y >= 1).sum())
+        text = (
+            f"without a row: {lost:,} of {total:,} relevant documents, "
+            f"{len(self.queries_without_rows):,} queries; measures count them"
+        )
+        unjudged = len(self.missing.unjudged)
+        return text + (
+            f"; they leave out queries without judgement: {unjudged:,}" if unjudged else ""
+        )
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -136,11 +172,13 @@ class RankingData:
 
     def select_rows(self, rows: NDArray[Any]) -> RankingData:
         """The given rows (integer positions or boolean mask) in the order given; queries that lose
-        all their rows are dropped, the others keep their relative order."""
+        all their rows are dropped, the others keep their relative order. Relevant rows that the
+        others lose are ``missing``, where that is known."""
         rows = np.arange(len(self))[rows]
         present, index = np.unique(self.query_index[rows], return_inverse=True)
         return replace(
             self,
+            missing=self._missing_of(rows, present),
             X=self.X[rows],
             y=self.y[rows],
             query_ids=[self.query_ids[i] for i in present],
@@ -150,18 +188,38 @@ class RankingData:
         )
 
     def select_queries(self, query_ids: Sequence[str]) -> RankingData:
-        """The rows of the named queries, in the order of this data set.
+        """The rows of the named queries, in the order of this data set; queries that are known to
+        have no rows may be among them.
 
         Raises:
             InputError: a query id is not in the data.
         """
         position = {q: i for i, q in enumerate(self.query_ids)}
-        missing = [q for q in query_ids if q not in position]
-        if missing:
-            raise InputError(f"{len(missing)} query ids not in the data: {', '.join(missing[:5])}")
+        known = set(self.all_query_ids)
+        unknown = [q for q in query_ids if q not in known]
+        if unknown:
+            raise InputError(f"{len(unknown)} query ids not in the data: {', '.join(unknown[:5])}")
         wanted = np.zeros(self.n_queries, dtype=bool)
-        wanted[[position[q] for q in query_ids]] = True
-        return self.select_rows(wanted[self.query_index])
+        wanted[[position[q] for q in query_ids if q in position]] = True
+        chosen = self.select_rows(wanted[self.query_index])
+        if chosen.missing is None:
+            return chosen
+        return replace(chosen, missing=chosen.missing.only(query_ids))
+
+    def _missing_of(self, rows: NDArray[np.int64], present: NDArray[np.int64]) -> Missing | None:
+        """What is missing where only some rows of the queries ``present`` are left."""
+        if self.missing is None:
+            return None
+        kept = self.missing.only([self.query_ids[i] for i in present] + self.queries_without_rows)
+        lost = (self.y >= 1) & np.isin(self.query_index, present)
+        lost[rows] = False
+        if not lost.any():
+            return kept
+        relevant = {query: dict(counts) for query, counts in kept.relevant.items()}
+        for i, label in zip(self.query_index[lost].tolist(), self.y[lost].tolist(), strict=True):
+            counts = relevant.setdefault(self.query_ids[i], {})
+            counts[int(label)] = counts.get(int(label), 0) + 1
+        return replace(kept, relevant=relevant)
 
     def _column_positions(self, names: Sequence[str]) -> list[int]:
         position = {c: j for j, c in enumerate(self.column_names)}

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from letor.column_names import read_rows
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.folds import Fold, letor_rotation
+from letor.missing import Missing
 from letor.packed import PackedStrings
-from letor.svmlight import read_letor
 
 _ENDING = r"\.(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?"
 # Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
@@ -64,6 +65,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
     """The rows of all parts, in order; a query of several parts has the rows of all of them.
 
     Document ids and comments are kept if all parts have them, provenance is that of the first.
+    What is missing is known if it is of all parts, and no query is in two of them.
 
     Raises:
         InputError: parts differ in their column names.
@@ -90,7 +92,17 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
         document_ids=_joined(part.document_ids for part in parts),
         comments=_joined(part.comments for part in parts),
         provenance=parts[0].provenance,
+        missing=_all_missing(parts),
     )
+
+
+def _all_missing(parts: Sequence[RankingData]) -> Missing | None:
+    known = [part.missing for part in parts if part.missing is not None]
+    queries = [query for part in parts for query in part.all_query_ids]
+    if len(known) < len(parts) or len(set(queries)) < len(queries):
+        return None
+    relevant = {query: counts for one in known for query, counts in one.relevant.items()}
+    return Missing(relevant, frozenset().union(*(one.unjudged for one in known)))
 
 
 def _joined(values: Iterable[Any]) -> Any:
@@ -101,9 +113,9 @@ def _joined(values: Iterable[Any]) -> Any:
 
 
 def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
-    parts = [read_letor(path, **options) for path in paths]
+    parts = [read_rows(path, **options) for path in paths]
     _check_widths(paths, parts)
-    return concatenate(parts), letor_rotation([list(part.query_ids) for part in parts])
+    return concatenate(parts), letor_rotation([part.all_query_ids for part in parts])
 
 
 def _read_fold_folders(
@@ -120,10 +132,11 @@ def _read_fold_folders(
             path = _part_file(home, part)
             if path is None:
                 raise InputError(f"{home} has no {part} file ({part}.txt or the like)")
-            data = read_letor(path, **options)
+            data = read_rows(path, **options)
             _check_widths([*paths[:1], path], [*kept[:1], data])
             new = []
-            for query_id, digest in zip(data.query_ids, _digests(data), strict=True):
+            digests = [*_digests(data), *([b""] * len(data.queries_without_rows))]
+            for query_id, digest in zip(data.all_query_ids, digests, strict=True):
                 earlier, where = seen.setdefault(query_id, (digest, path))
                 if earlier != digest:
                     raise InputError(
@@ -135,7 +148,7 @@ def _read_fold_folders(
             if new:
                 kept.append(data.select_queries(new))
                 paths.append(path)
-            lists[part] = list(data.query_ids)
+            lists[part] = data.all_query_ids
         folds.append(Fold(home.name, **lists))
     return concatenate(kept), folds
 

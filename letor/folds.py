@@ -52,12 +52,13 @@ class Fold:
         return Fold(self.name, *parts)
 
     def split(self, data: RankingData) -> tuple[RankingData, RankingData, RankingData]:
-        """The rows of the training, validation and test queries, in the order of ``data``.
+        """The rows of the training, validation and test queries, in the order of ``data``, and what
+        is known to be missing of each part.
 
         Raises:
             InputError: a query id of the fold is not in the data.
         """
-        known = set(data.query_ids)
+        known = set(data.all_query_ids)
         for part in ("train", "validation", "test"):
             missing = [q for q in getattr(self, part) if q not in known]
             if missing:
@@ -132,9 +133,10 @@ def k_fold(
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:
-    """bool [m]: whether each query of ``data.query_ids`` has a label of ``relevant_from`` or more;
-    the ``strata`` that keep queries without relevant documents evenly spread."""
-    result = np.zeros(data.n_queries, dtype=bool)
+    """bool [m + r]: whether each query of ``data.all_query_ids`` has a row of label
+    ``relevant_from`` or more; the ``strata`` that keep queries without relevant rows evenly
+    spread."""
+    result = np.zeros(len(data.all_query_ids), dtype=bool)
     result[data.query_index[data.y >= relevant_from]] = True
     return result
 

@@ -18,6 +18,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels.transpose import transpose
+from letor.missing import Missing
 from letor.packed import PackedStrings, encode
 from letor.rows import available_cores
 
@@ -37,7 +38,7 @@ def write_parquet(
 
     Each column of X becomes a float32 column of its name; ``label``, ``query_id``,
     ``document_id`` and ``comment`` follow (with underscores appended where a column has that
-    name). Names, query order and provenance are in the schema's metadata, so that
+    name). Names, query order, provenance and what is missing are in the schema's metadata, so that
     ``read_parquet`` restores the data set exactly, and other tools can read the table.
 
     Args:
@@ -122,6 +123,7 @@ def read_parquet(
         texts.get("document_id"),
         texts.get("comment"),
         provenance,
+        Missing.from_json(meta["missing"]) if "missing" in meta else None,
     )
 
 
@@ -141,13 +143,15 @@ def _role_names(data: RankingData) -> dict[str, str]:
 
 
 def _metadata(data: RankingData, roles: dict[str, str]) -> bytes:
-    meta = {
+    meta: dict[str, Any] = {
         "version": _VERSION,
         "columns": [str(name) for name in data.column_names],
         "query_ids": [str(query) for query in data.query_ids],
         "provenance": dict(data.provenance),
         "roles": roles,
     }
+    if data.missing is not None:
+        meta["missing"] = data.missing.to_json()
     try:
         return json.dumps(meta).encode()
     except (TypeError, ValueError) as error:

@@ -15,7 +15,8 @@ import pandas as pd
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.measures import Evaluator, parse_measure
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from letor.evaluation import evaluate
     from letor.folds import k_fold
-    from letor.measures import evaluate
     from letor.rankers.registry import get_ranker
     from ltr_features.collection import Collection
     from ltr_features.columns.model_column import ModelColumn
@@ -32,7 +32,7 @@ _HOMES = {
     "FeatureBuilder": "ltr_features.pipeline",
     "ModelColumn": "ltr_features.columns.model_column",
     "ScoringPipeline": "ltr_features.scoring",
-    "evaluate": "letor.measures",
+    "evaluate": "letor.evaluation",
     "get_family": "ltr_features.columns.registry",
     "get_model": "ssi_models.registry",
     "get_ranker": "letor.rankers.registry",

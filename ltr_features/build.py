@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
+from letor.missing import Missing
 from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
@@ -72,7 +73,8 @@ def build_columns(
         on_progress: called before each family with its name, how many are done, and of how many.
 
     Returns:
-        Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``.
+        Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``. Relevant
+        documents and judged queries without a pair are ``missing``, so that measures count them.
         Provenance per column: family, definition, reference, and that nothing was learned.
 
     Raises:
@@ -106,7 +108,26 @@ def build_columns(
         column_names=names,
         document_ids=document_ids,
         provenance=provenance,
+        missing=missing_rows(collection, pairs),
     )
+
+
+def missing_rows(collection: Collection, pairs: Pairs) -> Missing:
+    """What the judgements name and the pairs lack: relevant documents, and judged queries; and
+    queries of the pairs that no judgement names."""
+    judged = collection.judgements
+    n = collection.n_documents
+    has_row = np.isin(judged.query * n + judged.document, pairs.query * n + pairs.document)
+    lost = ~has_row & (judged.grade >= 1)
+    ids, with_rows = collection.query_ids, set(pairs.query.tolist())
+    relevant: dict[str, dict[int, int]] = {
+        ids[row]: {} for row in np.unique(judged.query).tolist() if row not in with_rows
+    }
+    for row, grade in zip(judged.query[lost].tolist(), judged.grade[lost].tolist(), strict=True):
+        counts = relevant.setdefault(ids[row], {})
+        counts[grade] = counts.get(grade, 0) + 1
+    unjudged = with_rows - set(judged.query.tolist())
+    return Missing(relevant, frozenset(ids[row] for row in unjudged))
 
 
 def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
@@ -235,6 +256,17 @@ def training_distance(
     m, n = (len(np.unique(pairs.query[chosen])) for chosen in (in_training, ~in_training))
     by_chance = 1.95 * np.sqrt((m + n) / (m * n))
     return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
+
+
+def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
+    """Whether the folds keep the queries of each group in one part, and one group has several."""
+    groups = collection.query_groups
+    if groups is None or not folds:
+        return False
+    group = dict(zip(collection.query_ids, groups, strict=True))
+    parts = [{group[query] for query in fold.test if query in group} for fold in folds]
+    kept = sum(map(len, parts)) == len(set().union(*parts))
+    return kept and len(set(groups)) < len(groups)
 
 
 def train_parts(

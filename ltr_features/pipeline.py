@@ -25,6 +25,7 @@ from ltr_features.build import (
     add_trained_columns,
     build_columns,
     candidate_pairs,
+    keep_groups,
     train_parts,
 )
 from ltr_features.collection import Collection, Pairs
@@ -136,7 +137,7 @@ class FeatureBuilder:
         with self._folder() as folder:
             listed = any(recipe.learns_from_lists for recipe in self.models)
             pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
-            trained = self._trained(context, folder, pairs)
+            trained = self._trained(context, folder, pairs, folds)
             fitted = [
                 c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
                 for c in tracked(trained, "models", self.progress)
@@ -155,8 +156,9 @@ class FeatureBuilder:
         analyzer: Analyzer | None = None,
     ) -> list[tuple[RankingData, RankingData, RankingData]]:
         """(training, validation, test) rows of each fold, without leaks: no row is scored by a
-        model that saw its label (training rows are scored out of fold). Queries for which BM25
-        finds nothing have no rows; count them as 0 in every mean.
+        model that saw its label (training rows are scored out of fold). Relevant documents that
+        BM25 does not find, and queries for which it finds nothing, have no rows; they are
+        ``missing``, and measures count them.
 
         Warns:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
@@ -170,11 +172,11 @@ class FeatureBuilder:
         base = build_columns(context, pairs, self._made)
         result, found = [], {}
         with self._folder() as folder:
-            trained = self._trained(context, folder, pairs)
+            trained = self._trained(context, folder, pairs, folds)
             for fold in tracked(folds, "folds", self.progress):
                 parts = train_parts(context.collection, folds, fold)
                 rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
-                result.append(fold.only(rows.query_ids).split(rows))
+                result.append(fold.only(rows.all_query_ids).split(rows))
                 found[fold.name] = rows.provenance
         warn_of([*context.collection.remarks, *told_once(found)])
         return result
@@ -323,9 +325,14 @@ class FeatureBuilder:
         return ColumnContext(collection, index, threads=self.threads)
 
     def _trained(
-        self, context: ColumnContext, folder: Path, pairs: Pairs | None
+        self, context: ColumnContext, folder: Path, pairs: Pairs | None, folds: Sequence[Fold]
     ) -> list[TrainedColumn]:
-        return [TrainedColumn(context, recipe, folder, candidates=pairs) for recipe in self.models]
+        """The models' columns, which hold out whole query groups where the folds do."""
+        by_group = keep_groups(context.collection, folds)
+        return [
+            TrainedColumn(context, recipe, folder, hold_out_groups=by_group, candidates=pairs)
+            for recipe in self.models
+        ]
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:

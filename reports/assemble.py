@@ -20,7 +20,6 @@ from reports.drill_down import drill_down
 from reports.expected import check_expected
 from reports.experiment import Experiment, SplitOutputs
 from reports.hard_queries import hard_query_table
-from reports.identity import identity
 from reports.model_views import model_facts, nearest_words, test_models, training_curve
 from reports.outputs import write_outputs
 from reports.progress import Reporter
@@ -97,19 +96,19 @@ def run_experiment(experiment: Experiment) -> Path:
 def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: Path) -> None:
     """Write the report's files into the new folder, see :func:`reports.outputs.write_outputs`."""
     report = make_report(experiment, outputs)
-    config = experiment.config
+    config, digests = experiment.config, experiment.stages.digests
     inputs = {
         "experiment": config.model_dump(mode="json"),
-        "collection": experiment.collection_stage.inputs["files"],
+        "files": experiment.input_files(),
         "runs": {
             output.split.name: {
-                name: identity(result.path / "run.txt.gz")
+                name: digests.identity(result.path / "run.txt.gz")
                 for name, result in output.systems.items()
             }
             for output in outputs
         },
     }
-    # Where a file lay does not matter; what it was is among the collection's files.
+    # Where a file lay does not matter; what it was is among the files.
     inputs["experiment"]["collection"].pop("dump", None)
     write_outputs(report, path, inputs=inputs)
 

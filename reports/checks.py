@@ -17,7 +17,9 @@ from letor.errors import InputError
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import families, get_family
+from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.sources.registry import check_options, get_source, sources
+from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.text import Analyzer
 from reports.config import (
     ExperimentConfig,
@@ -27,6 +29,7 @@ from reports.config import (
     demo_path,
     slug,
 )
+from reports.identity import Digests
 from reports.measures import get_measure
 from reports.significance import CORRECTIONS
 from reports.toml_files import read_toml
@@ -253,23 +256,36 @@ def path_options(made: Callable[..., Any]) -> set[str]:
 def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path) -> dict[str, Any]:
     """The options with paths under the folder of data (absolute ones stay); so are files there
     that an option of another kind names, such as word vectors or the word "train"."""
+    return _with_files(made, options, data, str)
+
+
+def with_content(
+    made: Callable[..., Any], options: Mapping[str, Any], data: Path, digests: Digests
+) -> dict[str, Any]:
+    """The options with the identity of each file or folder in the place of its path: what a stage
+    depends on, whatever the spelling of the paths."""
+    return _with_files(made, options, data, digests.identity)
+
+
+def _with_files(
+    made: Callable[..., Any],
+    options: Mapping[str, Any],
+    data: Path,
+    put: Callable[[Path], Any],
+) -> dict[str, Any]:
     paths = path_options(made)
 
-    def resolved(name: str, value: Any) -> Any:
-        if isinstance(value, list):
-            return [resolved(name, v) for v in value]
+    def replaced(name: str, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [replaced(name, v) for v in value]
+        if isinstance(value, Mapping):
+            return {key: replaced(name, v) for key, v in value.items()}
+        if name == "dump" and value == EXCERPT_NAME:
+            return put(excerpt_path())
         is_path = isinstance(value, str) and (name in paths or (data / value).is_file())
-        return str(data / value) if is_path else value
+        return put(data / value) if is_path else value
 
-    return {name: resolved(name, value) for name, value in options.items()}
-
-
-def files_of(options: Mapping[str, Any]) -> list[Path]:
-    """The files and folders that resolved options name."""
-    values = (
-        v for value in options.values() for v in (value if isinstance(value, list) else [value])
-    )
-    return [Path(v) for v in values if isinstance(v, str) and "/" in v and Path(v).exists()]
+    return {name: replaced(name, value) for name, value in options.items()}
 
 
 def _missing_files(

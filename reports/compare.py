@@ -11,15 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.svmlight import read_letor
 from letor.trec import qrels_of, read_qrels, read_run, run_of
 from reports.checks import nearest
 from reports.drill_down import query_moves
 from reports.given_texts import not_found, read_query_texts, read_titles
 from reports.hard_queries import hard_query_table
-from reports.identity import identity
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
 from reports.query_classes import judged_properties, query_class_table, query_classes
@@ -75,10 +74,12 @@ def compare_files(
     stages = Stages(out)
     with stages.claimed():
         stages.check(["report"])
-        rows = None if data is None else read_letor(data, threads=threads)
+        rows = None if data is None else read_rows(data, threads=threads)
         judged = read_qrels(qrels) if qrels is not None else judgements_of(_needed(rows))
         rankings = {n: read_ranking(p, rows) for n, p in zip(names, runs, strict=True)}
         texts, titles, notes = _given_texts(rankings, judged, queries, documents)
+        if rows is not None and qrels is None:
+            notes["documents and queries without a row"] = rows.coverage
         report = comparison_report(
             rankings,
             judged,
@@ -91,7 +92,7 @@ def compare_files(
             test=test,
         )
         inputs = {
-            "files": [identity(path) for path in files],
+            "files": [stages.digests.identity(path) for path in files],
             "names": names,
             "baselines": list(baselines),
             "measures": list(measures),
@@ -250,8 +251,19 @@ def read_scores(path: Path, rows: RankingData) -> NDArray[np.float64]:
 
 
 def judgements_of(rows: RankingData) -> pd.DataFrame:
-    """The rows' labels as judgements."""
-    return qrels_of(_with_documents(rows))
+    """The rows' labels as judgements, and those of documents that are known to have no row: any
+    names do, as no ranking has them."""
+    judged = qrels_of(_with_documents(rows))
+    if rows.missing is None:
+        return judged
+    judged = judged[~judged["qid"].isin(rows.missing.unjudged)]
+    lost = [
+        (query, f"(without a row, {label}, {number})", label)
+        for query, counts in rows.missing.relevant.items()
+        for label, count in {0: 1, **counts}.items()  # the query counts, whatever it lacks
+        for number in range(count)
+    ]
+    return pd.concat([judged, pd.DataFrame(lost, columns=judged.columns)], ignore_index=True)
 
 
 def _with_documents(rows: RankingData) -> RankingData:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.folds import Fold
-from letor.writing import write_letor
 from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
 from reports.config import ModelConfig, SplitConfig, SystemConfig, slug
-from reports.preparation import Preparation, write_columns
+from reports.preparation import Preparation
 from reports.runner import Planned
 from reports.stages import StageResult
 from reports.systems import write_system
@@ -166,8 +166,7 @@ class Experiment(Preparation):
         def make(path: Path) -> None:
             folders = [(m, self.done(self.scores_stage(split, m)).path) for m in self.config.models]
             facts = [json.loads((f / "facts.json").read_text("utf-8")) for _, f in folders]
-            path.mkdir()
-            for done, fold in enumerate(self.folds(split)):
+            for done, fold in enumerate(self.whole_folds(split)):
                 self.runner.reporter.part(done, split.folds)
                 data = self.base
                 for (model, folder), told in zip(folders, facts, strict=True):
@@ -175,11 +174,8 @@ class Experiment(Preparation):
                     provenance |= told[fold.name]
                     scores = np.load(folder / f"{fold.name}.npy")
                     data = data.with_columns([model.name], scores, {model.name: provenance})
-                (path / fold.name).mkdir()
                 for name, part in zip(("train", "vali", "test"), fold.split(data), strict=True):
-                    target = path / fold.name / f"{name}.txt.zst"
-                    write_letor(part, target, threads=self.threads)
-                write_columns(data, path / fold.name)
+                    write_rows(part, path / fold.name / f"{name}.txt.zst", threads=self.threads)
 
         inputs = {
             "columns": self.key(self.columns_stage),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.column_names import read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.files import atomic_path
 from letor.folds import Fold, k_fold
-from letor.svmlight import read_letor
-from letor.writing import check_ids, write_letor
+from letor.writing import check_ids
 from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.collection import Collection, Pairs
 from ltr_features.collection_files import load_collection, save_collection
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
+from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.index import TermIndex
 from ltr_features.pools import pool_recall
 from ltr_features.sources.registry import get_source, read_collection
-from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.text import Analyzer
-from reports.checks import files_of, with_paths
+from reports.checks import with_content, with_paths
 from reports.config import ExperimentConfig, SplitConfig
-from reports.identity import identity, size_of, size_text
+from reports.identity import bytes_of, files_within, size_text
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -61,24 +59,17 @@ class Preparation:
         self.key, self.done = self.runner.key, self.runner.done
 
     @cached_property
-    def source_options(self) -> dict[str, Any]:
-        """The options of the collection's source, paths resolved."""
-        given = self.config.collection
-        source = get_source(given.source)
-        known = inspect.signature(source).parameters
-        options = with_paths(source, given.options, Path(self.data))
-        if given.source == "wikipedia-sections":
-            options.setdefault("dump", str(excerpt_path()))
-        if "seed" in known:
-            options.setdefault("seed", self.config.seed)
-        return options
-
-    @cached_property
     def collection_stage(self) -> Planned:
-        name, options = self.config.collection.source, self.source_options
-        known = inspect.signature(get_source(name)).parameters
+        name, given = self.config.collection.source, self.config.collection.options
+        source, data = get_source(name), Path(self.data)
+        known = inspect.signature(source).parameters
+        if name == "wikipedia-sections":
+            given.setdefault("dump", EXCERPT_NAME)
+        if "seed" in known:
+            given.setdefault("seed", self.config.seed)
 
         def make(path: Path) -> None:
+            options = with_paths(source, given, data)
             progress: dict[str, Any] = {}
             if "on_progress" in known:
                 progress["on_progress"] = self._read
@@ -88,20 +79,23 @@ class Preparation:
             path.mkdir()
             save_collection(collection, path)
 
-        files = files_of(options)
-        named = {str(path) for path in files}
-        inputs = {
-            "source": name,
-            "options": {k: v for k, v in options.items() if str(v) not in named},
-            "files": [identity(path) for path in files],
-        }
-        n_bytes = sum(size_of(path) for path in files)
-        size = f"{size_text(n_bytes)} to read"
+        options = with_content(source, given, data, self.stages.digests)
+        files = [file for _, file in files_within(options)]
+        n_bytes = sum(map(bytes_of, files))
+        size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
+        inputs = {"source": name, "options": options}
         return Planned("collection", inputs, make, size, "collection", n_bytes, code=_CODE)
 
     def _read(self, done: float, total: float) -> None:
         self.runner.reporter.step("MB read")
         self.runner.reporter.part(done / 1e6, total / 1e6)
+
+    def input_files(self) -> dict[str, dict[str, Any]]:
+        """What was read: name, size and digest of every file, by the option that names it."""
+        columns = {k: v for part in self.columns_stage.inputs["columns"] for k, v in part.items()}
+        return dict(
+            files_within({"collection": self.collection_stage.inputs["options"], **columns})
+        )
 
     @cached_property
     def collection(self) -> Collection:
@@ -143,17 +137,15 @@ class Preparation:
             pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
             families = self.column_families()
             data = build_columns(self.context, pairs, families, on_progress=self._built)
-            path.mkdir()
-            write_letor(data, path / "base.txt.zst", threads=self.threads)
-            write_columns(data, path)
+            write_rows(data, path / "base.txt.zst", threads=self.threads)
 
-        resolved = [
-            with_paths(families()[c.family], c.options, Path(self.data)) for c in config.columns
-        ]
+        data, digests = Path(self.data), self.stages.digests
         inputs = {
             "index": self.key(self.index_stage),
-            "columns": [part.model_dump(mode="json") for part in config.columns],
-            "files": [identity(path) for options in resolved for path in files_of(options)],
+            "columns": [
+                {part.family: with_content(families()[part.family], part.options, data, digests)}
+                for part in config.columns
+            ],
             "candidate_depth": config.candidate_depth,
         }
         size = f"{len(config.columns)} families, at most {config.candidate_depth} rows per query"
@@ -182,11 +174,8 @@ class Preparation:
         return Pairs(queries[data.query_index], documents)
 
     def read_rows(self, folder: Path, name: str) -> RankingData:
-        """Rows of a LETOR file of ours with the column names of the ``columns.json`` beside."""
-        columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
-        data = read_letor(folder / name, n_columns=len(columns), threads=self.threads)
-        provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-        return replace(data, column_names=list(provenance), provenance=provenance)
+        """Rows of a LETOR file of ours, with what the file beside it says."""
+        return read_rows(folder / name, threads=self.threads)
 
     @cached_property
     def judged(self) -> list[str]:
@@ -195,7 +184,11 @@ class Preparation:
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
     def folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of a split, of judged queries with candidates.
+        """The folds of a split, of judged queries with candidates; as :meth:`whole_folds`."""
+        return [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
+
+    def whole_folds(self, split: SplitConfig) -> list[Fold]:
+        """The folds of a split, of all judged queries.
 
         Raises:
             InputError: a split by group of a collection without groups, or too few queries.
@@ -209,13 +202,12 @@ class Preparation:
                 )
             group = dict(zip(self.collection.query_ids, groups, strict=True))
             groups = [group[q] for q in self.judged]
-        found = k_fold(
+        return k_fold(
             self.judged,
             split.folds,
             seed=self.config.seed,
             groups=groups if split.by == "group" else None,
         )
-        return [fold.only(self.base.query_ids) for fold in found]
 
     def train_parts(self, split: SplitConfig, folds: list[Fold], fold: Fold) -> list[NDArray[Any]]:
         """Query rows of each part whose scores are out of fold."""
@@ -265,10 +257,3 @@ class Preparation:
     def recall(self) -> float:
         """Mean recall of the candidate pool."""
         return pool_recall(self.pairs, self.collection.judgements, self.collection.n_queries).mean
-
-
-def write_columns(data: RankingData, folder: Path) -> None:
-    """Names and provenance of the columns, in the order of the LETOR file's feature ids."""
-    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    with atomic_path(folder / "columns.json") as partial:
-        partial.write_text(json.dumps(columns, indent=1, ensure_ascii=False), encoding="utf-8")

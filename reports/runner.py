@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.identity import size_of, size_text
 from reports.progress import Reporter
-from reports.stages import PACKAGES, StageResult, Stages
+from reports.stages import PACKAGES, StageResult, Stages, key_of
 from reports.tables import aligned
 from reports.times import TIMES, StageTimes, Work
 
@@ -54,7 +54,7 @@ class StageRunner:
 
     def key(self, stage: Planned) -> str:
         """The stage's key: of its inputs and the code."""
-        return self.stages.look(stage.name, stage.inputs, code=stage.code).key
+        return key_of(stage.inputs, stage.code)
 
     @contextmanager
     def running(self, planned: Sequence[Planned], *later: str) -> Iterator[None]:

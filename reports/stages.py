@@ -19,6 +19,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path
+from reports.identity import Digests
 from reports.lock import locked
 
 PACKAGES = ("ssi_models", "letor", "ltr_features", "reports")
@@ -30,6 +31,8 @@ LIBRARIES = (
 WRITERS = ("pyarrow", "matplotlib", "jinja2")
 #: The note inside every output folder: what it was made from, and which files it has.
 NOTE = ".stage.json"
+#: Digests of large files, in the folder of all outputs: a later run need not read them again.
+DIGESTS = ".digests.json"
 _LEFTOVER = re.compile(r"\..*\.(\d+)\.(?:partial|old)")
 
 
@@ -55,14 +58,19 @@ class Stages:
 
     A stage's key digests its inputs (parameters, the keys of earlier stages) and the code of this
     software. A note inside each output folder tells which inputs it was made from; a folder
-    without one is somebody else's and never touched.
+    without one is somebody else's and never touched. The note has the digest of every file of the
+    output, too: one that was changed since is made again.
 
     Args:
-        folder: the output folder; nothing is read or written before it is needed.
+        folder: the output folder; nothing is written before it is needed.
+
+    Attributes:
+        digests: of inputs and outputs.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self.digests = Digests(self.folder / DIGESTS, self.folder)
 
     @contextmanager
     def claimed(self) -> Iterator[str]:
@@ -89,7 +97,10 @@ class Stages:
                 match = _LEFTOVER.fullmatch(path.name)
                 if match and not _is_running(int(match[1])):
                     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            yield said
+            try:
+                yield said
+            finally:
+                self.digests.save()
 
     def check(self, names: Iterable[str]) -> None:
         """Raise InputError if an output of that name exists that no stage of ours made."""
@@ -106,13 +117,11 @@ class Stages:
         self, name: str, inputs: Mapping[str, Any], *, code: tuple[str, ...] = PACKAGES
     ) -> StageResult:
         """What ``run`` would find: whether the output is there, else why it would be made."""
-        target = self.folder / name
-        inputs = {**inputs, "code": code_digest(code)}
-        key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+        target, key = self.folder / name, key_of(inputs, code)
         note = _read_note(target)
-        if note is not None and note["key"] == key and note["files"] == _files(target):
+        if note is not None and note["key"] == key and note["files"] == self._files(target):
             return StageResult(key, target, reused=True)
-        return StageResult(key, target, reused=False, reason=_reason(note, inputs))
+        return StageResult(key, target, reused=False, reason=_reason(note, _all(inputs, code)))
 
     def run(
         self,
@@ -141,21 +150,42 @@ class Stages:
         if found.reused:
             return found
         key, target, reason = found.key, found.path, found.reason
-        inputs, note = {**inputs, "code": code_digest(code)}, _read_note(target)
+        inputs, note = _all(inputs, code), _read_note(target)
         if resumable:
             if note is None or note["key"] != key:
                 # First the old outputs go: the new key never stands beside files of the old one.
                 if target.exists():
                     shutil.rmtree(target)
                 target.mkdir(parents=True)
+            elif note["files"] is not None:  # finished once: what was changed since is made again
+                for file, digest in self._files(target).items():
+                    if note["files"].get(file) != digest:
+                        (target / file).unlink()
             _write_note(target, key, inputs, files=None)
             make(target)
-            _write_note(target, key, inputs, files=_files(target))
+            _write_note(target, key, inputs, files=self._files(target))
         else:
             with atomic_path(target, kind="folder") as partial:
                 make(partial)
-                _write_note(partial, key, inputs, files=_files(partial))
+                _write_note(partial, key, inputs, files=self._files(partial))
         return StageResult(key, target, reused=False, reason=reason)
+
+    def _files(self, folder: Path) -> dict[str, str]:
+        """Digest of every file of a folder by its path within, the note left out."""
+        return {
+            path.relative_to(folder).as_posix(): self.digests.sha256(path)
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != NOTE
+        }
+
+
+def key_of(inputs: Mapping[str, Any], code: tuple[str, ...] = PACKAGES) -> str:
+    """The key of a stage: a digest of its inputs and its code."""
+    return hashlib.sha256(json.dumps(_all(inputs, code), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _all(inputs: Mapping[str, Any], code: tuple[str, ...]) -> dict[str, Any]:
+    return {**inputs, "code": code_digest(code)}
 
 
 def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str]:
@@ -193,15 +223,6 @@ def _source_files(name: str) -> list[Path]:
     return [path for path in files if path.suffix in kinds and path.parent.name != "experiments"]
 
 
-def _files(folder: Path) -> dict[str, int]:
-    """Size of every file of a folder by its path within, the note left out."""
-    return {
-        path.relative_to(folder).as_posix(): path.stat().st_size
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != NOTE
-    }
-
-
 def _read_note(folder: Path) -> dict[str, Any] | None:
     """The note of a folder, None if it has none; a damaged one fits no inputs."""
     try:
@@ -214,7 +235,7 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_note(
-    folder: Path, key: str, inputs: Mapping[str, Any], *, files: Mapping[str, int] | None
+    folder: Path, key: str, inputs: Mapping[str, Any], *, files: Mapping[str, str] | None
 ) -> None:
     text = json.dumps({"key": key, "inputs": inputs, "files": files}, indent=1)
     with atomic_path(folder / NOTE) as partial:
@@ -224,10 +245,22 @@ def _write_note(
 def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
     if note is None:
         return "not made yet"
-    changed = [name for name in inputs if note["inputs"].get(name) != inputs[name]]
+    changed = list(_changed(note["inputs"], inputs))
     if changed:
         return f"changed: {', '.join(changed)}"
     return "interrupted" if note["files"] is None else "its files have changed"
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The inputs that are not as they were, those of tables by their own names."""
+    for name, value in now.items():
+        former = before.get(name)
+        if former == value:
+            continue
+        if isinstance(former, dict) and isinstance(value, dict):
+            yield from (f"{name}.{k}" for k in {**former, **value} if former.get(k) != value.get(k))
+        else:
+            yield name
 
 
 def _is_running(process: int) -> bool:

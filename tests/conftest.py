@@ -22,5 +22,5 @@ def data_folder() -> Path:
         pytest.skip("set LTR_DATA to the folder of the research data sets to run this test")
     folder = Path(named)
     if not folder.is_dir():
-        pytest.skip(f"LTR_DATA={named} is not a folder")
+        pytest.fail(f"LTR_DATA={named} is not a folder")
     return folder

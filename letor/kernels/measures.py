@@ -67,20 +67,21 @@ def mean_ndcg(gains: Floats, ideal: Floats, offsets: Ints, discounts: Floats) ->
 
 
 @njit(cache=True)
-def average_precision(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> Floats:
-    """float64 [m]: sum of precision at each relevant rank up to ``cutoff``, divided by all the
-    relevant rows of the query; 0 where there are none."""
+def average_precision(
+    relevant: NDArray[np.bool_], offsets: Ints, total: Ints, cutoff: int
+) -> Floats:
+    """float64 [m]: sum of precision at each relevant rank up to ``cutoff``, divided by ``total``,
+    int64 [m], the query's relevant documents; 0 where there are none."""
     result = np.zeros(len(offsets) - 1)
     for q in range(len(result)):
         start = offsets[q]
         found = 0
-        for i in range(offsets[q + 1] - start):
+        for i in range(min(cutoff, offsets[q + 1] - start)):
             if relevant[start + i]:
                 found += 1
-                if i < cutoff:
-                    result[q] += found / (i + 1)
-        if found > 0:
-            result[q] /= found
+                result[q] += found / (i + 1)
+        if total[q] > 0:
+            result[q] /= total[q]
     return result
 
 

@@ -16,7 +16,8 @@ from safetensors.numpy import load, save
 from letor.checked_arrays import check_array
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.measures import Evaluator, parse_measure
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 
 MODEL_FILE = "model.safetensors"
@@ -155,7 +156,7 @@ def in_own_order(data: RankingData) -> RankingData:
     rows = np.lexsort((data.y, digest, place[data.query_index]))
     ids = [data.query_ids[i] for i in np.argsort(place)]
     return RankingData(X[rows], data.y[rows], ids, place[data.query_index[rows]],
-                       data.column_names)  # fmt: skip
+                       data.column_names, missing=data.missing)  # fmt: skip
 
 
 def with_pairs(data: RankingData) -> RankingData:

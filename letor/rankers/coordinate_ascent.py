@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
-from letor.measures import Evaluator
+from letor.evaluation import Evaluator
 from letor.rankers.adarank import linear_scores
 from letor.rankers.arrays import ArrayRanker
 from letor.rankers.parameters import check_ranges

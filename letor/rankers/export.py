@@ -1,16 +1,22 @@
 """A trained ranker as the model file of a search engine: OpenSearch and Elasticsearch, Solr, Vespa.
 
 The engines compute the features themselves; they must be called as the ranker's columns are.
-Trees compare single-precision features with thresholds. LightGBM's thresholds are double: a
-single-precision x is at most t where it is at most the largest single t' <= t, and below t where it
-is at most the one before, so that every engine takes the branches that the ranker takes. (Values
-between -1e-35 and 1e-35 are the exception: LightGBM takes them for 0.)
+
+Trees compare single-precision features with thresholds. LightGBM goes left where x <= t, t in
+double precision; of single numbers, where x is at most the largest one that is not above t. Engines
+have tests of their own, and thresholds are written so that each takes the branches that the ranker
+takes: OpenSearch tests x < t, in single precision; Vespa x < t, in double; Solr x <= t + 1e-6, in
+single. (Exceptions: LightGBM takes values between -1e-35 and 1e-35 for 0; where t is below 1e-6,
+Solr's sum may be too low by up to 1.2e-13.)
+
+A feature that the engine does not have for a document goes where LightGBM sends a missing value:
+by the direction that was learned, if training rows had missing values in that column, else as 0.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +26,10 @@ from letor.rankers.base import Ranker
 from letor.rankers.lambdamart import LambdaMART
 
 Node = dict[str, Any]
+
+_INFINITY, _LARGEST = np.float32(np.inf), np.finfo(np.float32).max
+#: What Solr adds to every threshold.
+_SOLR_SLACK = np.float32(1e-6)
 
 
 def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
@@ -57,9 +67,20 @@ def _trees(ranker: LambdaMART) -> list[Node]:
 
 def _floor32(threshold: float) -> np.float32:
     """The largest single-precision number that is not above the threshold."""
-    single = np.float32(threshold)
-    below = np.nextafter(single, np.float32(-np.inf))
-    return single if float(single) <= threshold else below
+    single = np.float32(min(threshold, float(_LARGEST)))
+    return single if float(single) <= threshold else _next(single, -_INFINITY)
+
+
+def _next(single: np.float32, towards: np.float32) -> np.float32:
+    """The neighbour of a single-precision number; the largest ones have none."""
+    neighbour = np.nextafter(single, towards) if abs(single) < _LARGEST else single
+    return np.float32(neighbour)
+
+
+def _absent_goes_left(tree: Node) -> bool:
+    if tree["missing_type"] == "NaN":  # training rows had missing values
+        return bool(tree["default_left"])
+    return bool(tree["threshold"] >= 0)
 
 
 def _opensearch(ranker: LambdaMART, name: str) -> Node:
@@ -73,7 +94,7 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
         count += 1
         if "leaf_value" in tree:
             return {"nodeid": mine, "leaf": tree["leaf_value"]}
-        limit = np.nextafter(_floor32(tree["threshold"]), np.float32(np.inf))
+        limit = _next(_floor32(tree["threshold"]), _INFINITY)
         left, right = node(tree["left_child"], depth + 1), node(tree["right_child"], depth + 1)
         return {
             "nodeid": mine,
@@ -82,7 +103,7 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
             "split_condition": float(limit),
             "yes": left["nodeid"],
             "no": right["nodeid"],
-            "missing": left["nodeid"] if tree["default_left"] else right["nodeid"],
+            "missing": (left if _absent_goes_left(tree) else right)["nodeid"],
             "children": [left, right],
         }
 
@@ -95,40 +116,58 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
 
 
 def _solr(ranker: LambdaMART, name: str) -> Node:
-    """Solr's form, whose test is x <= threshold."""
-    names = ranker.feature_names_
+    """Solr's form, whose test is x <= threshold + 1e-6. Where a missing value is not the same as 0,
+    the model needs Solr 9.2: older ones know no direction for it."""
+    names, trees = ranker.feature_names_, _trees(ranker)
+    as_zero = not any(tree["missing_type"] == "NaN" for tree in _splits(trees))
 
     def node(tree: Node) -> Node:
         if "leaf_value" in tree:
             return {"value": repr(tree["leaf_value"])}
+        missing = {} if as_zero else {"missing": "left" if _absent_goes_left(tree) else "right"}
         return {
             "feature": names[tree["split_feature"]],
-            "threshold": repr(float(_floor32(tree["threshold"]))),
+            "threshold": repr(float(_before_slack(_floor32(tree["threshold"])))),
+            **missing,
             "left": node(tree["left_child"]),
             "right": node(tree["right_child"]),
         }
 
+    params: Node = {"trees": [{"weight": "1", "root": node(tree)} for tree in trees]}
     return {
         "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
         "name": name,
         "features": [{"name": feature} for feature in names],
-        "params": {"trees": [{"weight": "1", "root": node(tree)} for tree in _trees(ranker)]},
+        "params": params if as_zero else {"isNullSameAsZero": False, **params},
     }
 
 
+def _before_slack(limit: np.float32) -> np.float32:
+    """The threshold that Solr, which adds 1e-6 in single precision, makes ``limit``, or else the
+    nearest below: 0 never falls on the side of a negative limit."""
+    near = limit - _SOLR_SLACK
+    around = (_next(near, _INFINITY), near, _next(near, -_INFINITY))
+    return next(t for t in around if t + _SOLR_SLACK <= limit)
+
+
 def _vespa(ranker: LambdaMART, name: str) -> Node:
-    """LightGBM's dump, with the columns' own names and single-precision thresholds."""
+    """LightGBM's dump, with the columns' own names. Vespa's test is x < threshold, in double
+    precision, and it sends a missing value by ``default_left`` alone."""
     dump = ranker.dump()
-
-    def single(tree: Node) -> None:
-        if "threshold" in tree:
-            tree["threshold"] = float(_floor32(tree["threshold"]))
-            single(tree["left_child"])
-            single(tree["right_child"])
-
-    for tree in dump["tree_info"]:
-        single(tree["tree_structure"])
+    for tree in _splits([info["tree_structure"] for info in dump["tree_info"]]):
+        tree["default_left"] = _absent_goes_left(tree)
+        below = _floor32(tree["threshold"])
+        # Half way to the next single number, a threshold says the same by < and by <=.
+        tree["threshold"] = (float(below) + float(_next(below, _INFINITY))) / 2
     return {**dump, "feature_names": list(ranker.feature_names_), "name": name}
+
+
+def _splits(trees: Iterable[Node]) -> Iterator[Node]:
+    """The nodes that are no leaves."""
+    for tree in trees:
+        if "threshold" in tree:
+            yield tree
+            yield from _splits([tree["left_child"], tree["right_child"]])
 
 
 _TARGETS: dict[str, Callable[[LambdaMART, str], Node]] = {

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.measures import Evaluator, parse_measure
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.parameters import check_choice, check_ranges
 

@@ -24,6 +24,7 @@ from ltr_features.columns.term_space import TermCounts, TermSpace
 from ltr_features.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
 from ssi_models.candidate_lists import CandidateLists
+from ssi_models.fitting import digest_of
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.training import DivergenceWarning
@@ -254,7 +255,8 @@ class TrainedColumn:
         train_parts: Sequence[NDArray[np.int64]] = (),
         number: int = 0,
     ) -> Path:
-        """The model's file, named by the model and a digest of all that it is made of.
+        """The model's file, named by the model and a digest of all that it is made of: texts,
+        judgements and settings, whatever the names that they have.
 
         Args:
             train_parts, number: of a fold's models, and which of them, see :meth:`fold_models`.
@@ -273,8 +275,9 @@ class TrainedColumn:
             sorted((k, v) for k, v in params.items() if k not in scoring or v == "auto"),
             self.recipe.stream,
             self.recipe.min_document_frequency,
-            self.hold_out_groups and not self._unlabelled,
             self.context.index.fingerprint,
+            self._documents_digest,
+            "" if self._unlabelled else self._queries_digest(train_queries),
         ]
         if self.recipe.terms != "words":
             made_of.append(self.recipe.terms)
@@ -285,6 +288,23 @@ class TrainedColumn:
             made_of.append(hashlib.sha256(lists.tobytes()).hexdigest())
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
         return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
+
+    @cached_property
+    def _documents_digest(self) -> str:
+        return digest_of([], _arrays(_Texts.of(self.context, self.recipe).D))
+
+    def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
+        """Of what is learned from the given query rows: their texts, judgements, sources, and
+        groups where those are held out."""
+        rows, collection = np.unique(train_queries), self.context.collection
+        every = collection.judgements
+        own = np.isin(every.query, rows)
+        judged = [every.query[own], every.document[own], every.grade[own]]
+        texts = _arrays(_Texts.of(self.context, self.recipe).Q[rows])
+        sources = collection.query_sources
+        kinds = [sources is not None, self._groups is not None]
+        given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]
+        return digest_of(kinds, [*texts, *judged, *given])
 
     @property
     def _unlabelled(self) -> bool:
@@ -351,6 +371,10 @@ def _divergence_in_remarks() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
         yield
+
+
+def _arrays(X: csr_matrix) -> list[NDArray[Any]]:
+    return [X.indptr, X.indices, X.data]
 
 
 def _no_preferences(context: ColumnContext) -> Preferences:

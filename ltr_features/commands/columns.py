@@ -129,9 +129,6 @@ def columns_build(
         groups = _groups(collection) if by_group else None
         split = k_fold(collection.query_ids, folds or 5, seed=seed, groups=groups)
     pairs = candidate_pairs(context, depth, on_empty="keep")
-    without = collection.n_queries - len(set(pairs.query.tolist()))
-    if without:
-        typer.echo(f"{without} queries have no candidates, and no rows", err=True)
     reporter = Reporter(shown=progress)
 
     def show(family: str, done: int, total: int) -> None:
@@ -162,6 +159,9 @@ def columns_build(
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
     # Last, where nothing scrolls them away.
+    without = collection.n_queries - data.n_queries
+    if without or (data.missing is not None and data.missing.n_relevant):
+        typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
     for sentence in [*collection.remarks, *told_once(provenance)]:
         typer.echo(sentence, err=True)
 
@@ -314,6 +314,6 @@ def _groups(collection: Collection) -> Sequence[str]:
 def _write_fold(rows: RankingData, fold: Fold, out: Path, *, threads: int | None) -> None:
     from letor.column_names import write_rows
 
-    parts = fold.only(rows.query_ids).split(rows)
+    parts = fold.only(rows.all_query_ids).split(rows)
     for name, part in zip(("train", "vali", "test"), parts, strict=True):
         write_rows(part, out / fold.name / f"{name}.txt", threads=threads)

@@ -46,14 +46,16 @@ def measure(
     """One ranking under all definitions in use, side by side.
 
     The same ranking of MQ2008 is an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
-    discount, ties, and in what a query without relevant documents counts.
+    discount, ties, and in what a query without relevant documents counts. Relevant documents and
+    queries without a row count where the file beside (NAME.columns.json) tells of them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     import numpy as np
 
     from letor.column_names import read_rows
     from letor.errors import InputError
-    from letor.measures import conventions, evaluate, official_measures
+    from letor.evaluation import evaluate
+    from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
     from reports.compare import read_scores
 
@@ -77,11 +79,12 @@ def measure(
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].astype(np.float64)
     definitions = official_measures(official) if official else conventions(cutoff)
-    _print_measures(evaluate(rows, values, definitions))
+    _print_measures(evaluate(rows, values, definitions), rows.coverage)
 
 
-def _print_measures(table: pd.DataFrame) -> None:
-    """A numbered line per definition with its value, then the definitions by number."""
+def _print_measures(table: pd.DataFrame, coverage: str) -> None:
+    """A numbered line per definition with its value, what is missing, and the definitions by
+    number."""
     from reports.tables import aligned
 
     header = ["", "measure", "known as", "value", "queries", "without relevant"]
@@ -89,7 +92,7 @@ def _print_measures(table: pd.DataFrame) -> None:
         [f"{i}", r.measure, r.known_as, f"{r.value:.4f}", f"{r.queries:,}", f"{r.empty:,}"]
         for i, r in enumerate(table.itertuples(), start=1)
     ]
-    typer.echo(aligned(header, lines, left=3) + "\n")
+    typer.echo(aligned(header, lines, left=3) + f"\n{coverage}\n")
     for i, definition in enumerate(table["definition"], start=1):
         typer.echo(f"{i}: {definition}")
 
@@ -149,6 +152,8 @@ def convert(
         write_run(run_of(rows, read_scores(scores, rows)), target)
     elif kind == ".qrels":
         write_qrels(qrels_of(rows), target)
+        if rows.missing is None or rows.missing.n_relevant or rows.queries_without_rows:
+            typer.echo(f"judgements of the rows alone; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
     typer.echo(f"{len(rows):,} rows, {rows.n_queries:,} queries: {target}")

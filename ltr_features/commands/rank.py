@@ -68,6 +68,9 @@ def rank_train(
             stop = None if vali is None else read_rows(vali, threads=threads)
         with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
+    measure = model.get_params().get("measure")
+    if measure is not None:  # of early stopping, or what is climbed
+        typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
     importance = model.feature_importance().head(10)
     typer.echo(importance.to_string(index=False))
     typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from letor.errors import InputError
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
-from ltr_features.sources.wikipedia import WITHHELD, excerpt_path
+from ltr_features.sources.wikipedia import excerpt_path
 
 #: Names the dump that is installed with gensim, see :func:`excerpt_path`.
 EXCERPT_NAME = "wikipedia-excerpt"
@@ -44,13 +44,13 @@ def base_of_dump(
     Args:
         dump: see :func:`dump_path`.
         folder: where knowledge bases are kept, each in a folder of its own, and looked for by the
-            dump's path, size and time of change; None makes one that goes with the object.
+            dump's content; None makes one that goes with the object.
         withhold_query_sections: see :func:`build_knowledge_base`.
 
     Raises:
         InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
     """
-    path = dump_path(dump).resolve()
+    path = dump_path(dump)
     build = partial(build_knowledge_base, path, withhold_query_sections=withhold_query_sections)
     if folder is None:
         scratch = tempfile.TemporaryDirectory()
@@ -58,11 +58,10 @@ def base_of_dump(
         base = KnowledgeBase.open(scratch.name)
         weakref.finalize(base, scratch.cleanup)
         return base
-    facts = path.stat()
-    identity = f"{VERSION}\n{path}\n{facts.st_size}\n{facts.st_mtime_ns}"
-    if withhold_query_sections:
-        identity += f"\n{WITHHELD}"
-    made = Path(folder) / f"knowledge-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    kind = "-no-query-sections" if withhold_query_sections else ""
+    made = Path(folder) / f"knowledge-{VERSION}{kind}-{digest[:16]}"
     if not (made / MARK).is_file():
         build(made)
     return KnowledgeBase.open(made)

@@ -19,7 +19,7 @@ from reports.clickthrough.scoring import Grids, ranked
 from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.clickthrough.tasks import Task, make_task, task_files
 from reports.config import slug
-from reports.identity import content, size_text
+from reports.identity import size_text
 from reports.manifest import write_manifest
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
@@ -112,7 +112,8 @@ class _Study:
     def _task_stage(self, name: str) -> Planned:
         if name not in self._stages:
             config = self.config.tasks[name]
-            files = [content(path) for path in task_files(config, self.data)]
+            identity = self.runner.stages.digests.identity
+            files = [identity(path) for path in task_files(config, self.data)]
 
             def make(folder: Path) -> None:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +193,9 @@ class _Study:
 
     def _report(self, results: Results) -> Path:
         config = self.config.model_dump(mode="json")
-        inputs = _plain({"config": config, "rows": csv_rows(results), "times": time_rows(results)})
+        files = {name: stage.inputs["files"] for name, stage in self._stages.items()}
+        shown = {"rows": csv_rows(results), "times": time_rows(results)}
+        inputs = _plain({"config": config, **shown, "files": files})
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +204,7 @@ class _Study:
                 folder,
                 title=self.config.title,
                 settings=config,
-                inputs={name: stage.inputs["files"] for name, stage in self._stages.items()},
+                inputs=files,
                 seeds={"models": self.config.seed}
                 | {name: task.seed for name, task in self.config.tasks.items()},
                 timed=("report.html", "tables.txt", "times.csv"),

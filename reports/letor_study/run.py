@@ -15,9 +15,10 @@ from typing import Any
 import pandas as pd
 
 from letor.dataset import RankingData
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
 from letor.folds import Fold, has_relevant, k_fold
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.tuning import GRIDS, tune
 from reports.config import slug
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
@@ -64,7 +65,8 @@ def run_letor_study(
     folder = Path(data) / config.folder
     rows, official = read_folds(folder, n_columns=config.n_columns)
     runner = StageRunner(out, reporter)
-    study = _Study(config, rows, official, runner)
+    files = runner.stages.digests.identity(folder)
+    study = _Study(config, rows, official, files, runner)
     planned = [stage for _, stage in study.stages()]
     if dry_run:
         print(f"{config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries")
@@ -79,6 +81,7 @@ class _Study:
     config: StudyConfig
     rows: RankingData
     official: list[Fold]
+    files: dict[str, Any]
     runner: StageRunner
 
     def __post_init__(self) -> None:
@@ -114,12 +117,13 @@ class _Study:
                 folder,
                 title=self.config.title,
                 settings=settings,
-                inputs={"rows": self._digest},
+                inputs=self.files,
                 seeds={scheme.name: scheme.seed for scheme in self.config.schemes},
                 timed=("tables.txt", "times.csv"),
             )
 
-        inputs = {"results": [result["key"] for result in results], "config": settings}
+        keys = [result["key"] for result in results]
+        inputs = {"results": keys, "config": settings, "files": self.files}
         return self.runner.done(Planned("report", inputs, make, "the report", "report")).path
 
     def _stage(
@@ -154,13 +158,14 @@ class _Study:
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold]) -> list[Fold]:
     if scheme.official:
         return official
-    strata = has_relevant(rows)
-    return k_fold(list(rows.query_ids), scheme.k, seed=scheme.seed, strata=strata)
+    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed, strata=has_relevant(rows))
 
 
 def _digest(rows: RankingData) -> str:
     """Says that rows are the same."""
-    digest = hashlib.sha256(json.dumps([list(rows.query_ids), list(rows.column_names)]).encode())
+    missing = None if rows.missing is None else rows.missing.to_json()
+    named = [list(rows.query_ids), list(rows.column_names), missing]
+    digest = hashlib.sha256(json.dumps(named).encode())
     for array in (rows.X, rows.y, rows.query_index):
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from reports.config import slug
-from reports.identity import content, size_text
+from reports.identity import size_text
 from reports.manifest import write_manifest
 from reports.matching.config import (
     CurvesConfig,
@@ -125,7 +125,8 @@ class _Study:
         return self._loaded[1]
 
     def _task_inputs(self, config: TaskConfig) -> dict[str, Any]:
-        files = [content(path) for path in task_files(config, self.data)]
+        identity = self.runner.stages.digests.identity
+        files = [identity(path) for path in task_files(config, self.data)]
         return {"task": config.model_dump(mode="json"), "files": files}
 
     def _task_stage(self, name: str) -> Planned:
@@ -221,9 +222,11 @@ class _Study:
         curves = [[*key, points] for key, points in results.curves.items()]
         shown = json.dumps([rows, curves, results.facts], sort_keys=True)
         settings = self.config.model_dump(mode="json")
+        files = {name: self._task_stage(name).inputs["files"] for name in self.config.tasks}
         inputs = {
             "config": settings,
             "results": hashlib.sha256(shown.encode()).hexdigest(),
+            "files": files,
         }
 
         def make(folder: Path) -> None:
@@ -238,10 +241,7 @@ class _Study:
                 folder,
                 title=self.config.title,
                 settings=settings,
-                inputs={
-                    name: self._task_inputs(task)["files"]
-                    for name, task in self.config.tasks.items()
-                },
+                inputs=files,
                 seeds={name: task.seed for name, task in self.config.tasks.items()},
                 timed=("report.html", "tables.txt", "times.csv"),
             )

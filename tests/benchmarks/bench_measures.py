@@ -14,7 +14,8 @@ import time
 import numpy as np
 
 from letor.dataset import RankingData
-from letor.measures import Evaluator, MeasureDefinition
+from letor.evaluation import Evaluator
+from letor.measures import MeasureDefinition
 
 
 def peer(name):

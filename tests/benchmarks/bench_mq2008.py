@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from letor.evaluation import evaluate, per_query
 from letor.fold_files import read_folds
-from letor.measures import evaluate, parse_measure, per_query
+from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
 
 MEASURES = {

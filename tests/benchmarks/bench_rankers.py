@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 
 RANKLIB = {"adarank": 4.0, "rankboost": 7.4, "listnet": 21.0, "ranknet": 14.0, "lambdamart": 3.7}

@@ -7,11 +7,12 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import Evaluator
 from letor.kernels.rank_boosting import potentials, threshold_sums
-from letor.measures import Evaluator, parse_measure
+from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
 from letor.rankers.arrays import in_own_order, with_pairs
-from letor.rankers.rankboost import RankBoost
+from letor.rankers.rankboost import RankBoost, _thresholds
 
 
 def rows(seed, n_queries=8, size=7, p=4):
@@ -172,3 +173,45 @@ def test_rankboost_stops_when_no_pair_weighs_anything():
     ranker = RankBoost(n_rounds=500).fit(data)
     assert np.isfinite(ranker.predict(data)).all()
     assert ranker.feature_importance()["gain"].to_list()[0] > 0
+
+
+_UP = np.nextafter(np.float32(1), np.float32(2))
+
+
+@pytest.mark.parametrize(
+    ("column", "most", "expected"),
+    [
+        ([1, 2, 4, 2], 9, [1.5, 3]),
+        ([7], 9, []),
+        ([-1, 0, 0.25], 9, [-0.5, 0.125]),
+        # Between neighbours there is nothing: the lower one.
+        ([1, _UP, 3], 9, [1, 2]),
+        ([_UP, np.nextafter(_UP, np.float32(2))], 9, [_UP]),  # half way is rounded upwards here
+        ([0, 1, 2], 2, [0.5, 1.5]),
+        # Two thresholds for 9 rows: above the rows a third and two thirds of the way.
+        ([0, 1, 2, 3, 4, 5, 6, 7, 8], 2, [4.5, 7]),
+        ([0, 0, 0, 0, 0, 0, 0, 1, 8], 1, [4]),
+    ],
+)
+def test_thresholds_lie_half_way_to_the_next_value(column, most, expected):
+    found = _thresholds(np.array(column, np.float32), most)
+    np.testing.assert_array_equal(found, np.array(expected, np.float32))
+
+
+def test_a_value_that_equals_its_threshold_is_below_it():
+    """In training, on validation rows and in scoring: neighbouring numbers, of which the lower one
+    is the threshold."""
+    low = np.float32(1)
+    high = np.nextafter(low, np.float32(2))
+    data = RankingData(
+        X=np.array([[low], [high], [low], [high]], np.float32),
+        y=np.array([0, 1, 0, 1], np.float32),
+        query_ids=["a", "b"],
+        query_index=np.array([0, 0, 1, 1]),
+        column_names=["x"],
+    )
+    ranker = RankBoost(n_rounds=1).fit(data, data)
+    assert ranker.validation_curve_ == [1.0]
+    scores = ranker.predict(data)
+    assert scores[0] == 0
+    assert scores[1] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.rankers.export import TARGETS, _floor32, export
+from letor.rankers.export import TARGETS, _before_slack, _floor32, export
 from letor.rankers.lambdamart import LambdaMART
 
 
@@ -35,13 +36,16 @@ def ranker():
 
 
 def opensearch(text):
-    """XGBoost trees: the child "yes" where x < split_condition, in single precision."""
+    """XGBoost trees: the child "yes" where x < split_condition, in single precision; a missing
+    feature goes to "missing"."""
     trees = json.loads(json.loads(text)["model"]["model"]["definition"])
 
     def value(node, x):
         while "leaf" not in node:
-            below = np.float32(x[node["split"]]) < np.float32(node["split_condition"])
+            found = np.float32(x[node["split"]])
+            below = found < np.float32(node["split_condition"])
             wanted = node["yes"] if below else node["no"]
+            wanted = node["missing"] if np.isnan(found) else wanted
             node = next(child for child in node["children"] if child["nodeid"] == wanted)
         return node["leaf"]
 
@@ -49,27 +53,38 @@ def opensearch(text):
 
 
 def solr(text):
-    """left where x <= threshold, in single precision."""
+    """left where x <= threshold + 1e-6, in single precision; a missing feature is 0, or from
+    version 9.2 goes by "missing" where isNullSameAsZero is false."""
     model = json.loads(text)
     assert {f["name"] for f in model["features"]} == set(rows().column_names)
+    as_zero = model["params"].get("isNullSameAsZero", True)
 
     def value(node, x):
         while "value" not in node:
-            left = np.float32(x[node["feature"]]) <= np.float32(node["threshold"])
-            node = node["left" if left else "right"]
+            found = np.float32(x[node["feature"]])
+            if np.isnan(found) and as_zero:
+                assert "missing" not in node  # older versions refuse models with it
+                found = np.float32(0)
+            left = found <= np.float32(node["threshold"]) + np.float32(1e-6)
+            branch = "left" if left else "right"
+            node = node[node["missing"] if np.isnan(found) else branch]
         return float(node["value"])
 
     return lambda x: sum(value(t["root"], x) * float(t["weight"]) for t in model["params"]["trees"])
 
 
 def vespa(text):
-    """LightGBM's dump: left where x <= threshold."""
+    """LightGBM's dump: left where x < threshold, in double precision, or, by default_left, where
+    not x >= threshold, which holds for a missing feature too."""
     model = json.loads(text)
+    assert {"objective", "pandas_categorical"} <= set(model)
 
     def value(node, x):
         while "leaf_value" not in node:
             assert node["decision_type"] == "<="
-            left = x[model["feature_names"][node["split_feature"]]] <= node["threshold"]
+            found = float(x[model["feature_names"][node["split_feature"]]])
+            limit = node["threshold"]
+            left = not found >= limit if node["default_left"] else found < limit
             node = node["left_child" if left else "right_child"]
         return node["leaf_value"]
 
@@ -94,20 +109,57 @@ def test_every_engine_scores_as_the_ranker(ranker, target):
     np.testing.assert_allclose(found, ranker.predict(data), rtol=1e-6, atol=1e-6)
 
 
-def thresholds(ranker):
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("trained", ["whole rows", "rows with gaps", "a gap in one column"])
+def test_absent_features_are_scored_as_by_the_ranker(target, trained):
+    """Also where thresholds lie about 0, as those of counts and of tiny numbers do."""
+    data = rows(seed=3)
+    data.X[:, 1] = np.maximum(data.X[:, 1], 0)
+    data.X[:, 4] *= np.float32(1e-6)
+    rng = np.random.default_rng(4)
+    gaps = rng.random(data.X.shape) < {"whole rows": 0, "rows with gaps": 0.3}.get(trained, 0)
+    gaps[:40, 2] |= trained == "a gap in one column"
+    kept = np.where(gaps, np.nan, data.X).astype(np.float32)
+    train = replace(data, X=kept)
+    ranker = LambdaMART(n_estimators=25, min_data_in_leaf=5, normalise="none").fit(train)
+    kinds = {node["missing_type"] for node in splits(ranker)}
+    assert kinds == {
+        "whole rows": {"None"}, "rows with gaps": {"NaN"}, "a gap in one column": {"None", "NaN"},
+    }[trained]  # fmt: skip
+    score = READERS[target](export(ranker, target))
+    for absent in ([0], [1], [2], [3], [4], range(5)):
+        X = data.X.copy()
+        X[:, list(absent)] = np.nan
+        asked = replace(data, X=X)
+        found = [score(dict(zip(data.column_names, row, strict=True))) for row in X]
+        np.testing.assert_allclose(found, ranker.predict(asked), rtol=1e-6, atol=1e-6)
+
+
+def splits(ranker):
     def below(node):
         if "threshold" in node:
-            yield node["threshold"]
+            yield node
             yield from below(node["left_child"])
             yield from below(node["right_child"])
 
-    return [t for tree in ranker.dump()["tree_info"] for t in below(tree["tree_structure"])]
+    return [n for tree in ranker.dump()["tree_info"] for n in below(tree["tree_structure"])]
+
+
+def thresholds(ranker):
+    return [node["threshold"] for node in splits(ranker)]
 
 
 @given(st.floats(-(2.0**90), 2.0**90), st.floats(-(2.0**90), 2.0**90, width=32))
 @settings(max_examples=300)
 def test_thresholds_keep_their_side(threshold, x):
     assert (float(x) <= threshold) == (np.float32(x) <= _floor32(threshold))
+
+
+@given(st.floats(-(2.0**90), 2.0**90, width=32))
+@settings(max_examples=300)
+def test_solrs_slack_is_taken_off(limit):
+    found = _before_slack(np.float32(limit)) + np.float32(1e-6)
+    assert limit - max(2.0**-22 * abs(limit), 1.2e-13) <= found <= limit
 
 
 def test_what_an_engine_cannot_do_is_refused(ranker):

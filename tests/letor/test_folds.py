@@ -96,3 +96,34 @@ def test_errors_name_the_query():
         k_fold(["a", "b", "c"], 3, seed=0, groups=[0, 0, 1])
     with pytest.raises(InputError, match="strata has 1 entries for 3"):
         k_fold(["a", "b", "c"], 3, seed=0, strata=[0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_large_groups_are_dealt_first(seed):
+    """Else the parts cannot have 5 queries each."""
+    sizes = [2, 3, 5, 2, 3]
+    group = np.repeat(np.arange(5), sizes)
+    folds = k_fold([str(i) for i in range(15)], 3, seed=seed, groups=group)
+    assert [len(fold.test) for fold in folds] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_that_lack_a_kind_alike_are_filled_by_size(seed):
+    kinds = [0, 0, 0, 0, 1, 1]
+    folds = k_fold([str(i) for i in range(6)], 3, seed=seed, strata=kinds)
+    assert [len(fold.test) for fold in folds] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kinds_are_spread_before_sizes(seed):
+    """A group of three of one kind leaves no part without two of the other."""
+    sizes, kinds = [3, 1, 1, 1] + [1] * 6, [0] * 4 + [1] * 6
+    group, kind = np.repeat(np.arange(10), sizes), np.repeat(kinds, sizes)
+    folds = k_fold([str(i) for i in range(12)], 3, seed=seed, groups=group, strata=kind)
+    assert [sum(kind[int(q)] for q in fold.test) for fold in folds] == [2, 2, 2]
+
+
+def test_queries_keep_their_order_within_a_part():
+    ids = [f"q{i:02d}" for i in range(40)]
+    for fold in k_fold(ids, 4, seed=5, groups=np.arange(40) // 2):
+        assert fold.test == sorted(fold.test)

@@ -8,7 +8,8 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.measures import Evaluator, parse_measure
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
 
 

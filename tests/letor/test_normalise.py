@@ -1,6 +1,7 @@
 """Normalisers against plain per-query loops, and their states."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -93,3 +94,25 @@ def test_state_survives_json_bit_for_bit(name):
 def test_unknown_name():
     with pytest.raises(InputError, match="'max' is unknown; choose from none, minmax"):
         get_normaliser("max")
+
+
+def test_a_training_column_without_values_is_harmless():
+    """Missing throughout in training, it tells nothing: what comes later becomes 0."""
+    X = np.array([[np.nan, 1], [np.nan, 3]], np.float32)
+    train = RankingData.from_rows(X, [0, 1], ["a", "a"])
+    later = RankingData.from_rows(np.array([[5, 2], [np.nan, np.nan]]), [0, 1], ["a", "a"])
+    for name in NORMALISERS:
+        if name != "none":
+            found = get_normaliser(name).fit(train).transform(train).X
+            assert np.isnan(found[:, 0]).all()
+            assert np.isfinite(found[:, 1]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = get_normaliser("standard").fit(train)
+        np.testing.assert_array_equal(fitted.transform(later).X, [[0, 0], [np.nan, np.nan]])
+
+
+def test_a_training_column_of_one_value_is_centred_on_it():
+    X = np.array([[4], [np.nan], [np.nan]], np.float32)
+    fitted = get_normaliser("standard").fit(RankingData.from_rows(X, [0, 1, 0], ["a"] * 3))
+    assert (fitted.state()["mean"], fitted.state()["deviation"]) == ([4.0], [0.0])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.measures import Evaluator, parse_measure
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
 

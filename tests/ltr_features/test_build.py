@@ -3,6 +3,9 @@ labels: by hand, by a recording scorer, and by a planted word."""
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -219,3 +222,85 @@ def test_grades_by_hand():
     collection = topical(planted_grade=2)
     pairs = Pairs(np.array([0, 0, 0, 23]), np.array([44, 0, 4, 0]))
     assert grades(collection, pairs).tolist() == [2, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("place", "row", "again"),
+    [
+        ("text", 0, True),
+        ("text", 23, False),  # of a query that is not trained on
+        ("grade", 0, True),
+        ("grade", -2, False),
+        ("document", 5, True),
+        ("group", 0, True),
+        ("group", 23, False),
+        ("source", 0, True),
+        ("source", 23, False),
+    ],
+)
+def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place, row, again):
+    """Names stay, vocabulary and index too: what a kept model is known by is what it learns."""
+    whole = topical()
+    judged = whole.judgements
+    known = {
+        "query_texts": list(whole.query_texts),
+        "query_groups": [f"g{i // 2}" for i in range(whole.n_queries)],
+        "query_sources": np.full(whole.n_queries, -1),
+        "streams": {"body": list(whole.streams["body"])},
+        "judgements": judged,
+    }
+    first = replace(whole, **known)
+    changed = copy.deepcopy(known)
+    if place == "text":
+        changed["query_texts"][row] += " shared0"
+    elif place == "group":
+        changed["query_groups"][row] = changed["query_groups"][row - 3]
+    elif place == "source":
+        changed["query_sources"][row] = 2
+    elif place == "document":
+        changed["streams"]["body"][row] += " shared0"
+    else:
+        grade = judged.grade.copy()
+        grade[row] += 1
+        changed["judgements"] = Judgements(judged.query, judged.document, grade)
+    recipe = ModelColumn("ssi", "ssi", PARAMS)
+    train = np.arange(18)
+    paths = [
+        TrainedColumn(context_of(collection), recipe, tmp_path, hold_out_groups=True).path(train)
+        for collection in (first, replace(whole, **changed))
+    ]
+    assert (paths[0] != paths[1]) == again
+
+
+def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
+    recipe = ModelColumn("lsa", "lsa", {"rank": 2})
+    whole = topical()
+    bodies = list(whole.streams["body"])
+    bodies[3], bodies[4] = bodies[4], bodies[3]
+    others = [
+        replace(whole, streams={"body": bodies}),
+        replace(whole, query_texts=["shared0"] * whole.n_queries),
+    ]
+    paths = [
+        TrainedColumn(context_of(c), recipe, tmp_path).path(PARTS[0]) for c in (whole, *others)
+    ]
+    assert paths[0] != paths[1]
+    assert paths[0] == paths[2]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2], [2]])
+def test_every_judged_pair_has_its_grade(order):
+    """The first and the last of the judged pairs too, in whatever order they are given."""
+    query, document = np.array([0, 0, 1, 1]), np.array([0, 3, 1, 3])
+    grade = np.array([3, 1, 2, 4])
+    collection = Collection(
+        name="pairs",
+        document_ids=["a", "b", "c", "d"],
+        streams={"body": ["word"] * 4},
+        query_ids=["x", "y"],
+        query_texts=["word", "word"],
+        judgements=Judgements(query[order], document[order], grade[order]),
+    )
+    expected = np.zeros((2, 4), np.int64)
+    expected[query[order], document[order]] = grade[order]
+    np.testing.assert_array_equal(grades(collection, all_pairs(collection)), expected.ravel())

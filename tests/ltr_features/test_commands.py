@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from typer.main import get_command
@@ -14,10 +16,13 @@ from typer.testing import CliRunner
 import reports.progress
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
+from letor.evaluation import evaluate
 from letor.svmlight import read_letor
-from letor.trec import read_qrels, read_run
+from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
 from ltr_features.commands.options import settings
+from ltr_features.workspace import open_workspace
+from reports.measures import evaluate as ranx_values
 
 N_TOPICS = 8
 
@@ -63,10 +68,14 @@ def workspace(beir, tmp_path_factory):
     return out
 
 
-def done(*arguments):
+def run(*arguments):
     result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.stdout
+    return result
+
+
+def done(*arguments):
+    return run(*arguments).stdout
 
 
 def refused(*arguments):
@@ -417,3 +426,92 @@ def test_long_commands_show_progress_on_terminals_only(
     stages = ["columns", "Fold1", "Fold2", "Fold3", "Fold4", "ssi", "rows", "lambdamart"]
     finished = [words[1] for words in lines if len(words) == 4 and words[3] == "s"]
     assert finished == stages
+
+
+@pytest.fixture(scope="module")
+def gaps(beir, tmp_path_factory):
+    """A workspace where one query has no candidate, one is not judged, and pools of 5 documents
+    miss relevant ones of two grades."""
+    folder = tmp_path_factory.mktemp("gaps")
+    (folder / "qrels").mkdir()
+    (folder / "corpus.jsonl").write_text((beir / "corpus.jsonl").read_text())
+    queries = (beir / "queries.jsonl").read_text()
+    queries += '{"_id": "lost", "text": "nowhere"}\n{"_id": "free", "text": "common1"}\n'
+    (folder / "queries.jsonl").write_text(queries)
+    lines = (beir / "qrels" / "test.tsv").read_text().splitlines()
+    lines = [line[:-1] + str(1 + i % 2) if i else line for i, line in enumerate(lines)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join([*lines, "lost\td0\t1\n"]))
+    out = tmp_path_factory.mktemp("out") / "workspace"
+    done("index", "beir", f"folder={folder}", "keep_unjudged=true", "--out", out)
+    return out
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows.txt.zst", "rows.parquet"])
+def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gaps, tmp_path, name):
+    """By every judgement of the collection, through ranx."""
+    path = tmp_path / name
+    built = run("columns", "build", "--workspace", gaps, "--family", "letor46", "--depth", 5,
+                "--out", path)  # fmt: skip
+    said = "1 queries have no candidates; without a row: "
+    assert said in built.stderr
+    rows = read_rows(path)
+    column = rows.column_names.index("bm25_whole")
+    collection = open_workspace(gaps).collection
+    judged = collection.judgements
+    qrels = pd.DataFrame(
+        {
+            "qid": np.array(collection.query_ids)[judged.query],
+            "docno": np.array(collection.document_ids)[judged.document],
+            "label": judged.grade,
+        }
+    )
+    values = rows.X[:, column].astype(float)
+    distinct = values - 1e-9 * np.arange(len(values))  # in the order that both agree on
+    scores = tmp_path / "scores.txt"
+    scores.write_text("".join(f"{v!r}\n" for v in distinct.tolist()))
+    reported = ranx_values(qrels, run_of(rows, distinct), ["NDCG@10", "MAP", "P@10", "MRR"]).mean()
+    text = done("measure", path, "--scores", scores)
+    found = evaluate(rows, distinct)
+    for measure, value in reported.items():
+        kind = "MAP" if measure == "MAP" else measure
+        row = found[(found["measure"] == kind) & ~found["known_as"].str.contains("LETOR|MSLR")]
+        row = row[row["known_as"] != "empty queries dropped"].iloc[0]
+        assert row["value"] == pytest.approx(value, abs=1e-12), measure
+        assert row["queries"] == 41  # of the 42 that there are, one is not judged
+        assert f"{value:.4f}" in text
+    overstated = evaluate(replace(rows, missing=None), distinct)
+    assert (overstated["value"] > found["value"] + 0.001).any()
+    lost = rows.missing.n_relevant
+    assert (
+        f"without a row: {lost:,} of 401 relevant documents, 1 queries; measures count them" in text
+    )
+    assert "leave out queries without judgement: 1" in text
+
+
+def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
+    unknown = "not known: whether relevant documents or queries lack a row"
+    assert unknown in done("measure", path, "--column", 1)
+    trained = run("rank", "train", path, "--ranker", "coordinate-ascent", "--out", tmp_path / "r")
+    assert f"ndcg@10: {unknown}" in trained.stderr
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--depth", 12)
+    done(*build, "--folds", 4, "--out", tmp_path / "folds")
+    fold = tmp_path / "folds" / "Fold1"
+    trained = run("rank", "train", fold / "train.txt", "--vali", fold / "vali.txt", "--param",
+                  "n_estimators=2", "--out", tmp_path / "s")  # fmt: skip
+    assert f"ndcg@10: {read_rows(fold / 'vali.txt').coverage}" in trained.stderr
+    judged = run("convert", fold / "test.txt", tmp_path / "test.qrels")
+    assert "judgements of the rows alone; without a row: " in judged.stderr
+
+
+def test_appended_and_converted_files_know_what_they_lack(gaps, tmp_path):
+    first, second, third = (tmp_path / name for name in ("a.txt", "b.txt", "c.parquet"))
+    build = ("columns", "build", "--workspace", gaps, "--family", "letor46", "--depth", 5)
+    done(*build, "--out", first)
+    done("columns", "append", first, "--workspace", gaps, "--family", "vsm", "--out", second)
+    done("convert", second, third)
+    missing = read_rows(first).missing
+    assert set(missing.relevant) >= {"lost"}
+    assert missing.unjudged == {"free"}
+    assert read_rows(second).missing == read_rows(third).missing == missing

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from dumps import dump_xml, page_xml
@@ -12,6 +15,7 @@ from ltr_features.columns.entities import (
 from ltr_features.columns.registry import ColumnContext
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
+from ltr_features.entities.of_dump import base_of_dump
 from ltr_features.entities.replay import save_annotations
 from ltr_features.index import TermIndex
 
@@ -163,6 +167,18 @@ def test_a_dump_gives_the_columns_of_its_knowledge_base(context, pairs, options,
     again = ColumnContext(context.collection, context.index)
     np.testing.assert_array_equal(kept.compute(again, pairs), expected)
     assert (made / "knowledge.json").stat() == marked
+
+
+def test_a_kept_knowledge_base_is_that_of_the_dump_s_content(options, tmp_path):
+    dump = Path(options["knowledge"]).with_name("dump.xml")
+    copied, kept = tmp_path / "copy.xml", tmp_path / "kept"
+    copied.write_bytes(dump.read_bytes())
+    one = base_of_dump(str(copied), kept)
+    assert base_of_dump(str(dump), kept).path == one.path  # wherever it lies
+    before = copied.stat()
+    copied.write_bytes(dump.read_bytes().replace(b"Owl", b"Elk"))
+    os.utime(copied, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert base_of_dump(str(copied), kept).path != one.path
 
 
 def test_dumps_that_are_not_there_or_in_excess_are_named(options):

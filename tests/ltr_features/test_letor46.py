@@ -196,6 +196,9 @@ def test_repeated_and_unseen_query_words(three_documents):
     assert row["bm25_whole"] == pytest.approx(log(1.5) * 10.5 / 5.5 * 8 * 2 / 9, rel=1e-6)
     assert row["lmir_jm_whole"] == pytest.approx(2 * log(0.9 * 3 / 9 + 0.4 / 27), rel=1e-6)
     assert row["lmir_dir_anchor"] == 0
+    default = Letor46().compute(context_of(three_documents), Pairs(np.array([1]), np.array([1])))
+    by_default = dict(zip(family.column_names, default[0], strict=True))
+    assert by_default["bm25_whole"] == pytest.approx(log(1.5) * 10.5 / 5.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("query", [2, 3])

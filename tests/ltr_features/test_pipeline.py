@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,11 @@ from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
+from ltr_features.build import train_parts
 from ltr_features.collection import Judgements, Pairs
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.index import TermIndex
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
 
@@ -38,6 +44,29 @@ def collection():
         query_texts=texts,
         judgements=Judgements(query, document, np.ones(len(query), np.int64)),
     )
+
+
+@pytest.mark.parametrize("by", ["group", "query"])
+def test_models_hold_out_whole_groups_where_the_folds_keep_them(collection, tmp_path, by):
+    """And are then those of ``columns build --by-group`` and of experiments by group."""
+    groups = [f"article{q // 4}" for q in range(N_QUERIES)]
+    grouped = replace(collection, query_groups=groups)
+    folds = k_fold(grouped.query_ids, 4, seed=0, groups=groups if by == "group" else None)
+    builder = FeatureBuilder([], [MODELS[0]], depth=20, models_folder=tmp_path / "kept")
+    builder.folds(grouped, folds)
+    context = ColumnContext(grouped, TermIndex.build(grouped))
+    column = TrainedColumn(context, MODELS[0], tmp_path / "kept", hold_out_groups=by == "group")
+    parts = [train_parts(grouped, folds, fold) for fold in folds]
+    expected = {
+        column.path(np.concatenate(of_fold), of_fold, number)
+        for of_fold in parts
+        for number in range(1 + len(of_fold))
+    }
+    assert set((tmp_path / "kept").glob("*.safetensors")) == expected
+    written = {path: path.stat().st_mtime_ns for path in expected}
+    builder.fit(grouped, folds[1].train, folds=folds)  # loads the fold's own model
+    assert {path: path.stat().st_mtime_ns for path in expected} == written
+    assert set((tmp_path / "kept").glob("*.safetensors")) == expected
 
 
 MODELS = (

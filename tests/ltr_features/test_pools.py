@@ -161,3 +161,17 @@ def test_bad_parameters_are_refused():
         bm25_pool(index, index.query_counts(["fox"]), 5, stream="title")
     with pytest.raises(InputError, match="b must lie between 0 and 1, got 2"):
         Bm25(b=2)
+
+
+def test_words_that_a_query_repeats_count_once_by_default():
+    index = index_of(["apple pie", "apple apple tree", "pie pie"])
+    once, twice = (
+        Bm25Retriever(index).top(index.query_counts([query]), 3)
+        for query in ("apple pie", "apple apple apple pie")
+    )
+    np.testing.assert_array_equal(once[0].document, twice[0].document)
+    np.testing.assert_array_equal(once[1], twice[1])
+    more = Bm25Retriever(index, bm25=Bm25(k3=1)).top(
+        index.query_counts(["apple apple apple pie"]), 3
+    )
+    assert (more[1] > twice[1]).any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
@@ -262,3 +265,33 @@ def test_a_report_that_is_not_ours_is_refused_before_anything_is_read(files, tmp
             names=["a", "b"],
             test=TEST,
         )
+
+
+def test_rows_that_say_what_they_lack_are_compared_as_by_all_judgements(files, tmp_path):
+    _, rows, scores = files
+    kept = rows.select_rows(np.flatnonzero(np.arange(100) % 5 < 3))  # three rows of each query
+    lost = rows.y[np.arange(100) % 5 >= 3].reshape(20, 2)
+    missing = {
+        f"q{i}": {int(label): 1 for label in labels if label}
+        for i, labels in enumerate(lost)
+        if i > 0
+    }
+    missing["q20"] = {1: 3}
+    kept = replace(kept, missing=Missing(missing, frozenset(["q0"])))
+    write_rows(kept, tmp_path / "rows.txt")
+    every = qrels_of(rows)
+    every = every[every["qid"] != "q0"]
+    more = pd.DataFrame({"qid": ["q20"] * 3, "docno": ["a", "b", "c"], "label": [1] * 3})
+    write_qrels(pd.concat([every, more]), tmp_path / "qrels.txt")
+    runs = []
+    for name, values in scores.items():
+        runs.append(tmp_path / f"{name}.run")
+        write_run(run_of(kept, values[np.arange(100) % 5 < 3]), runs[-1])
+    by_rows, by_qrels = (
+        compare_files(runs, tmp_path / option, test=TEST, **{option: tmp_path / file})
+        for option, file in (("data", "rows.txt"), ("qrels", "qrels.txt"))
+    )
+    pd.testing.assert_frame_equal(summary(by_rows), summary(by_qrels))
+    page = (by_rows / "report.html").read_text()
+    assert kept.missing.n_relevant > 3
+    assert f"{kept.missing.n_relevant} of " in page

@@ -8,6 +8,7 @@ import pytest
 
 from letor.errors import InputError
 from reports.checks import demo_config, load_config
+from reports.config import EvaluationConfig
 from reports.experiment import model_column
 
 DEMO = (resources.files("reports") / "experiments" / "demo.toml").read_text(encoding="utf-8")
@@ -184,3 +185,17 @@ def test_the_value_of_columns_trains_the_system_without_each_and_the_first_with_
     assert len(config.all_systems) == 5 + 4
     with pytest.raises(InputError, match="needs two column groups"):
         load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "words, a"'))
+
+
+def test_rules_for_hard_queries_have_the_papers_defaults_and_may_take_all(tmp_path):
+    given = EvaluationConfig(measures=("MAP",), comparisons=(("a", "b"),))
+    assert (given.hard_thresholds, given.hard_quantiles) == ((0.5,), (0.25,))
+
+    def quantile(value):
+        text = DEMO.replace("[evaluation]", f"[evaluation]\nhard_quantiles = [{value}]", 1)
+        return load(tmp_path, text).evaluation.hard_quantiles
+
+    assert quantile(1.0) == (1.0,)
+    for wrong in (0.0, 1.01):
+        with pytest.raises(InputError, match="hard_quantiles must lie above 0 and not above 1"):
+            quantile(wrong)

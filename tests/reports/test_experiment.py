@@ -4,6 +4,7 @@ rows that say what they are."""
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from dumps import topical_dump
 from folders import different
 
 from letor.errors import InputError
+from letor.evaluation import per_query
 from letor.folds import Fold, letor_rotation
+from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.trec import read_run
 from ltr_features.columns.term_space import TermSpace
@@ -188,12 +191,15 @@ def test_turned_folds_train_on_other_queries_and_test_on_the_same():
 
 def test_stage_notes_hold_the_inputs(run):
     note = json.loads((run.stages.folder / "collection" / ".stage.json").read_text())
-    assert note["files"]["corpus.jsonl"] > 0
-    assert note["inputs"]["files"][0]["name"] == "topics.xml"
-    assert "sha256" in note["inputs"]["files"][0]
-    assert str(Path(run.source_options["dump"]).parent) not in json.dumps(
-        note
-    )  # the same dump elsewhere is the same
+    corpus = (run.stages.folder / "collection" / "corpus.jsonl").read_bytes()
+    assert note["files"]["corpus.jsonl"] == sha256(corpus).hexdigest()
+    dump = Path(run.config.collection.options["dump"])
+    found = note["inputs"]["options"]["dump"]
+    assert (found["name"], found["sha256"]) == (
+        "topics.xml",
+        sha256(dump.read_bytes()).hexdigest(),
+    )
+    assert str(dump.parent) not in json.dumps(note)  # the same dump elsewhere is the same
 
 
 def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(run, config):
@@ -201,8 +207,8 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
     table = pd.read_csv(folder / "tables" / "column_correlation.csv")
     assert table["study"].unique().tolist() == [split.title for split in config.splits]
     first = table[table["study"] == config.splits[0].title].set_index("column")
-    names = json.loads((run.stages.folder / "letor/by-query/Fold1/columns.json").read_text())
-    assert first.index.tolist() == [column["name"] for column in names]
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    assert first.index.tolist() == list(rows.column_names)
     # The model starts from LSA.
     assert first.loc["ssi", "lsa"] > 0.5
     assert first.loc["ssi", "ssi"] == 1
@@ -210,3 +216,26 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
     expected = {"query", "words", "entities", "relevant documents", "overlap", "study"}
     assert set(kinds.columns) == expected
     assert {path.suffix for path in (folder / "figures").glob("*correlation*")} == {".svg", ".pdf"}
+
+
+def test_measures_of_the_folds_files_are_those_of_the_report(run):
+    """The files say which relevant documents and queries their rows lack."""
+    folder = run.stages.folder / "letor" / "by-query"
+    values, lost = [], 0
+    system = run.stages.folder / "systems" / "by-query" / "everything"
+    ranking = read_run(system / "run.txt.gz").set_index(["qid", "docno"])["score"]
+    for number in range(1, 6):
+        rows = run.read_rows(folder / f"Fold{number}", "test.txt.zst")
+        ids = zip(np.array(rows.query_ids)[rows.query_index], rows.document_ids, strict=True)
+        scores = ranking.loc[list(ids)].to_numpy()
+        values.append(per_query(rows, scores, [parse_measure(m) for m in MEASURES.values()]))
+        lost += rows.missing.n_relevant
+    assert lost > 0
+    reported = pd.read_csv(system / "per_query.csv", dtype={"qid": str}).set_index("qid")
+    found = pd.concat(values)
+    assert sorted(found.index) == sorted(reported.index)
+    expected = reported.loc[found.index, list(MEASURES)]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+MEASURES = {"NDCG@10": "ndcg@10", "MAP": "map", "P@10": "p@10"}

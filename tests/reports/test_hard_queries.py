@@ -142,3 +142,22 @@ def test_bad_input() -> None:
         hard_by_quantile(values, 25)
     with pytest.raises(InputError, match="both are taken"):
         hard_query_table(values, {"s": values}, selectors={"baseline": values})
+
+
+def test_hard_is_below_one_half_by_default() -> None:
+    """The papers' rule, and the lowest quarter."""
+    values = pd.Series([0.2, 0.49, 0.5, 0.51])
+    assert hard_by_threshold(values).tolist() == [True, True, False, False]
+    table = hard_query_table(values, {"s": values})
+    assert table.groupby("rule")["n_queries"].first().to_dict() == {
+        "value < 0.5": 2,
+        "lowest 25%": 1,
+    }
+
+
+def test_the_whole_quantile_is_every_query() -> None:
+    values = pd.Series([0.2, 0.9, 1.0])
+    assert hard_by_quantile(values, 1).all()
+    for wrong in (0, 1.01):
+        with pytest.raises(InputError, match="quantile must lie above 0 and not above 1"):
+            hard_by_quantile(values, wrong)

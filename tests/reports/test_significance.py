@@ -219,3 +219,9 @@ def test_settings_describe_every_number_of_the_table() -> None:
         "paired t-test",
     ):
         assert part in text
+
+
+def test_two_queries_are_enough_for_a_t_test() -> None:
+    a, b = np.array([0.9, 0.4]), np.array([0.2, 0.1])
+    np.testing.assert_allclose(paired_t(a - b), ttest_rel(a, b).pvalue)
+    assert 0 < paired_t(a - b)[0] < 1

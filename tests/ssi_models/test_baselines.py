@@ -179,3 +179,20 @@ def test_expansion_is_chosen_where_it_helps():
 def test_bad_parameters_are_refused_by_name(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(*data())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 0.35, 0.95, 1.0])
+def test_the_grid_of_mixing_factors_has_both_ends_and_steps_of_a_twentieth(alpha):
+    """Half of the triples are right above a factor just below alpha, half below one just above."""
+    low, high = alpha - 0.02, alpha + 0.02
+    pairs = Preferences.from_pairs(np.arange(40), np.arange(40), n_queries=40, n_documents=41)
+
+    def scores(query, document):
+        """For even queries alpha a + (1 - alpha) b of the relevant document is alpha - low, for
+        odd ones high - alpha; of the other document 0."""
+        a = np.where(query % 2, high - 1, 1 - low)
+        b = np.where(query % 2, high, -low)
+        relevant = document == query
+        return relevant * a, relevant * b
+
+    assert best_mixture(scores, pairs, np.array([40]), ALPHAS, seed=0) == alpha

@@ -173,3 +173,20 @@ def test_triples_never_put_a_relevant_document_below():
     assert len(query) > 100
     for q, p, n in zip(query.tolist(), positive.tolist(), negative.tolist(), strict=True):
         assert grade[q, p] > grade.get((q, n), 0)
+
+
+@pytest.mark.parametrize(("n", "share", "size"), [(2, 0.9, 1), (2, 0.01, 1), (30, 0.01, 1),
+                                                  (30, 0.1, 3), (30, 0.99, 29)])  # fmt: skip
+def test_one_is_held_out_at_least_and_one_is_left(n, share, size):
+    """Of queries, groups of them, and pairs."""
+    pairs = Preferences.from_pairs(np.arange(n), np.zeros(n, int), n_queries=n, n_documents=1)
+    for kept, held_out in (
+        hold_out_queries(pairs, None, share, 0),
+        hold_out_pairs(pairs, share, 0),
+    ):
+        assert (len(held_out), len(kept)) == (size, n - size)
+    twice = Preferences.from_pairs(
+        np.arange(2 * n), np.zeros(2 * n, int), n_queries=2 * n, n_documents=1
+    )
+    kept, held_out = hold_out_queries(twice, np.arange(2 * n) // 2, share, 0)
+    assert (len(held_out), len(kept)) == (2 * size, 2 * (n - size))

@@ -197,3 +197,16 @@ def test_installed_experiments_are_complete(name):
     rows = [row for row in config.tables[0].rows if row.paper]
     assert len(rows) == {"clickthrough_table1": 11, "clickthrough_table2": 9}[name]
     assert tomllib.loads(path.read_text(encoding="utf-8"))["kind"] == "clickthrough"
+
+
+def test_every_file_is_known_by_its_content(data, capsys):
+    run_it(data)
+    folder = data / "data" / "small"
+    for file in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
+        content = (folder / file).read_text()
+        (folder / file).write_text(content.replace("1", "2", 1))
+        run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+        assert "0 cached, 8 to do" in capsys.readouterr().out
+        (folder / file).write_text(content)
+    run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+    assert "8 cached, 0 to do" in capsys.readouterr().out

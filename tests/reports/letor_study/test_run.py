@@ -1,6 +1,7 @@
 """A small comparison of rankers from file to tables."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from folders import different
 
 from letor.errors import InputError
+from letor.evaluation import per_query
 from letor.fold_files import read_folds
-from letor.measures import parse_measure, per_query
+from letor.measures import parse_measure
 from letor.tuning import tune
 from reports.letor_study.config import load_study
 from reports.letor_study.run import run_letor_study
@@ -185,3 +187,30 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
 def test_the_installed_experiment_is_sound():
     config = load_study(find_experiment("mq2008"))
     assert {r.ranker for r in config.rankers} >= {"adarank", "listnet", "ranknet", "rankboost"}
+
+
+def test_every_part_is_known_by_its_content(toy, tmp_path, capsys):
+    """Another label makes the rankers again that it trains, stops or tests; the manifest lists all
+    files, and other bytes of the same rows make the report alone again."""
+    manifest = tmp_path / "out" / "report" / "manifest.json"
+
+    def run():
+        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+        folder = tmp_path / "data" / "toy"
+        listed = json.loads(manifest.read_text())["inputs"]
+        assert {file["name"]: file["sha256"] for file in listed["files"]} == {
+            path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+        }
+        return {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("result*.json")}
+
+    first = run()
+    part = tmp_path / "data" / "toy" / "S2.txt"
+    text = part.read_text()
+    part.write_text(text.replace("\n", " # a remark\n", 1))
+    assert run().items() & first.items() == {
+        item for item in first.items() if item[0].name == "result.json"
+    }
+    second = run()
+    other = "0" if text[0] != "0" else "1"
+    part.write_text(other + text[1:])
+    assert not run().items() & second.items()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -192,3 +193,33 @@ def test_missing_data_are_named_before_anything_is_made(tmp_path):
     with pytest.raises(InputError, match=r"corpus\.jsonl\.gz: no such file"):
         run_matching(toml, data=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_every_file_is_known_by_its_content(finished, tmp_path, capsys):
+    """Articles count for the tasks, rows and curves on links, sentences for the others."""
+    data, toml, out, _ = finished
+    copied = tmp_path / "data"
+    shutil.copytree(data, copied)
+
+    def to_do():
+        run_matching(toml, data=copied, out=out, dry_run=True)
+        lines = capsys.readouterr().out.splitlines()
+        return {line.split("  ")[0] for line in lines if "to do: changed" in line}
+
+    assert not to_do()
+    links = set()
+    for file in ("articles/links.tsv", "articles/corpus.jsonl.gz"):
+        content = (copied / file).read_bytes()
+        (copied / file).write_bytes(content + content)
+        links = to_do()
+        assert links
+        assert not any("mates" in stage for stage in links)
+        (copied / file).write_bytes(content)
+    for file in ("train.ja", "train.en", "dev.ja", "dev.en", "test.ja", "test.en"):
+        path = copied / "sentences" / file
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"1", b"2"))
+        mates = to_do()
+        assert mates
+        assert not mates & links
+        path.write_bytes(content)

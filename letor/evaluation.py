@@ -1,0 +1,289 @@
+"""Values of rankings under measures whose definition is spelt out, see :mod:`letor.measures`.
+
+All measures here are over judged lists: the ideal ranking and the number of relevant documents
+come from the rows of the query, and from what is known to have no row (``RankingData.missing``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.kernels import measures as kernels
+from letor.measures import Discount, Gain, MeasureDefinition, Ties, conventions
+
+_EMPTY_VALUE = {"zero": 0.0, "one": 1.0, "skip": math.nan}
+_NO_CUTOFF = np.iinfo(np.int64).max
+
+
+class Evaluator:
+    """One measure over fixed rows: labels are prepared once, then any number of score vectors.
+
+    Relevant documents and queries that the rows are known to lack (``data.missing``) count: in the
+    ideal ranking, in the number of relevant documents, and in the mean.
+
+    Args:
+        definition: the measure.
+        data: rows with labels of 0 or more.
+
+    Attributes:
+        without_rows: float64 [r], the values of ``data.queries_without_rows``: 0, or by the empty
+            rule.
+
+    Raises:
+        InputError: labels are negative or not finite, have no gain in the definition's tuple, or
+            the tie rule needs document ids that the data lacks.
+    """
+
+    def __init__(self, definition: MeasureDefinition, data: RankingData) -> None:
+        self.definition = definition
+        self._offsets = data.offsets
+        self._rows = _tie_order(definition.ties, data)
+        self._sizes = data.group_sizes
+        cutoff = definition.cutoff
+        self._cutoff = _NO_CUTOFF if cutoff is None else cutoff
+        judged = _Judged.of(data)
+        _check_labels(judged.label)
+        if definition.kind in ("ndcg", "mean_ndcg"):
+            value = _gains(definition.gain, judged.label)
+            self._prepare_ideal(value, judged)
+        else:
+            value = (judged.label >= definition.relevant_from).astype(np.float64)
+        self._value = value[: len(data)]
+        found = np.bincount(judged.query, weights=value > 0, minlength=len(judged.sizes))
+        self._relevant = found[: data.n_queries].astype(np.int64)
+        self._lost = int((value[len(data) :] > 0).sum())
+        unjudged = frozenset() if data.missing is None else data.missing.unjudged
+        self._unjudged = np.fromiter((q in unjudged for q in data.query_ids), dtype=bool)
+        rest = found[data.n_queries :]
+        self.without_rows = np.where(rest > 0, 0.0, _EMPTY_VALUE[definition.empty])
+        self._n_empty = int((found[: data.n_queries][~self._unjudged] == 0).sum())
+        self._n_empty += int((rest == 0).sum())
+
+    def _prepare_ideal(self, value: NDArray[np.float64], judged: _Judged) -> None:
+        """The ideal ranking of the documents of each query with rows, those without a row too."""
+        m = len(self._sizes)
+        sizes = judged.sizes[:m]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = np.argsort(judged.query, kind="stable")[: offsets[-1]]
+        ideal = value[kernels.rank_rows(value, rows, offsets)]
+        self._discounts = _discounts(self.definition.discount, int(sizes.max(initial=0)))
+        self._best = kernels.dcg(ideal, offsets, self._discounts, self._cutoff)
+        rank = np.arange(len(ideal)) - np.repeat(offsets[:-1], sizes)
+        self._ideal = ideal[rank < np.repeat(self._sizes, sizes)]
+
+    @property
+    def n_empty(self) -> int:
+        """Number of queries without relevant documents (NDCG: without gain)."""
+        return self._n_empty
+
+    @property
+    def n_missing(self) -> int:
+        """Number of relevant documents (NDCG: with gain) without a row."""
+        return self._lost
+
+    def per_query(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """float64 [m]: the value of each query in the order of ``data.query_ids``; NaN for those
+        that the empty rule leaves out, and those that are known to be without judgement.
+
+        Args:
+            scores: [n] in the order of the rows; larger is better.
+
+        Raises:
+            InputError: the number of scores is not that of the rows, or one is NaN.
+        """
+        return self.of_ranking(self.rank(scores))
+
+    def mean(self, scores: ArrayLike) -> float:
+        """Mean over the queries that count, those without rows too; NaN if none does."""
+        return mean_of(np.concatenate([self.per_query(scores), self.without_rows]))
+
+    def rank(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """int64 [n]: row numbers grouped by query, best first."""
+        scores = np.asarray(scores, dtype=np.float64)
+        if scores.shape != self._rows.shape:
+            raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")
+        if np.isnan(scores).any():
+            raise InputError(f"{int(np.isnan(scores).sum())} scores are NaN, the first in row "
+                             f"{int(np.argmax(np.isnan(scores)))}")  # fmt: skip
+        return kernels.rank_rows(scores, self._rows, self._offsets)
+
+    def of_ranking(self, ranked: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Like ``per_query`` for the rows ranked by ``rank``."""
+        definition, value = self.definition, self._value[ranked]
+        empty = self._relevant == 0
+        if definition.kind == "ndcg":
+            total = kernels.dcg(value, self._offsets, self._discounts, self._cutoff)
+            result = total / np.where(empty, 1.0, self._best)
+            if definition.short == "zero" and definition.cutoff is not None:
+                result[self._sizes < definition.cutoff] = 0.0
+        elif definition.kind == "mean_ndcg":
+            result = kernels.mean_ndcg(value, self._ideal, self._offsets, self._discounts)
+        elif definition.kind == "ap":
+            result = kernels.average_precision(
+                value > 0, self._offsets, self._relevant, self._cutoff
+            )
+        else:
+            count, first = kernels.hits(value > 0, self._offsets, self._cutoff)
+            if definition.kind == "precision":
+                result = count / self._cutoff
+            else:
+                result = np.where(first > 0, 1.0 / np.maximum(first, 1), 0.0)
+        result[empty] = _EMPTY_VALUE[definition.empty]
+        result[self._unjudged] = np.nan
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """All documents that measures count: those of the rows, then those without one.
+
+    Attributes:
+        label: float64 [n + k]. query: int64 [n + k], the position of each one's query among
+            ``data.query_ids`` and, after them, ``data.queries_without_rows``.
+        sizes: int64 [m + r], documents of each of these queries.
+    """
+
+    label: NDArray[np.float64]
+    query: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, data: RankingData) -> _Judged:
+        label, query = data.y.astype(np.float64), data.query_index
+        ids = data.all_query_ids
+        if data.missing is not None:
+            position = {q: i for i, q in enumerate(ids)}
+            lost = [
+                (position[q], grade, count)
+                for q, counts in data.missing.relevant.items()
+                for grade, count in counts.items()
+            ]
+            where, grades, counts = np.array(lost, dtype=np.int64).reshape(-1, 3).T
+            label = np.concatenate([label, np.repeat(grades, counts)])
+            query = np.concatenate([query, np.repeat(where, counts)])
+        return cls(label, query, np.bincount(query, minlength=len(ids)))
+
+
+def per_query(
+    data: RankingData, scores: ArrayLike, definitions: Sequence[MeasureDefinition]
+) -> pd.DataFrame:
+    """Values of every query under every definition.
+
+    Returns:
+        DataFrame [m + r, len(definitions)] of float64, indexed by query id (``qid``): the queries
+        of the rows, then ``data.queries_without_rows``; columns are the definitions' names in the
+        order given. Queries that an empty rule leaves out, or without judgement, are NaN.
+    """
+    evaluators = [Evaluator(d, data) for d in definitions]
+    values = _values(evaluators, scores)
+    columns = [d.name for d in definitions]
+    index = pd.Index(data.all_query_ids, name="qid")
+    return pd.DataFrame(values, index=index, columns=columns)
+
+
+def evaluate(
+    data: RankingData,
+    scores: ArrayLike,
+    definitions: Sequence[MeasureDefinition] | None = None,
+) -> pd.DataFrame:
+    """One ranking under many definitions, side by side (``conventions()`` by default).
+
+    Returns:
+        DataFrame with a row per definition and columns ``measure``, ``value`` (mean over queries),
+        ``queries`` (how many the mean is over), ``empty`` (queries without relevant documents, or
+        for NDCG without gain), ``missing`` (relevant documents without a row, which count; NA where
+        ``data.missing`` does not say: the values are too high if there are any), ``known_as`` and
+        ``definition``.
+    """
+    definitions = conventions() if definitions is None else definitions
+    if data.document_ids is None:
+        definitions = [d for d in definitions if d.ties != "docid"]
+    evaluators = [Evaluator(d, data) for d in definitions]
+    values = _values(evaluators, scores)
+    return pd.DataFrame(
+        {
+            "measure": [d.name for d in definitions],
+            "value": [mean_of(column) for column in values.T],
+            "queries": np.count_nonzero(~np.isnan(values), axis=0),
+            "empty": [e.n_empty for e in evaluators],
+            "missing": pd.array(
+                [None if data.missing is None else e.n_missing for e in evaluators], dtype="Int64"
+            ),
+            "known_as": [d.known_as for d in definitions],
+            "definition": [d.definition for d in definitions],
+        }
+    )
+
+
+def mean_of(values: NDArray[np.float64]) -> float:
+    """Mean of the values that are not NaN, in their order; NaN if there are none."""
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else math.nan
+
+
+def _values(evaluators: Sequence[Evaluator], scores: ArrayLike) -> NDArray[np.float64]:
+    """float64 [m + r, len(evaluators)]; each tie rule sorts only once."""
+    rankings: dict[str, NDArray[np.int64]] = {}
+    columns = []
+    for evaluator in evaluators:
+        ties = evaluator.definition.ties
+        if ties not in rankings:
+            rankings[ties] = evaluator.rank(scores)
+        values = evaluator.of_ranking(rankings[ties])
+        columns.append(np.concatenate([values, evaluator.without_rows]))
+    return np.column_stack(columns)
+
+
+def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
+    """int64 [n]: rows grouped by query, each query's in the order that ties are to keep."""
+    if ties == "input":
+        return data.order
+    if ties == "docid":
+        if data.document_ids is None:
+            raise InputError("ties='docid' needs document ids; the rows have none")
+        _, key = np.unique(np.asarray(data.document_ids, dtype=str), return_inverse=True)
+        return np.lexsort((-key, data.query_index)).astype(np.int64)
+    sign = 1 if ties == "worst" else -1
+    return np.lexsort((sign * data.y, data.query_index)).astype(np.int64)
+
+
+def _check_labels(labels: NDArray[np.float64]) -> None:
+    bad = ~(labels >= 0) | np.isinf(labels)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{int(bad.sum())} labels are negative or not finite (row {row}: {labels[row]:g}); "
+            "drop unjudged rows or set their label to 0 first"
+        )
+
+
+def _gains(gain: Gain, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    if gain == "linear":
+        return labels
+    if gain == "exponential":
+        if labels.max(initial=0.0) > 1000:
+            raise InputError(
+                f"label {labels.max():g} is too large for the exponential gain 2^label - 1: use "
+                "gain='linear' (labels of LETOR's '-list' files are positions, not grades)"
+            )
+        return np.exp2(labels) - 1.0
+    whole = labels.astype(np.int64)
+    if np.any(whole != labels) or whole.max(initial=0) >= len(gain):
+        raise InputError(f"gain gives labels 0 to {len(gain) - 1}, but labels go up to "
+                         f"{labels.max(initial=0.0):g} or are not whole numbers")  # fmt: skip
+    return np.asarray(gain, dtype=np.float64)[whole]
+
+
+def _discounts(discount: Discount, length: int) -> NDArray[np.float64]:
+    rank = np.arange(1, length + 1, dtype=np.float64)
+    if discount == "log2":
+        return 1.0 / np.log2(rank + 1.0)
+    return 1.0 / np.maximum(np.log2(rank), 1.0)
