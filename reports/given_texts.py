@@ -1,4 +1,4 @@
-"""Texts of queries and titles of documents from files, for rankings made elsewhere."""
+"""Texts and groups of queries and titles of documents from files."""
 
 from __future__ import annotations
 
@@ -30,6 +30,26 @@ def read_query_texts(path: Path) -> dict[str, str]:
             )
         texts[query] = text
     return texts
+
+
+def read_query_groups(path: Path) -> dict[str, str]:
+    """Group by query id: id, tab, group. Queries of one group (made from one article, say, or asked
+    by one person) are not independent and are tested together.
+
+    Raises:
+        InputError: the file cannot be read, a line is something else, or a query has two groups.
+    """
+    groups: dict[str, str] = {}
+    for number, line in _lines(path):
+        query, _, group = (part.strip() for part in line.partition("\t"))
+        if not query or not group:
+            raise InputError(f"{path}, line {number}: expected query id, tab, group")
+        if groups.setdefault(query, group) != group:
+            raise InputError(
+                f"{path}, line {number}: query {query!r} is of group {group!r} here, of "
+                f"{groups[query]!r} before"
+            )
+    return groups
 
 
 def read_titles(path: Path, wanted: Collection[str]) -> dict[str, str]:

@@ -31,7 +31,9 @@ from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.text import Analyzer
 from reports.checks import files_of, with_paths
 from reports.config import ExperimentConfig, SplitConfig
+from reports.given_texts import read_query_groups
 from reports.identity import identity, size_of, size_text
+from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -105,8 +107,30 @@ class Preparation:
 
     @cached_property
     def collection(self) -> Collection:
-        """The collection, read back from its stage."""
-        return load_collection(self.done(self.collection_stage).path)
+        """The collection, read back from its stage, with the groups of the file if it names some.
+
+        Raises:
+            InputError: a judged query without a group.
+        """
+        collection = load_collection(self.done(self.collection_stage).path)
+        if self.groups_file is None:
+            return collection
+        groups, ids = read_query_groups(self.groups_file), collection.query_ids
+        group_labels([ids[row] for row in np.unique(collection.judgements.query)], groups)
+        return replace(collection, query_groups=[groups.get(query, query) for query in ids])
+
+    @cached_property
+    def groups_file(self) -> Path | None:
+        """The file that says which queries belong together, if there is one."""
+        return None if self.config.groups is None else Path(self.data) / self.config.groups
+
+    @property
+    def groups(self) -> dict[str, str] | None:
+        """The group of each query; None where each stands alone."""
+        collection = self.collection
+        if collection.query_groups is None:
+            return None
+        return dict(zip(collection.query_ids, collection.query_groups, strict=True))
 
     @cached_property
     def index_stage(self) -> Planned:
@@ -200,20 +224,17 @@ class Preparation:
         Raises:
             InputError: a split by group of a collection without groups, or too few queries.
         """
-        groups = self.collection.query_groups
-        if split.by == "group":
-            if groups is None:
-                raise InputError(
-                    f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
-                    "queries; split by query"
-                )
-            group = dict(zip(self.collection.query_ids, groups, strict=True))
-            groups = [group[q] for q in self.judged]
+        groups = self.groups
+        if split.by == "group" and groups is None:
+            raise InputError(
+                f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
+                "queries; split by query, or name a file of groups by groups = FILE"
+            )
         found = k_fold(
             self.judged,
             split.folds,
-            seed=self.config.seed,
-            groups=groups if split.by == "group" else None,
+            seed=self.config.seed + split.fit,
+            groups=group_labels(self.judged, groups if split.by == "group" else None),
         )
         return [fold.only(self.base.query_ids) for fold in found]
 

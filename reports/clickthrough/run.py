@@ -19,8 +19,10 @@ from reports.clickthrough.scoring import Grids, ranked
 from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.clickthrough.tasks import Task, make_task, task_files
 from reports.config import slug
+from reports.given_texts import read_query_groups
 from reports.identity import content, size_text
 from reports.manifest import write_manifest
+from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 from ssi_models.registry import get_model, load_model
@@ -97,11 +99,27 @@ class _Study:
         return list({stage.name: stage for stage in planned}.values())
 
     def run(self) -> Path:
+        groups = {
+            name: self._groups(name) for name, task in self.config.tasks.items() if task.groups
+        }
         for stage in self.plan():
             self.runner.done(stage)
         rows = {(table.name, row.label): self._row(table.task, row) for table, row in self._rows}
         facts = {table.task: self._task(table.task).facts() for table in self.config.tables}
-        return self._report(Results(self.config, rows, facts))
+        for name, of in groups.items():
+            facts[name]["groups of test queries"] = len(set(of.values()))
+        return self._report(Results(self.config, rows, facts, groups))
+
+    def _groups(self, name: str) -> dict[str, str]:
+        """The group of each test query of a task.
+
+        Raises:
+            InputError: the file cannot be read, or a query has none.
+        """
+        groups = read_query_groups(self.data / str(self.config.tasks[name].groups))
+        queries = self._task(name).query_ids
+        group_labels(queries, groups)
+        return {query: groups[query] for query in queries}
 
     def _task(self, name: str) -> Task:
         """The task, read once."""
@@ -192,7 +210,8 @@ class _Study:
 
     def _report(self, results: Results) -> Path:
         config = self.config.model_dump(mode="json")
-        inputs = _plain({"config": config, "rows": csv_rows(results), "times": time_rows(results)})
+        found = {"rows": csv_rows(results), "times": time_rows(results), "groups": results.groups}
+        inputs = _plain({"config": config, **found})
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +220,12 @@ class _Study:
                 folder,
                 title=self.config.title,
                 settings=config,
-                inputs={name: stage.inputs["files"] for name, stage in self._stages.items()},
+                inputs={name: stage.inputs["files"] for name, stage in self._stages.items()}
+                | {
+                    f"groups of {name}": content(self.data / task.groups)
+                    for name, task in self.config.tasks.items()
+                    if task.groups
+                },
                 seeds={"models": self.config.seed}
                 | {name: task.seed for name, task in self.config.tasks.items()},
                 timed=("report.html", "tables.txt", "times.csv"),

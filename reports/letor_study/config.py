@@ -65,12 +65,14 @@ class ExpectedConfig(_Section):
 
 
 class StudyConfig(_Section):
-    """A file of the kind "letor"."""
+    """A file of the kind "letor". ``groups`` names a file in the folder of data sets, query id,
+    tab, group: queries that belong together and are tested together."""
 
     kind: Literal["letor"]
     title: str
     introduction: str = ""
     folder: str
+    groups: str | None = None
     n_columns: int | None = None
     schemes: list[SchemeConfig] = Field(min_length=1)
     rankers: list[RankerConfig] = Field(min_length=1)

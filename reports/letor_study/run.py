@@ -20,10 +20,13 @@ from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure, per_query
 from letor.tuning import GRIDS, tune
 from reports.config import slug
+from reports.given_texts import read_query_groups
+from reports.identity import content
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
 from reports.letor_study.page import write_page
 from reports.letor_study.tables import Results, make_tables, write_tables
 from reports.manifest import write_manifest
+from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -64,7 +67,7 @@ def run_letor_study(
     folder = Path(data) / config.folder
     rows, official = read_folds(folder, n_columns=config.n_columns)
     runner = StageRunner(out, reporter)
-    study = _Study(config, rows, official, runner)
+    study = _Study(config, rows, official, runner, Path(data))
     planned = [stage for _, stage in study.stages()]
     if dry_run:
         print(f"{config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries")
@@ -80,8 +83,14 @@ class _Study:
     rows: RankingData
     official: list[Fold]
     runner: StageRunner
+    data: Path
 
     def __post_init__(self) -> None:
+        self._groups_file, self._groups = {}, None
+        if self.config.groups is not None:
+            path = self.data / self.config.groups
+            self._groups_file, self._groups = {"groups": content(path)}, read_query_groups(path)
+        group_labels(self.rows.query_ids, self._groups)  # each has one
         self._digest = _digest(self.rows)
         self._parts: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
 
@@ -109,17 +118,21 @@ class _Study:
 
         def make(folder: Path) -> None:
             folder.mkdir()
-            _write_report(self.config, results, folder)
+            _write_report(self.config, results, self._groups, folder)
             write_manifest(
                 folder,
                 title=self.config.title,
                 settings=settings,
-                inputs={"rows": self._digest},
+                inputs={"rows": self._digest, **self._groups_file},
                 seeds={scheme.name: scheme.seed for scheme in self.config.schemes},
                 timed=("tables.txt", "times.csv"),
             )
 
-        inputs = {"results": [result["key"] for result in results], "config": settings}
+        inputs = {
+            "results": [result["key"] for result in results],
+            "config": settings,
+            **self._groups_file,
+        }
         return self.runner.done(Planned("report", inputs, make, "the report", "report")).path
 
     def _stage(
@@ -190,18 +203,23 @@ def _train(
         "trials": len(tuned.trials),
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
-    for file, content in (("result.json", result), ("times.json", times)):
-        (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for file, found in (("result.json", result), ("times.json", times)):
+        (folder / file).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_report(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
+def _write_report(
+    config: StudyConfig,
+    results: list[dict[str, Any]],
+    groups: dict[str, str] | None,
+    folder: Path,
+) -> None:
     frames = []
     for result in results:
         values = pd.read_csv(result["per_query"], dtype={"qid": str})
         for column, key in enumerate(("scheme", "fold", "ranker")):
             values.insert(column, key, result[key])
         frames.append(values)
-    found = Results(results, pd.concat(frames, ignore_index=True))
+    found = Results(results, pd.concat(frames, ignore_index=True), groups)
     tables = make_tables(config, found)
     write_tables(config, found, tables, folder)
     write_page(config, found, tables, folder / "report.html")

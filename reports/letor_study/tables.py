@@ -28,10 +28,12 @@ class Results:
     Attributes:
         trained: for each scheme, fold and ranker: what was chosen, validation value, seconds.
         per_query: a row per scheme, fold, ranker and test query (``qid``), a column per measure.
+        groups: of the queries, if the study names them.
     """
 
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
+    groups: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
     times = trained["seconds_per_trial"].mean().reset_index()
     settings = TestSettings(n_permutations=config.n_permutations)
-    comparisons = _comparisons(config, results.per_query, settings)
+    comparisons = _comparisons(config, results, settings)
     return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
 
 
@@ -118,21 +120,19 @@ def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
     return checks
 
 
-def _comparisons(
-    config: StudyConfig, per_query: pd.DataFrame, settings: TestSettings
-) -> pd.DataFrame:
+def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
     """Every ranker against the baseline, corrected within each scheme."""
     others = [r.label for r in config.rankers if r.label != config.baseline]
     if not others:
         return pd.DataFrame()
     tables = []
-    for scheme, rows in per_query.groupby("scheme", sort=False):
+    for scheme, rows in results.per_query.groupby("scheme", sort=False):
         systems = {
             str(name): part.set_index("qid")[config.compare_measures]
             for name, part in rows.groupby("ranker", sort=False)
         }
         pairs = [(name, config.baseline) for name in others]
-        table = compare(systems, pairs, config.compare_measures, settings)
+        table = compare(systems, pairs, config.compare_measures, settings, groups=results.groups)
         table.insert(0, "scheme", scheme)
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
@@ -158,7 +158,7 @@ def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
             table = tables.comparisons[tables.comparisons["scheme"] == scheme.name]
             parts.append(
                 f"{scheme.name}: against {config.baseline}\n"
-                + _framed(table[COMPARED].set_index("system"))
+                + _framed(table[_compared(results)].set_index("system"))
             )
         lines = ["  " + line for line in choices(results.trained, scheme.name)]
         parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + "\n".join(lines))
@@ -168,6 +168,10 @@ def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
         "\n".join(f"{n}: {parse_measure(text).definition}" for n, text in config.measures.items())
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _compared(results: Results) -> list[str]:
+    return [*COMPARED, *([] if results.groups is None else ["n_groups", "design_effect"])]
 
 
 def _of(table: pd.DataFrame, scheme: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
 from letor.fold_files import read_folds
@@ -185,3 +186,25 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
 def test_the_installed_experiment_is_sound():
     config = load_study(find_experiment("mq2008"))
     assert {r.ranker for r in config.rankers} >= {"adarank", "listnet", "ranknet", "rankboost"}
+
+
+def test_queries_of_one_group_are_tested_together(toy, tmp_path):
+    queries = [10 * part + query for part in range(1, 5) for query in range(6)]
+    file = tmp_path / "data" / "groups.tsv"
+    file.write_text("".join(f"{q}\tpart {q // 20}\n" for q in queries))
+    toy.write_text(STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "groups.tsv"'))
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    table = pd.read_csv(folder / "comparisons.csv")
+    assert (table["n_groups"] == 3).all()
+    values = pd.read_csv(folder / "per_query.csv").query("scheme == 'three'")
+    values = values.pivot_table(index="qid", columns="ranker", values="MAP")
+    d = values["AdaRank"] - values["Boosted steps"]
+    row = table[table["scheme"] == "three"].iloc[0]
+    means = d.groupby(d.index // 20).mean()
+    assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
+    assert "design_effect" in (folder / "tables.txt").read_text()
+    assert "belong to 3 groups" in (folder / "report.html").read_text()
+    assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
+    file.write_text(f"{queries[0]}\tpart 1\n")
+    with pytest.raises(InputError, match="23 queries have no group"):
+        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
