@@ -71,8 +71,9 @@ def _comparisons(tables: Tables, scheme: str, *, grouped: bool) -> list[list[str
         [
             str(row["system"]),
             str(row["measure"]),
-            f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]",
-            f"{row['p']:.4f}",
+            f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+            + (f", {row['n_fits']} fits: spread {row['spread']:.4f}" if row["n_fits"] > 1 else ""),
+            f"{row['p']:.4f}" + (f" (refits {row['p_refits']:.4f})" if row["n_fits"] > 1 else ""),
             f"{row['p_corrected']:.4f}",
             f"{row['won']} / {row['tied']} / {row['lost']}",
             *([f"{row['design_effect']:.1f}"] if grouped else []),
