@@ -85,11 +85,11 @@ class TestSettings:
             f"verdict holds over queries and over fits. p (t): paired t-test, two-sided. "
             f"Interval: {self.confidence:.0%} percentile bootstrap of the mean difference over "
             f"queries, {self.n_resamples:,} samples, seed {self.seed}; of systems that were fitted "
-            f"several times widened by the {self.confidence:.0%} t-interval of the mean over fits, "
-            f"half-widths added as the root of their squares' sum. "
+            f"several times stretched as that t-test's interval is by the variance over fits. "
             f"Groups: queries that belong together change their sign together, are drawn together, "
-            f"and count as one in the t-tests (p (t): of the groups' means) and in what is "
-            f"detectable; with few groups the interval is too narrow. "
+            f"and count as one in the t-tests and in what is detectable; p (t) is that of the "
+            f"groups' means, each counting once, so it asks about the mean group where all else "
+            f"asks about the mean query; with few groups the interval is too narrow. "
             f"Design effect: variance of the mean difference with groups / without them; "
             f"queries / design effect: as many independent queries would tell as much. "
             f"Effect: mean difference / standard deviation of the differences (Cohen's d, paired). "
@@ -200,12 +200,14 @@ def _test(
         seed=settings.seed,
     )
     means = d.mean(axis=0)
-    table["low"], table["high"] = refits.widened(means, interval, settings.confidence).T
+    over_queries = group_error(d, labels)
+    wide = refits.widened(means, interval, *over_queries, settings.confidence)
+    table["low"], table["high"] = wide.T
     table["n_fits"], table["spread"] = refits.n_fits, refits.spread
     table["p"] = fisher_randomisation(
         d, groups=labels, n_permutations=settings.n_permutations, seed=settings.seed
     )
-    error, freedom = refits.total_error(*group_error(d, labels))
+    error, freedom = refits.total_error(*over_queries)
     table["p_refits"] = np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan)
     table["p_corrected"] = corrected(table[["p", "p_refits"]].max(axis=1), settings.correction)
     table["p_t"] = paired_t(d, groups=labels)

@@ -20,8 +20,9 @@ from reports.paired_tests import (
     group_labels,
     paired_t,
     smallest_p,
+    t_test,
 )
-from reports.refits import fits_told, mean_values
+from reports.refits import Refits, fits_told, mean_values
 from reports.significance import TestSettings, compare, gain_row
 
 QUICK = TestSettings(n_permutations=999, n_resamples=500)
@@ -212,13 +213,41 @@ def test_spread_over_fits_and_the_p_value_that_includes_it() -> None:
     expected = 2 * stats.t.sf((own.mean() + 0.02) / np.sqrt(total), freedom)
     assert row["p_refits"] == pytest.approx(expected)
     assert row["p_corrected"] == max(row["p"], row["p_refits"]) == row["p_refits"]
-    half = stats.t.ppf(0.975, 2) * np.sqrt(over_fits)
+    stretch = stats.t.ppf(0.975, freedom) * np.sqrt(total)
+    stretch /= stats.t.ppf(0.975, 49) * np.sqrt(over_queries)
     for end in ("low", "high"):
-        width = np.hypot(plain[end] - plain["difference"], half)
-        assert abs(row[end] - row["difference"]) == pytest.approx(width)
+        width = (plain[end] - plain["difference"]) * stretch
+        assert row[end] - row["difference"] == pytest.approx(width)
     assert (np.isnan(plain["spread"]), np.isnan(plain["p_refits"])) == (True, True)
     assert row["p"] == plain["p"] == plain["p_corrected"]
     assert row["detectable"] > plain["detectable"]
+
+
+def test_level_of_the_test_with_training_noise() -> None:
+    """Simulated with luck of queries and of three fits of equal variance: about .05, where the test
+    that knows nothing of the fits is wrong three times as often."""
+    rng = np.random.default_rng(14)
+    k, n = 4000, 40
+    luck = rng.normal(0, 1, (n, k))
+    shifts = rng.normal(0, np.sqrt(3 / n), (3, k))
+    d = luck + shifts.mean(axis=0)
+    error, freedom = group_error(d)
+    refits = Refits(np.full(k, 3), shifts.std(axis=0, ddof=1))
+    p = t_test(d.mean(axis=0), *refits.total_error(error, freedom))
+    assert (p < 0.05).mean() == pytest.approx(0.058, abs=0.012)
+    assert (paired_t(d) < 0.05).mean() == pytest.approx(0.16, abs=0.02)
+    # the t-interval, stretched, covers as often as the test does not reject
+    plain = d.mean(axis=0)[:, None] + np.outer(error, [-1, 1]) * stats.t.ppf(0.975, freedom)
+    wide = refits.widened(d.mean(axis=0), plain, error, freedom, 0.95)
+    np.testing.assert_array_equal((wide[:, 0] > 0) | (wide[:, 1] < 0), p < 0.05)
+
+
+def test_constant_differences_have_an_interval_of_training_noise_alone() -> None:
+    refits = Refits(np.array([3, 3, 1]), np.array([0.3, 0.0, np.nan]))
+    mean, none = np.full(3, 0.5), np.zeros(3)
+    wide = refits.widened(mean, np.full((3, 2), 0.5), none, 9.0, 0.95)
+    half = stats.t.ppf(0.975, 2) * 0.3 / np.sqrt(3)
+    np.testing.assert_allclose(wide, [[0.5 - half, 0.5 + half], [0.5, 0.5], [0.5, 0.5]])
 
 
 def test_differences_that_fits_share_are_no_training_noise() -> None:
@@ -249,9 +278,9 @@ def test_luck_of_training_alone_is_not_significant_with_refits() -> None:
     means = {n: mean_values(of) for n, of in fits.items()} | base
     many = compare(means, pairs, ["m"], QUICK, fits=fits)
     assert (one["p"] < 0.05).mean() > 0.5
-    assert (many[["p", "p_refits"]].max(axis=1) < 0.05).mean() == pytest.approx(0.04, abs=0.03)
+    assert (many[["p", "p_refits"]].max(axis=1) < 0.05).mean() == pytest.approx(0.06, abs=0.03)
     zero = (many["low"] <= 0) & (many["high"] >= 0)
-    assert zero.mean() == pytest.approx(0.95, abs=0.03)
+    assert zero.mean() == pytest.approx(0.93, abs=0.03)
 
 
 def test_a_system_that_was_fitted_once_leaves_the_spread_unknown() -> None:
