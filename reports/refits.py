@@ -124,7 +124,7 @@ def fits_told(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
         )
     most = max(by_count, key=lambda count: len(by_count[count]))
     others = "; ".join(
-        f"{', '.join(names)}: {_times(count)}"
+        f"{', '.join(f'“{name}”' for name in names)}: {_times(count)}"
         for count, names in sorted(by_count.items())
         if count != most
     )

@@ -236,7 +236,29 @@ def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
     values = pd.read_csv(report / "tables" / "per_query.csv")
     assert values["group"].nunique() == 25
     html = (report / "report.html").read_text("utf-8")
-    assert "fitted once (SSI, words, words+SSI: 2 times)" in html
+    assert "fitted once (“SSI”, “words”, “words+SSI”: 2 times)" in html
+
+
+def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, config, tmp_path):
+    """What no split by group is made of is not made again."""
+    ids = run.collection.query_ids
+    path = tmp_path / "groups.tsv"
+    path.write_text("".join(f"{q}\thalf {i % 12}\n" for i, q in enumerate(ids)), "utf-8")
+    named = config.model_copy(update={"groups": "groups.tsv"})
+    grouped = Experiment(named, run.stages.folder, tmp_path)
+    assert grouped.groups == {q: f"half {i % 12}" for i, q in enumerate(ids)}
+    group = grouped.groups
+    for fold in grouped.folds(config.splits[1]):
+        assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
+    to_do = {
+        stage.name.split("/")[1].split(".")[0]
+        for stage in grouped.plan()
+        if not grouped.stages.look(stage.name, stage.inputs, code=stage.code).reused
+    }
+    assert to_do == {"by-article"}
+    path.write_text(f"{ids[0]}\talone\n", "utf-8")
+    with pytest.raises(InputError, match="124 queries have no group"):
+        _ = Experiment(named, run.stages.folder, tmp_path).collection
 
 
 def test_turned_folds_train_on_other_queries_and_test_on_the_same():

@@ -295,7 +295,7 @@ def test_what_is_told_of_fits() -> None:
     one, three = frames(np.zeros(2)), frames(*np.zeros((3, 2)))
     assert "fitted once" in fits_told({"a": one, "b": one})
     assert "fitted 3 times, each time on folds dealt anew" in fits_told({"a": three, "b": three})
-    assert "fitted 3 times (c: once)" in fits_told({"a": three, "b": three, "c": one})
+    assert "fitted 3 times (“c”: once)" in fits_told({"a": three, "b": three, "c": one})
 
 
 def test_files_of_groups(tmp_path) -> None:
