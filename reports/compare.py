@@ -22,7 +22,6 @@ from reports.hard_queries import hard_query_table
 from reports.identity import identity
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
-from reports.paired_tests import group_labels
 from reports.query_classes import judged_properties, query_class_table, query_classes
 from reports.report import QueryMoves, Report, Study, SystemResult
 from reports.significance import CORRECTIONS, TestSettings
@@ -93,7 +92,7 @@ def compare_files(
             measures=measures,
             hard_measure=hard_measure or measures[0],
             hard_by=hard_by,
-            groups=None if groups is None else read_query_groups(groups),
+            groups=None if groups is None else read_query_groups(groups, judged["qid"].unique()),
             texts=texts,
             titles=titles,
             notes=notes,
@@ -146,7 +145,6 @@ def comparison_report(
         (later, baseline) for i, baseline in enumerate(baselines) for later in baselines[i + 1 :]
     ]
     judged = next(iter(values.values())).index
-    group_labels(judged, groups)  # each has one
     hard = {name: frame[hard_measure] for name, frame in values.items()}
     properties = judged_properties(qrels, texts or {})
     kinds = query_classes(properties.loc[judged.intersection(properties.index)])

@@ -115,8 +115,9 @@ class Preparation:
         collection = load_collection(self.done(self.collection_stage).path)
         if self.groups_file is None:
             return collection
-        groups, ids = read_query_groups(self.groups_file), collection.query_ids
-        group_labels([ids[row] for row in np.unique(collection.judgements.query)], groups)
+        ids = collection.query_ids
+        judged = [ids[row] for row in np.unique(collection.judgements.query)]
+        groups = read_query_groups(self.groups_file, judged)
         return replace(collection, query_groups=[groups.get(query, query) for query in ids])
 
     @cached_property

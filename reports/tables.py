@@ -129,7 +129,8 @@ def comparison_table(study: Study, measure: str | None = None) -> str:
     ]
     header = [
         f"{measure} difference", "mean", "relative", f"{study.test.confidence:.0%} interval",
-        *(name.lower() for _, name, _ in more), "p", "p corr.", "p (t)", "effect", "won/tied/lost",
+        *(name.lower() for _, name, _ in more), "p", "p corr.",
+        "p (t of groups)" if study.groups else "p (t)", "effect", "won/tied/lost",
     ]  # fmt: skip
     return aligned(header, rows, left=1)
 

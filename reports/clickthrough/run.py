@@ -22,7 +22,6 @@ from reports.config import slug
 from reports.given_texts import read_query_groups
 from reports.identity import content, size_text
 from reports.manifest import write_manifest
-from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 from ssi_models.registry import get_model, load_model
@@ -116,9 +115,8 @@ class _Study:
         Raises:
             InputError: the file cannot be read, or a query has none.
         """
-        groups = read_query_groups(self.data / str(self.config.tasks[name].groups))
         queries = self._task(name).query_ids
-        group_labels(queries, groups)
+        groups = read_query_groups(self.data / str(self.config.tasks[name].groups), queries)
         return {query: groups[query] for query in queries}
 
     def _task(self, name: str) -> Task:

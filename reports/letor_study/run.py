@@ -29,7 +29,6 @@ from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, 
 from reports.letor_study.page import write_page
 from reports.letor_study.tables import Results, make_tables, write_tables
 from reports.manifest import write_manifest
-from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -92,8 +91,8 @@ class _Study:
         self._groups_file, self._groups = {}, None
         if self.config.groups is not None:
             path = self.data / self.config.groups
-            self._groups_file, self._groups = {"groups": content(path)}, read_query_groups(path)
-        group_labels(self.rows.query_ids, self._groups)  # each has one
+            self._groups_file = {"groups": content(path)}
+            self._groups = read_query_groups(path, self.rows.query_ids)
         self._digest = _digest(self.rows)
         self._parts: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
 
