@@ -29,6 +29,7 @@ from reports.query_classes import (
     query_classes,
     query_properties,
 )
+from reports.refits import fits_told, mean_values
 from reports.report import (
     ColumnInfo,
     NearestWords,
@@ -40,7 +41,7 @@ from reports.report import (
 )
 from reports.runner import Planned
 from reports.significance import TestSettings
-from reports.stages import versions
+from reports.stages import StageResult, versions
 
 
 def run_ranking(
@@ -85,6 +86,10 @@ def run_experiment(experiment: Experiment) -> Path:
         inputs = {
             "config": config.model_dump(mode="json", exclude={"collection"}),
             "systems": [system.key for output in outputs for system in output.systems.values()],
+            "refits": [
+                fit.key for output in outputs for fits in output.fits.values() for fit in fits[1:]
+            ],
+            "groups": _groups_identity(experiment),
         }
 
         def make(path: Path) -> None:
@@ -102,15 +107,27 @@ def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: 
         "files": experiment.input_files(),
         "runs": {
             output.split.name: {
-                name: digests.identity(result.path / "run.txt.gz")
+                name: [
+                    digests.identity(fit.path / "run.txt.gz")
+                    for fit in output.fits.get(name, [result])
+                ]
                 for name, result in output.systems.items()
             }
             for output in outputs
         },
+        "groups": _groups_identity(experiment),
     }
     # Where a file lay does not matter; what it was is among the files.
     inputs["experiment"]["collection"].pop("dump", None)
     write_outputs(report, path, inputs=inputs)
+
+
+def _groups_identity(experiment: Experiment) -> dict[str, Any]:
+    return (
+        {}
+        if experiment.groups_file is None
+        else experiment.stages.digests.identity(experiment.groups_file)
+    )
 
 
 def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Report:
@@ -185,10 +202,9 @@ def _settings(experiment: Experiment) -> dict[str, dict[str, Any]]:
 def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
+    fits = {name: [_values(fit) for fit in of] for name, of in output.fits.items()}
     per_query = {
-        name: pd.read_csv(
-            result.path / "per_query.csv", dtype={"qid": str}, keep_default_na=False
-        ).set_index("qid")
+        name: mean_values(fits[name]) if name in fits else _values(result)
         for name, result in output.systems.items()
     }
     sizes = [(len(f.train), len(f.validation), len(f.test)) for f in output.folds]
@@ -210,21 +226,30 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
         split_rule=(
             f"{len(output.folds)} folds by {what}, seed {config.seed}, in LETOR's rotation: about "
             f"{sizes[0][0]} training, {sizes[0][1]} validation and {sizes[0][2]} test queries; "
-            "every query is a test query once."
+            f"every query is a test query once. {fits_told(fits)}"
         ),
-        systems=[_system(experiment, output, system, per_query) for system in config.all_systems],
+        systems=[
+            _system(output, system, per_query[system.name], fits.get(system.name, []))
+            for system in config.all_systems
+        ],
         pairs=config.pairs,
         measures=list(evaluation.measures),
+        groups=experiment.groups,
         query_texts=dict(
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
         hard_queries=_hard(experiment, per_query, test),
-        query_classes=query_class_table(kinds, {f"{system} - {baseline}": headline}, settings=test),
+        query_classes=query_class_table(
+            kinds,
+            {f"{system} - {baseline}": headline},
+            settings=test,
+            groups=experiment.groups,
+        ),
         query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=_moves(experiment, output, per_query),
-        column_value=_column_value(experiment, output, per_query, test),
+        column_value=_column_value(experiment, output, per_query, fits, test),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(
             [experiment.part(output.split, fold.name, "test") for fold in output.folds]
@@ -238,6 +263,12 @@ def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) 
             *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
         ],
     )
+
+
+def _values(result: StageResult) -> pd.DataFrame:
+    """Values by query of one fit of a system."""
+    path = result.path / "per_query.csv"
+    return pd.read_csv(path, dtype={"qid": str}, keep_default_na=False).set_index("qid")
 
 
 def _provenance(
@@ -264,6 +295,7 @@ def _hard(
         thresholds=evaluation.hard_thresholds,
         quantiles=evaluation.hard_quantiles,
         settings=test,
+        groups=experiment.groups,
     )
 
 
@@ -296,6 +328,7 @@ def _column_value(
     experiment: Experiment,
     output: SplitOutputs,
     per_query: dict[str, pd.DataFrame],
+    fits: dict[str, list[pd.DataFrame]],
     test: TestSettings,
 ) -> pd.DataFrame | None:
     config = experiment.config
@@ -311,7 +344,9 @@ def _column_value(
         if kind != "alone"
     ]
     groups, kinds, pairs = zip(*valued, strict=True)
-    table = retrained_value(per_query, pairs, groups, kinds, measure, test)
+    table = retrained_value(
+        per_query, pairs, groups, kinds, measure, test, query_groups=experiment.groups, fits=fits
+    )
     folder = output.systems[whole.name].path
     parts = [experiment.part(output.split, fold.name, "test") for fold in output.folds]
     family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
@@ -332,17 +367,18 @@ def _column_value(
 
 
 def _system(
-    experiment: Experiment,
     output: SplitOutputs,
     system: SystemConfig,
-    per_query: dict[str, pd.DataFrame],
+    per_query: pd.DataFrame,
+    fits: list[pd.DataFrame],
 ) -> SystemResult:
     importance = output.systems[system.name].path / "importance.csv"
     table = pd.read_csv(importance) if importance.exists() else None
     return SystemResult(
         name=system.name,
         description=system.description,
-        per_query=per_query[system.name],
+        per_query=per_query,
+        fits=fits,
         columns=[] if table is None else table["column"].tolist(),
         importance=table,
     )

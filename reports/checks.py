@@ -29,6 +29,7 @@ from reports.config import (
     demo_path,
     slug,
 )
+from reports.given_texts import read_query_groups
 from reports.identity import Digests
 from reports.measures import get_measure
 from reports.significance import CORRECTIONS
@@ -153,6 +154,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
     """What is wrong with names, options, files and how the parts fit together."""
     return [
         *_collection_problems(config, data),
+        *_group_problems(config, data),
         *_text_problems(config),
         *(said for part in config.columns for said in _family_problems(part, data)),
         *(said for part in config.models for said in _model_problems(part)),
@@ -180,6 +182,15 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         yield f"collection: {error}"
         return
     yield from _missing_files("collection", source, options)
+
+
+def _group_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    if config.groups is None:
+        return
+    try:
+        read_query_groups(data / config.groups)
+    except InputError as error:
+        yield f"groups: {error}"
 
 
 def _text_problems(config: ExperimentConfig) -> Iterator[str]:
@@ -347,6 +358,8 @@ def _system_problems(config: ExperimentConfig) -> Iterator[str]:
                 yield f"{place}: no ranker {name!r}; {nearest(name, rankers)}"
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
             yield f"{place}: name its ranker: {nearest('', rankers)}"
+        if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
+            yield f"{place}: repeats: nothing of it is fitted, so there is nothing to repeat"
         if system.turn >= n_parts:
             yield (
                 f"{place}: turn is {system.turn}, but folds train and validate on {n_parts} parts; "
@@ -406,8 +419,8 @@ def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
         yield "evaluation: hard_systems is empty: whose gain on hard queries is wanted?"
     if evaluation.hard_control in {evaluation.hard_baseline, *evaluation.hard_selectors}:
         yield "evaluation: hard_control must be neither the baseline nor one of the selectors"
-    if evaluation.hard_baseline in evaluation.hard_selectors:
-        yield "evaluation: hard_selectors must not have the baseline, which chooses anyway"
+    for name in {evaluation.hard_baseline, *evaluation.hard_systems} & {*evaluation.hard_selectors}:
+        yield f"evaluation: hard_selectors must not have {name!r}, which is judged on the queries"
     for quantile in evaluation.hard_quantiles:
         if not 0 < quantile <= 1:
             yield f"evaluation: hard_quantiles must lie above 0 and not above 1, not {quantile}"

@@ -3,7 +3,7 @@ what is lost if a group's values are shuffled within each query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,15 +23,26 @@ def retrained_value(
     kinds: Sequence[str],
     measure: str,
     settings: TestSettings,
+    *,
+    query_groups: Mapping[str, Hashable] | None = None,
+    fits: Mapping[str, Sequence[pd.DataFrame]] | None = None,
 ) -> pd.DataFrame:
     """Differences that a group makes: of each pair, the first system has it and the second has not.
+    ``query_groups`` and ``fits`` as in :func:`reports.significance.compare`.
 
     Returns:
         ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
         difference), ``low``, ``high``, ``p``, ``p_corrected`` (over these rows).
     """
     named = {name for pair in pairs for name in pair}
-    table = compare({n: per_query[n] for n in named}, pairs, [measure], settings)
+    table = compare(
+        {n: per_query[n] for n in named},
+        pairs,
+        [measure],
+        settings,
+        groups=query_groups,
+        fits={n: frames for n, frames in (fits or {}).items() if n in named},
+    )
     return pd.DataFrame(
         {
             "group": list(groups),

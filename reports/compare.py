@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from letor.errors import InputError
 from letor.trec import qrels_of, read_qrels, read_run, run_of
 from reports.checks import nearest
 from reports.drill_down import query_moves
-from reports.given_texts import not_found, read_query_texts, read_titles
+from reports.given_texts import not_found, read_query_groups, read_query_texts, read_titles
 from reports.hard_queries import hard_query_table
 from reports.measures import evaluate, get_measure, unjudged_queries
 from reports.outputs import write_outputs
@@ -37,10 +37,12 @@ def compare_files(
     data: Path | None = None,
     queries: Path | None = None,
     documents: Path | None = None,
+    groups: Path | None = None,
     names: Sequence[str] = (),
     baselines: Sequence[str] = (),
     measures: Sequence[str] = DEFAULT_MEASURES,
     hard_measure: str | None = None,
+    hard_by: str | None = None,
     test: TestSettings | None = None,
     threads: int | None = None,
 ) -> Path:
@@ -53,10 +55,13 @@ def compare_files(
         qrels: TREC judgements. data: LETOR file, whose labels judge if ``qrels`` is not given.
         queries: texts of the queries: JSON lines with ``_id`` and ``text``, or id, tab, text.
         documents: their titles: JSON lines with ``_id``, ``title``, ``text``.
+        groups: of the queries (id, tab, group); queries of one group are tested together.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
         measures: names as in :func:`reports.measures.get_measure`; the first is the primary one.
         hard_measure: measure that says which queries are hard; the primary one by default.
+        hard_by: name of the run that says it; it is no baseline, and its own gain on hard queries
+            is not estimated.
         test: settings of the statistical tests.
 
     Returns:
@@ -67,10 +72,11 @@ def compare_files(
     """
     test = test or TestSettings()
     names = list(names) or _names(runs)
-    files = [*runs, *(p for p in (qrels, data, queries, documents) if p is not None)]
+    given = (qrels, data, queries, documents, groups)
+    files = [*runs, *(p for p in given if p is not None)]
     every = list(dict.fromkeys([*measures, hard_measure or measures[0]]))
     judging = qrels is not None or data is not None
-    _check(files, len(runs), names, baselines, every, test, judging=judging)
+    _check(files, len(runs), names, baselines, every, test, hard_by, judging=judging)
     stages = Stages(out)
     with stages.claimed():
         stages.check(["report"])
@@ -86,6 +92,8 @@ def compare_files(
             baselines=list(baselines) or names[:1],
             measures=measures,
             hard_measure=hard_measure or measures[0],
+            hard_by=hard_by,
+            groups=None if groups is None else read_query_groups(groups, judged["qid"].unique()),
             texts=texts,
             titles=titles,
             notes=notes,
@@ -97,8 +105,9 @@ def compare_files(
             "baselines": list(baselines),
             "measures": list(measures),
             "hard measure": hard_measure,
+            "hard by": hard_by,
             "test": vars(test),
-            "texts": [queries is not None, documents is not None],
+            "texts": [queries is not None, documents is not None, groups is not None],
         }
         return stages.run(
             "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
@@ -112,6 +121,8 @@ def comparison_report(
     baselines: Sequence[str],
     measures: Sequence[str] = DEFAULT_MEASURES,
     hard_measure: str = DEFAULT_MEASURES[0],
+    hard_by: str | None = None,
+    groups: Mapping[str, Hashable] | None = None,
     texts: Mapping[str, str] | None = None,
     titles: Mapping[str, str] | None = None,
     notes: Mapping[str, str] | None = None,
@@ -120,7 +131,11 @@ def comparison_report(
     """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries.
 
     Args:
+        hard_by: the ranking that says which queries are hard. groups: of the queries.
         texts: of queries. titles: of documents. notes: further facts, by label.
+
+    Raises:
+        InputError: a judged query without a group, or ``hard_by`` is a baseline.
     """
     test = test or TestSettings()
     every = list(dict.fromkeys([*measures, hard_measure]))
@@ -146,14 +161,21 @@ def comparison_report(
         ],
         pairs=pairs,
         measures=list(measures),
+        groups=groups,
         query_texts=dict(texts or {}),
         facts=_facts(rankings, qrels) | dict(notes or {}),
         hard_queries=hard_query_table(
-            hard[baselines[0]], {name: hard[name] for name in others}, settings=test
+            hard[baselines[0]],
+            {name: hard[name] for name in others if name != hard_by},
+            selectors={} if hard_by is None else {hard_by: hard[hard_by]},
+            settings=test,
+            groups=groups,
         )
-        if others
+        if set(others) - {hard_by}
         else None,
-        query_classes=query_class_table(kinds, {" - ".join(pairs[0]): headline}, settings=test),
+        query_classes=query_class_table(
+            kinds, {" - ".join(pairs[0]): headline}, settings=test, groups=groups
+        ),
         query_kinds=kinds,
         drill_down=_moves(
             headline[0] - headline[1], [rankings[name] for name in pairs[0]], qrels, titles or {}
@@ -288,6 +310,7 @@ def _check(
     baselines: Sequence[str],
     measures: Sequence[str],
     test: TestSettings,
+    hard_by: str | None,
     *,
     judging: bool,
 ) -> None:
@@ -303,6 +326,12 @@ def _check(
     if not judging:
         problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
     problems += [f"no run {b!r}; {nearest(b, names)}" for b in baselines if b not in names]
+    if hard_by is not None and hard_by not in names:
+        problems.append(f"--hard-by: no run {hard_by!r}; {nearest(hard_by, names)}")
+    if hard_by in (list(baselines) or names[:1]):
+        problems.append(f"--hard-by {hard_by}: a baseline cannot say which queries are hard")
+    elif hard_by is not None and not {*names} - {*(baselines or names[:1]), hard_by}:
+        problems.append(f"--hard-by {hard_by}: besides it and the baselines no run is left")
     if test.correction not in CORRECTIONS:
         known = nearest(test.correction, CORRECTIONS)
         problems.append(f"--correction: no method {test.correction!r}; {known}")

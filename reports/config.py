@@ -8,10 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ltr_features.index import WHOLE
 from ltr_features.letter_ngrams import Terms
+from ssi_models.registry import MODELS
 
 
 class _Section(BaseModel):
@@ -83,6 +84,21 @@ class SplitConfig(_Section):
     by: Literal["query", "group"] = "query"
     folds: int = Field(5, ge=4)  # at least two parts train, so that scores can be out of fold
     inner_parts: int | None = Field(None, ge=2)
+    _fit: int = PrivateAttr(0)
+
+    @property
+    def fit(self) -> int:
+        """Number of the fit, from 0; it is added to the seeds of folds, models and rankers."""
+        return self._fit
+
+    def refit(self, number: int) -> SplitConfig:
+        """The split once more, with folds dealt anew and other seeds; 0 is the split itself."""
+        if not number:
+            return self
+        # No split of a file has a dot in its name.
+        other = self.model_copy(update={"name": f"{self.name}.refit-{number}"})
+        other._fit = number
+        return other
 
 
 class SystemConfig(_Section):
@@ -94,6 +110,10 @@ class SystemConfig(_Section):
     ``turn`` deals the parts that a fold trains and validates on anew: they are rotated by so many
     places. The test part stays, so that systems of different turns are rankers trained on
     different queries and tested on the same ones.
+
+    ``repeats``: how often the system is fitted, each time on folds dealt anew and with other seeds
+    of folds, ranker and trained columns; its values are means over the fits. By default that of
+    the file. A score that learns from no judgement is the same in every fit.
     """
 
     name: str
@@ -104,6 +124,7 @@ class SystemConfig(_Section):
     rankers: tuple[str, ...] = ()
     seed: int = Field(0, ge=0)
     turn: int = Field(0, ge=0)
+    repeats: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _one_kind(self) -> SystemConfig:
@@ -168,7 +189,11 @@ class ExpectedConfig(_Section):
 
 
 class ExperimentConfig(_Section):
-    """A whole experiment."""
+    """A whole experiment.
+
+    ``groups`` names a file, query id, tab, group: queries that belong together are tested together,
+    and kept together by splits "by group"; by default the groups that the collection has.
+    """
 
     kind: Literal["ranking"] = "ranking"
     title: str
@@ -176,6 +201,8 @@ class ExperimentConfig(_Section):
     seed: int = Field(0, ge=0)
     collection: CollectionConfig
     text: TextConfig = TextConfig()
+    repeats: int = Field(1, ge=1)
+    groups: str | None = None
     candidate_depth: int = Field(100, ge=1)
     columns: tuple[FamilyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
@@ -235,6 +262,18 @@ class ExperimentConfig(_Section):
                 f"{name}, {ranker}" if own else name for name, own in zip(pair, of, strict=True)
             )
             yield left, right
+
+    def fits_of(self, system: SystemConfig) -> int:
+        """How often a system is fitted; 0 where nothing learns from judgements."""
+        if system.score is not None and system.score not in self._learned:
+            return 0
+        return system.repeats or self.repeats
+
+    @property
+    def _learned(self) -> set[str]:
+        """The columns of models that learn from judgements."""
+        models = (m for m in self.models if m.model in MODELS)
+        return {m.name for m in models if MODELS[m.model].learns_from != "documents"}
 
     def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
         """The ranker of a system; None for a score, and for a ranker that is not described."""

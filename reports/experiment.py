@@ -35,6 +35,8 @@ class SplitOutputs:
         letor: folder of ``Fold1/{train,vali,test}.txt.zst``. models: folder of each model column's
             fitted models, by column.
         systems: folder of each system's runs, values and rankers, by system name.
+        fits: of each system that learns from judgements the folder of every fit, the first of
+            which is that in ``systems``.
     """
 
     split: SplitConfig
@@ -42,6 +44,7 @@ class SplitOutputs:
     letor: StageResult
     models: dict[str, StageResult]
     systems: dict[str, StageResult]
+    fits: dict[str, list[StageResult]]
 
 
 class Experiment(Preparation):
@@ -59,11 +62,29 @@ class Experiment(Preparation):
         return list({stage.name: stage for stage in planned}.values())
 
     def _split_plan(self, split: SplitConfig) -> list[Planned]:
-        planned = []
-        for model in self.config.models:
-            planned += [self.models_stage(split, model), self.scores_stage(split, model)]
-        systems = [self.system_stage(split, system) for system in self.config.all_systems]
-        return [*planned, self.letor_stage(split), *systems]
+        """The stages of all fits."""
+        planned: list[Planned] = []
+        for fit in self.fits(split):
+            for model in self.models_of(fit):
+                planned += [self.models_stage(fit, model), self.scores_stage(fit, model)]
+            systems = [self.system_stage(fit, system) for system in self.systems_of(fit)]
+            planned += [self.letor_stage(fit), *systems]
+        return planned
+
+    def fits(self, split: SplitConfig) -> list[SplitConfig]:
+        """The split, and once more for every further fit of a system."""
+        most = max(self.config.fits_of(system) for system in self.config.all_systems)
+        return [split.refit(number) for number in range(max(most, 1))]
+
+    def systems_of(self, split: SplitConfig) -> list[SystemConfig]:
+        """The systems of a fit: all of the first, those that are repeated of the others."""
+        systems, fits_of = self.config.all_systems, self.config.fits_of
+        return [s for s in systems if split.fit == 0 or split.fit < fits_of(s)]
+
+    def models_of(self, split: SplitConfig) -> list[ModelConfig]:
+        """The models of a fit: all of the first, those that a system sees of the others."""
+        seen = {name for system in self.systems_of(split) for name in _seen(system)}
+        return [m for m in self.config.models if split.fit == 0 or m.name in seen]
 
     def run_splits(self) -> list[SplitOutputs]:
         """Run all stages up to the systems' runs and values.
@@ -77,13 +98,23 @@ class Experiment(Preparation):
 
     def _run_split(self, split: SplitConfig) -> SplitOutputs:
         for stage in self._split_plan(split):
+            if stage.name.startswith("letor/"):
+                self._parts.clear()  # those of the fit before
             self.done(stage)
         self._parts.clear()
         config = self.config
         models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
         systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
         letor = self.done(self.letor_stage(split))
-        return SplitOutputs(split, self.folds(split), letor, models, systems)
+        fits = {
+            system.name: [
+                self.done(self.system_stage(fit, system))
+                for fit in self.fits(split)[: config.fits_of(system)]
+            ]
+            for system in config.all_systems
+            if config.fits_of(system)
+        }
+        return SplitOutputs(split, self.folds(split), letor, models, systems, fits)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; kept until the split is done."""
@@ -94,12 +125,14 @@ class Experiment(Preparation):
         return self._parts[key]
 
     def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
-        """The models of a column and a split, kept in the folder."""
+        """The models of a column and a split, kept in the folder. Models that learn from documents
+        alone are the same in every fit."""
         recipe = model_column(model)
         own = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
-
+        if "seed" in own and recipe.kind.learns_from != "documents":
+            params["seed"] += split.fit
         return TrainedColumn(
             self.context,
             replace(recipe, params=params),
@@ -108,6 +141,13 @@ class Experiment(Preparation):
             candidates=self.pairs if recipe.learns_from_lists else None,
             on_progress=self.runner.reporter.epoch,
         )
+
+    def rule(self, split: SplitConfig) -> dict[str, Any]:
+        """What the parts of a split depend on, seeds apart."""
+        rule = split.model_dump(exclude={"name", "title", "description"})
+        if split.by == "group" and self.groups_file is not None:
+            rule["groups"] = self.stages.digests.identity(self.groups_file)
+        return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
         unlabelled = model_column(model).kind.learns_from == "documents"
@@ -122,10 +162,10 @@ class Experiment(Preparation):
         inputs = {
             "index": self.key(self.index_stage),
             "model": model.model_dump(mode="json", exclude={"name"}),
-            "split": {} if unlabelled else _rule(split),
+            "split": {} if unlabelled else self.rule(split),
             # Folds hold the queries that have candidates.
             "candidates": {} if unlabelled else self.config.candidate_depth,
-            "seed": self.config.seed,
+            "seed": self.config.seed + (0 if unlabelled else split.fit),
         }
         n = split.folds * (1 + (split.inner_parts or split.folds - 2))
         size = "1 model of the documents" if unlabelled else f"at most {n} models"
@@ -155,16 +195,18 @@ class Experiment(Preparation):
         inputs = {
             "columns": self.key(self.columns_stage),
             "models": self.key(self.models_stage(split, model)),
-            "split": _rule(split),
-            "seed": self.config.seed,
+            "split": self.rule(split),
+            "seed": self.config.seed + split.fit,
         }
         name = f"scores/{split.name}/{slug(model.name)}"
         size, kind = f"{split.folds} folds", f"scores {model.name}"
         return Planned(name, inputs, make, size, kind, split.folds, code=_TRAINING)
 
     def letor_stage(self, split: SplitConfig) -> Planned:
+        models = self.models_of(split)
+
         def make(path: Path) -> None:
-            folders = [(m, self.done(self.scores_stage(split, m)).path) for m in self.config.models]
+            folders = [(m, self.done(self.scores_stage(split, m)).path) for m in models]
             facts = [json.loads((f / "facts.json").read_text("utf-8")) for _, f in folders]
             for done, fold in enumerate(self.whole_folds(split)):
                 self.runner.reporter.part(done, split.folds)
@@ -179,12 +221,11 @@ class Experiment(Preparation):
 
         inputs = {
             "columns": self.key(self.columns_stage),
-            "scores": {m.name: self.key(self.scores_stage(split, m)) for m in self.config.models},
-            "split": _rule(split),
-            "seed": self.config.seed,
+            "scores": {m.name: self.key(self.scores_stage(split, m)) for m in models},
+            "split": self.rule(split),
+            "seed": self.config.seed + split.fit,
         }
-        n = len(self.config.models)
-        size = f"{split.folds} folds, {n} trained columns added"
+        size = f"{split.folds} folds, {len(models)} trained columns added"
         name = f"letor/{split.name}"
         return Planned(name, inputs, make, size, "letor", split.folds, code=_TRAINING)
 
@@ -195,7 +236,7 @@ class Experiment(Preparation):
         def make(path: Path) -> None:
             write_system(
                 path,
-                system,
+                system.model_copy(update={"seed": system.seed + split.fit}),
                 self.folds(split),
                 lambda fold, part: self.part(split, fold, part),
                 ranker,
@@ -206,7 +247,10 @@ class Experiment(Preparation):
                 on_fold=lambda done: self.runner.reporter.part(done, split.folds),
             )
 
-        seen = {*system.columns, system.score}
+        seen = _seen(system)
+        told = system.model_dump(
+            mode="json", exclude={"description", "ranker", "rankers", "repeats"}
+        )
         inputs = {
             "columns": self.key(self.columns_stage),
             "scores": {
@@ -214,11 +258,11 @@ class Experiment(Preparation):
                 for m in config.models
                 if m.name in seen
             },
-            "split": _rule(split),
-            "system": system.model_dump(mode="json", exclude={"description", "ranker", "rankers"}),
+            "split": self.rule(split),
+            "system": told,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
             "measures": config.evaluation.all_measures,
-            "seed": config.seed,
+            "seed": config.seed + split.fit,
         }
         what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
@@ -231,6 +275,6 @@ def model_column(model: ModelConfig) -> ModelColumn:
     return ModelColumn(**model.model_dump())
 
 
-def _rule(split: SplitConfig) -> dict[str, Any]:
-    """What the parts of a split depend on."""
-    return split.model_dump(exclude={"name", "title", "description"})
+def _seen(system: SystemConfig) -> set[str | None]:
+    """Names of the columns, models and families that a system sees."""
+    return {*system.columns, system.score}

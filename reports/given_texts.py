@@ -1,13 +1,14 @@
-"""Texts of queries and titles of documents from files, for rankings made elsewhere."""
+"""Texts and groups of queries and titles of documents from files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
+from reports.paired_tests import group_labels
 
 TITLE = 90
 """Characters of a title that a table shows."""
@@ -30,6 +31,34 @@ def read_query_texts(path: Path) -> dict[str, str]:
             )
         texts[query] = text
     return texts
+
+
+def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:
+    """Group by query id: id, tab, group. Queries of one group (made from one article, say, or asked
+    by one person) are not independent and are tested together.
+
+    Args:
+        queries: that must have a group.
+
+    Raises:
+        InputError: the file cannot be read, a line is something else, or a query has two groups or
+            none.
+    """
+    groups: dict[str, str] = {}
+    for number, line in _lines(path):
+        query, _, group = (part.strip() for part in line.partition("\t"))
+        if not query or not group:
+            raise InputError(f"{path}, line {number}: expected query id, tab, group")
+        if groups.setdefault(query, group) != group:
+            raise InputError(
+                f"{path}, line {number}: query {query!r} is of group {group!r} here, of "
+                f"{groups[query]!r} before"
+            )
+    try:
+        group_labels(queries, groups)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return groups
 
 
 def read_titles(path: Path, wanted: Collection[str]) -> dict[str, str]:

@@ -1,50 +1,66 @@
-"""Gains on hard queries, next to what selecting them does to any ranker.
+"""Gains on hard queries, and what selecting them does to any ranker.
 
-The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard
-where the baseline itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does
-not repeat: on queries chosen so, a ranker of equal quality gains too (regression to the mean).
-The same gain is therefore shown
+The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard where the baseline
+itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does not repeat: on
+queries chosen so, a ranker of equal quality gains too (regression to the mean).
 
-- on queries chosen by the mean of system and baseline: under the randomisation test's null
-  hypothesis (either could have produced either value) the two are interchangeable there too, so
-  the expected gain is 0 and the test remains valid;
-- on queries chosen by other rankers;
-- net of a control system that knows nothing more than the baseline.
+The estimate here is therefore the gain on queries that an independent ranking finds hard: one that
+is neither the baseline nor a system that is judged. Chosen without a look at the two runs, the
+queries are a population of their own, on which the usual tests of the difference are valid. It is
+the gain on queries that are hard for that ranking.
+
+Other ways to choose are computed beside it, to show how much the choice matters; none of them is
+the estimate:
+
+- by the baseline itself, the papers' rule; with a control (the baseline refitted) the gain net of
+  what the same choice gives the control. The control shares columns, and so luck, with the
+  baseline: where it differs less from the baseline than the system does, the rest stays in;
+- by the mean of system and baseline: the two are interchangeable under the null hypothesis, but the
+  runs that are judged have a say in the choice;
+- by further rankings, and by other rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from reports.significance import TestSettings, bootstrap_interval, fisher_randomisation
+from reports.paired_tests import group_labels
+from reports.significance import TestSettings, corrected, gain_row
 
 BASELINE = "baseline"
 BOTH = "mean of both"
+#: Name, parameter, and which values it calls hard.
+_Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
+    "estimate": "the mean of system minus baseline over the queries that an independent ranking, "
+    "neither the baseline nor a system that is judged, finds hard. The runs that are compared have "
+    "no say in the choice, so their luck has none either; what the estimate says is of queries "
+    "that are hard for that ranking",
     "hard": "a query on which the value of whoever chooses lies below the threshold, or at or "
     "below the quantile of its own values (equal values stay together)",
-    "chosen by the baseline itself": "the papers' rule. Biased: part of a low value is bad luck "
-    "that does not repeat, so any other ranker gains on such queries",
-    "chosen by the mean of both": "by the mean of system and baseline, query by query. Not biased "
-    "towards either: if the two were interchangeable, the expected gain would be 0",
-    "chosen by another ranker": "not biased so far as that ranker's luck is no more like the "
-    "baseline's than like the system's (one that differs from the baseline by its seed only is)",
-    "gain": "mean of system minus baseline over the hard queries",
+    "chosen by the baseline itself": "the papers' rule, not the estimate: part of a low value is "
+    "bad luck that does not repeat, so any other ranker gains on such queries",
+    "chosen by the mean of both": "by the mean of system and baseline, query by query; not the "
+    "estimate, as the runs that are judged have a say. If the two were interchangeable, the "
+    "expected gain would be 0",
     "control gain": "mean of control minus baseline over the same queries: what choosing them "
     "does to a ranker that knows no more than the baseline",
-    "net gain": "gain minus control gain, that is the mean of system minus control. It is free of "
-    "the selection effect only so far as the control differs from the baseline as freely as the "
-    "system does; compare their spreads",
+    "net gain": "gain minus control gain. It is free of the effect of the choice only so far as "
+    "the control differs from the baseline as freely as the system does; where the control's "
+    "spread is smaller, part of that effect is left in",
     "spread": "standard deviation over all queries of the per-query difference from the baseline",
-    "interval": "percentile bootstrap over the hard queries of the net gain, or of the gain where "
-    "no net gain is given",
-    "p": "Fisher's randomisation test of the same difference, two-sided, not corrected",
+    "interval": "percentile bootstrap over the hard queries, by group, of the gain, or of the net "
+    "gain where there is one; of systems that were fitted several times it is that of their mean "
+    "over fits, without training noise",
+    "p": "Fisher's randomisation test of the same difference, two-sided, by group; of the estimate "
+    "corrected over the systems that are judged, else not",
 }
 
 
@@ -75,6 +91,7 @@ def hard_query_table(
     thresholds: Sequence[float] = (0.5,),
     quantiles: Sequence[float] = (0.25,),
     settings: TestSettings | None = None,
+    groups: Mapping[str, Hashable] | None = None,
 ) -> pd.DataFrame:
     """Gains of each system on hard queries, for each way to choose them.
 
@@ -84,55 +101,78 @@ def hard_query_table(
     Args:
         baseline: values of one measure (the paper: NDCG@20), index = query ids.
         systems: the systems whose gain is wanted, same queries.
-        selectors: rankers other than baseline and systems, by name; each chooses its own hard
-            queries, after the baseline and the mean of both.
+        selectors: rankings other than baseline and systems, by name; the first one chooses the
+            queries of the estimate.
         control: values of a system that knows no more than the baseline (the baseline refitted
             on other folds or with another seed) and that is not among the selectors.
         thresholds: rules "value below the threshold".
-        quantiles: rules "value at or below this quantile of the chooser's values".
+        quantiles: rules "value at or below this quantile of the chooser's values". The first
+            rule, thresholds before quantiles, is that of the estimate.
         settings: draws and levels of the interval and the test.
+        groups: of the queries, which are tested by group.
 
     Returns:
         One row per (rule, chooser, system): ``system``, ``rule`` (e.g. "value < 0.5"),
-        ``chosen_by`` (``BASELINE``, ``BOTH`` or the selector's name), ``biased`` (True where the
-        baseline chose), ``n_queries``, ``baseline_mean``, ``system_mean``, ``gain``,
-        ``relative_gain``, ``control_gain``, ``net_gain``, ``low``, ``high``, ``p``,
-        ``system_spread``, ``control_spread``; see ``DEFINITIONS``. Control and net gain are NaN
-        without a control and where the mean of both chose (the control had no say in that);
-        ``low``, ``high`` and ``p`` then describe the gain. Rules that choose no query have NaN.
+        ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
+        (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
+        ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
+        ``high``, ``p``, ``p_corrected``, ``system_spread``, ``control_spread``; see
+        ``DEFINITIONS``. Control and net gain are there where the baseline chose and there is a
+        control; ``low``, ``high`` and ``p`` then describe the net gain. What is not there, and
+        all numbers of a rule that chooses no query, is NaN.
 
     Raises:
-        InputError: series on different queries, NaN values, or a selector with a reserved name
-            or with the values of the control.
+        InputError: series on different queries, NaN values, a selector with a reserved name, one
+            that is judged or is the control, or a query without a group.
     """
     settings = settings or TestSettings()
     others = dict(selectors or {})
-    if {BASELINE, BOTH} & set(others):
-        raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
-    if control is not None and any(control.equals(values) for values in others.values()):
-        raise InputError("the control chooses no queries: take it out of the selectors")
+    _check_selectors(others, {BASELINE: baseline, **systems}, control)
     queries = baseline.index
     b = _aligned("baseline", baseline, queries)
     c = None if control is None else _aligned("control", control, queries)
     others = {name: _aligned(f"selector {name}", v, queries) for name, v in others.items()}
     ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
-    rules = [(f"value < {t:g}", t, False) for t in thresholds]
-    rules += [(f"lowest {q:.0%}", q, True) for q in quantiles]
+    rules: list[_Rule] = [(f"value < {t:g}", t, hard_by_threshold) for t in thresholds]
+    rules += [(f"lowest {q:.0%}", q, hard_by_quantile) for q in quantiles]
+    estimate = (rules[0][0], next(iter(others))) if rules and others else None
     rows = []
-    for rule, parameter, is_quantile in rules:
-        for chooser in (BASELINE, BOTH, *others):
+    for rule, parameter, choose in rules:
+        for chooser in (*others, BASELINE, BOTH):
             for system, s in ranked.items():
-                chosen = {BASELINE: b, BOTH: (b + s) / 2, **others}[chooser]
-                choose = hard_by_quantile if is_quantile else hard_by_threshold
-                hard = choose(chosen, parameter)
+                hard = choose({**others, BASELINE: b, BOTH: (b + s) / 2}[chooser], parameter)
                 row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
-                row |= {"biased": chooser == BASELINE, "n_queries": int(hard.sum())}
-                compared = None if c is None or chooser == BOTH else c[hard].to_numpy()
-                row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings)
+                row |= {"estimate": (rule, chooser) == estimate}
+                compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()
+                labels = group_labels(queries[hard], groups)
+                row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings, labels)
                 row["system_spread"] = (s - b).std()
                 row["control_spread"] = np.nan if c is None else (c - b).std()
                 rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if len(table):
+        shown = table["estimate"] & table["p"].notna()
+        table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
+        if shown.any():
+            table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+    return table
+
+
+def _check_selectors(
+    selectors: Mapping[str, pd.Series],
+    judged: Mapping[str, pd.Series],
+    control: pd.Series | None,
+) -> None:
+    if {BASELINE, BOTH} & set(selectors):
+        raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
+    for number, (name, values) in enumerate(selectors.items()):
+        same = number == 0 and any(values.equals(one) for one in judged.values())
+        if name in judged or same:
+            raise InputError(
+                f"selector {name!r} is judged itself; hard queries are chosen by another ranking"
+            )
+        if control is not None and control.equals(values):
+            raise InputError("the control chooses no queries: take it out of the selectors")
 
 
 def _gains(
@@ -140,29 +180,20 @@ def _gains(
     s: NDArray[np.float64],
     c: NDArray[np.float64] | None,
     settings: TestSettings,
+    groups: Sequence[Hashable] | None,
 ) -> dict[str, float]:
     """Gains of the system's values over the baseline's, net of the control's if there is one."""
-    names = "baseline_mean system_mean gain relative_gain control_gain net_gain low high p"
-    row = dict.fromkeys(names.split(), float("nan"))
+    names = "n_queries n_groups baseline_mean system_mean gain relative_gain control_gain net_gain"
+    row = dict.fromkeys([*names.split(), "low", "high", "p"], float("nan"))
     if len(b) == 0:
-        return row
-    row["baseline_mean"], row["system_mean"] = b.mean(), s.mean()
-    row["gain"] = (s - b).mean()
+        return row | {"n_queries": 0, "n_groups": 0}
+    row |= gain_row(s, b, settings, groups)
     if b.mean() != 0:
         row["relative_gain"] = row["gain"] / b.mean()
     if c is not None:
-        row["control_gain"] = (c - b).mean()
-        row["net_gain"] = row["gain"] - row["control_gain"]
-    difference = s - (b if c is None else c)
-    row["low"], row["high"] = bootstrap_interval(
-        difference,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )[0]
-    row["p"] = fisher_randomisation(
-        difference, n_permutations=settings.n_permutations, seed=settings.seed
-    )[0]
+        net = gain_row(s, c, settings, groups)
+        row |= {"control_gain": (c - b).mean(), "net_gain": net["gain"]}
+        row |= {name: net[name] for name in ("low", "high", "p")}
     return row
 
 

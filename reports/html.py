@@ -92,6 +92,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
         "study": study,
         "verdict": verdicts.verdict(study),
         "column_verdicts": verdicts.column_verdicts(study),
+        "group_verdict": verdicts.group_verdict(study),
         "hard_verdict": verdicts.hard_query_verdict(study),
         "letters": baseline_letters(study),
         "marks": significance_marks(study),
@@ -106,7 +107,7 @@ def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
             for i, pair in enumerate(study.pairs)
         ],
         "hard_baseline": study.hard_baseline or study.pairs[0][1],
-        "hard": [] if study.hard_queries is None else study.hard_queries.to_dict("records"),
+        **_hard_rows(study),
         "importance": [
             (system, *importance_figure(report, system, f"{key}-columns{i + 1}"))
             for i, system in enumerate(_headline_first(study))
@@ -143,14 +144,26 @@ def _headline_first(study: Study) -> list[SystemResult]:
 
 def _comparison_rows(study: Study, measure: str) -> list[dict[str, Any]]:
     table = study.comparisons[study.comparisons["measure"] == measure]
-    limit = float(np.abs(table[["low", "high", "difference"]].to_numpy()).max())
+    limit = float(np.nanmax(np.abs(table[["low", "high", "difference"]].to_numpy())))
     rows = []
     for row in table.to_dict("records"):
         outcome = verdicts.outcome_of(pd.Series(row))
         style = {"helps": "gain", "hurts": "loss"}.get(outcome, "unsure")
-        chart = figures.interval_chart(row["low"], row["difference"], row["high"], limit, style)
+        ends = row["low"], row["difference"], row["high"]
+        chart = "" if np.isnan(ends).any() else figures.interval_chart(*ends, limit, style)
         rows.append({**row, "style": style, "chart": chart})
     return rows
+
+
+def _hard_rows(study: Study) -> dict[str, list[dict[str, Any]]]:
+    """The estimates on hard queries, and what other choices of queries give."""
+    if study.hard_queries is None or study.hard_queries.empty:
+        return {"hard": [], "other_choices": []}
+    estimate = study.hard_queries["estimate"].astype(bool)
+    return {
+        "hard": study.hard_queries[estimate].to_dict("records"),
+        "other_choices": study.hard_queries[~estimate].to_dict("records"),
+    }
 
 
 def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from letor.files import atomic_path
 from reports import html
 from reports.latex import latex_tables
 from reports.manifest import write_manifest
-from reports.report import Report, Study
+from reports.paired_tests import group_labels
+from reports.report import Report, Study, SystemResult
 from reports.standalone import write_figures
 from reports.tables import report_text
 
@@ -60,7 +61,7 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
             s.per_query[list(study.measures)]
             .rename_axis("query")
             .reset_index()
-            .assign(system=s.name)
+            .assign(system=s.name, **_groups(study, s))
             for s in study.systems
         ]
         means = [
@@ -93,6 +94,11 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
     if report.columns:
         frames["columns"] = pd.DataFrame([vars(column) for column in report.columns])
     return frames
+
+
+def _groups(study: Study, system: SystemResult) -> dict[str, list[Hashable]]:
+    labels = group_labels(system.per_query.index, study.groups)
+    return {} if labels is None else {"group": labels}
 
 
 def _kinds(study: Study) -> pd.DataFrame | None:

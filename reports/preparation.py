@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.text import Analyzer
 from reports.checks import with_content, with_paths
 from reports.config import ExperimentConfig, SplitConfig
+from reports.given_texts import read_query_groups
 from reports.identity import bytes_of, files_within, size_text
+from reports.paired_tests import group_labels
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 
@@ -99,8 +101,31 @@ class Preparation:
 
     @cached_property
     def collection(self) -> Collection:
-        """The collection, read back from its stage."""
-        return load_collection(self.done(self.collection_stage).path)
+        """The collection, read back from its stage, with the groups of the file if it names some.
+
+        Raises:
+            InputError: a judged query without a group.
+        """
+        collection = load_collection(self.done(self.collection_stage).path)
+        if self.groups_file is None:
+            return collection
+        ids = collection.query_ids
+        judged = [ids[row] for row in np.unique(collection.judgements.query)]
+        groups = read_query_groups(self.groups_file, judged)
+        return replace(collection, query_groups=[groups.get(query, query) for query in ids])
+
+    @cached_property
+    def groups_file(self) -> Path | None:
+        """The file that says which queries belong together, if there is one."""
+        return None if self.config.groups is None else Path(self.data) / self.config.groups
+
+    @property
+    def groups(self) -> dict[str, str] | None:
+        """The group of each query; None where each stands alone."""
+        collection = self.collection
+        if collection.query_groups is None:
+            return None
+        return dict(zip(collection.query_ids, collection.query_groups, strict=True))
 
     @cached_property
     def index_stage(self) -> Planned:
@@ -193,20 +218,17 @@ class Preparation:
         Raises:
             InputError: a split by group of a collection without groups, or too few queries.
         """
-        groups = self.collection.query_groups
-        if split.by == "group":
-            if groups is None:
-                raise InputError(
-                    f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
-                    "queries; split by query"
-                )
-            group = dict(zip(self.collection.query_ids, groups, strict=True))
-            groups = [group[q] for q in self.judged]
+        groups = self.groups
+        if split.by == "group" and groups is None:
+            raise InputError(
+                f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
+                "queries; split by query, or name a file of groups by groups = FILE"
+            )
         return k_fold(
             self.judged,
             split.folds,
-            seed=self.config.seed,
-            groups=groups if split.by == "group" else None,
+            seed=self.config.seed + split.fit,
+            groups=group_labels(self.judged, groups if split.by == "group" else None),
         )
 
     def train_parts(self, split: SplitConfig, folds: list[Fold], fold: Fold) -> list[NDArray[Any]]:

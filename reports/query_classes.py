@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import chain
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.registry import ColumnContext, ColumnFamily
-from reports.significance import TestSettings, bootstrap_interval, fisher_randomisation
+from reports.paired_tests import group_labels
+from reports.significance import TestSettings, gain_row
 
 ENTITIES = "entities"
 #: Classes that do not depend on the queries: the largest value of each, and what they are called.
@@ -110,20 +111,22 @@ def query_class_table(
     systems: Mapping[str, tuple[pd.Series, pd.Series]],
     *,
     settings: TestSettings | None = None,
+    groups: Mapping[str, Hashable] | None = None,
 ) -> pd.DataFrame:
     """Gains by class of queries.
 
     Args:
         classes: as :func:`query_classes` makes them, of the queries to be counted.
         systems: values of system and baseline by query, by the name of the comparison.
+        groups: of the queries, which are tested by group.
 
     Returns:
         One row per (comparison, property, class): ``comparison``, ``property``, ``class``
-        (the values in it), ``n_queries``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
-        ``high`` (percentile bootstrap), ``p`` (Fisher's randomisation test, not corrected).
+        (the values in it), and the columns of :func:`reports.significance.gain_row`; p is not
+        corrected.
 
     Raises:
-        InputError: a system without a value for some query.
+        InputError: a system without a value for some query, or a query without a group.
     """
     settings = settings or TestSettings()
     rows = []
@@ -134,30 +137,14 @@ def query_class_table(
         for name in classes.columns:
             for label in classes[name].cat.categories:
                 chosen = (classes[name] == label).to_numpy()
-                row = {"comparison": comparison, "property": name, "class": label}
-                rows.append({**row, **_gain(s[chosen], b[chosen], settings)})
+                row: dict[str, object] = {
+                    "comparison": comparison,
+                    "property": name,
+                    "class": label,
+                }
+                labels = group_labels(classes.index[chosen], groups)
+                rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
     return pd.DataFrame(rows)
-
-
-def _gain(
-    s: NDArray[np.float64], b: NDArray[np.float64], settings: TestSettings
-) -> dict[str, float]:
-    low, high = bootstrap_interval(
-        s - b,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )[0]
-    p = fisher_randomisation(s - b, n_permutations=settings.n_permutations, seed=settings.seed)[0]
-    return {
-        "n_queries": len(s),
-        "baseline_mean": b.mean(),
-        "system_mean": s.mean(),
-        "gain": (s - b).mean(),
-        "low": low,
-        "high": high,
-        "p": p,
-    }
 
 
 def _classes(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:

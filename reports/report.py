@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,6 +23,8 @@ class SystemResult:
         description: what it is, in a sentence.
         per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
             ``reports.measures.evaluate`` returns it (folds concatenated).
+        fits: of a trained system the same frame of each fit, whose mean ``per_query`` is; empty
+            where nothing is trained, or where it is not known.
         columns: names of the columns that the ranker saw; empty for a ranking without a ranker.
         importance: columns ``column`` and ``gain`` (total split gain, summed or averaged over
             folds; not negative), or None.
@@ -31,6 +33,7 @@ class SystemResult:
     name: str
     description: str
     per_query: pd.DataFrame
+    fits: Sequence[pd.DataFrame] = ()
     columns: Sequence[str] = ()
     importance: pd.DataFrame | None = None
 
@@ -75,6 +78,8 @@ class Study:
         systems: in the order of the tables.
         pairs: declared comparisons (system, baseline) by name; the first is the headline.
         measures: columns of ``per_query`` to report; the first is the primary measure.
+        groups: group of each query, where queries belong together (are made from one article,
+            say); they are tested by group.
         query_texts: text of each query id; queries without one show their id.
         facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
         hard_queries: table of ``reports.hard_queries.hard_query_table``, or None.
@@ -104,6 +109,7 @@ class Study:
     systems: Sequence[SystemResult]
     pairs: Sequence[tuple[str, str]]
     measures: Sequence[str]
+    groups: Mapping[str, Hashable] | None = None
     query_texts: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     hard_queries: pd.DataFrame | None = None
@@ -138,6 +144,11 @@ class Study:
         return next(s for s in self.systems if s.name == name)
 
     @property
+    def n_fits(self) -> int:
+        """How often the system that was fitted most often was; 1 if that is not known."""
+        return max((len(s.fits) for s in self.systems), default=0) or 1
+
+    @property
     def queries(self) -> list[str]:
         """Query ids, in the order of the first system."""
         return [str(q) for q in self.systems[0].per_query.index]
@@ -157,7 +168,10 @@ class Study:
     def comparisons(self) -> pd.DataFrame:
         """The table of ``reports.significance.compare`` over ``pairs`` and ``measures``."""
         per_query = {s.name: s.per_query for s in self.systems}
-        return compare(per_query, self.pairs, self.measures, self.test)
+        fits = {s.name: s.fits for s in self.systems if len(s.fits)}
+        return compare(
+            per_query, self.pairs, self.measures, self.test, groups=self.groups, fits=fits
+        )
 
     def comparison(self, pair: tuple[str, str], measure: str) -> pd.Series:
         """The row of ``comparisons`` for that pair and measure."""

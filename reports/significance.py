@@ -1,14 +1,8 @@
-"""Paired comparison of systems: randomisation test, t-test, bootstrap interval, effect, Holm.
-
-All take per-query differences (system minus baseline), one column per comparison. Random draws
-come from a generator seeded by the caller and are the same for every column, so a p-value depends
-on its own differences, the seed and the number of draws only: not on the other comparisons, not
-on the number of threads.
-"""
+"""Compare systems as one family: differences, tests, intervals, effects, Holm's correction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +10,20 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
-from reports.kernels.significance import count_extreme, resampled_sums
+from reports.paired_tests import (
+    EXACT_PATTERNS,
+    bootstrap_interval,
+    detectable,
+    fisher_randomisation,
+    group_error,
+    group_labels,
+    group_sums,
+    paired_t,
+    smallest_p,
+    t_test,
+)
+from reports.refits import Refits, over_fits
 
-PATTERNS_AT_ONCE = 2048
-RESAMPLES_AT_ONCE = 256
 TIE = 1e-9
 """Differences up to this size count as ties (rounding errors are about 1e-16)."""
 
@@ -71,102 +75,60 @@ class TestSettings:
         return (
             f"p: Fisher's randomisation test on the paired per-query values, two-sided, "
             f"{self.n_permutations:,} random sign patterns (all patterns where there are no more "
-            f"than that), (b + 1)/(m + 1), seed {self.seed}. "
-            f"Corrected p: {self.correction_name} over all "
-            f"comparisons and measures of the table. p (t): paired t-test, two-sided. "
+            f"than that or {EXACT_PATTERNS:,}), (b + 1)/(m + 1), seed {self.seed}. "
+            f"p (refits): of systems that were fitted several times, whose per-query values are "
+            f"means over their fits: t-test with the variance of the mean over queries plus that "
+            f"of the mean over fits (spread squared / number of fits), degrees of freedom by Welch "
+            f"and Satterthwaite. Spread: standard deviation over fits of the mean difference. "
+            f"Corrected p: the larger of p and p (refits), {self.correction_name} over all "
+            f"comparisons and measures of the table; significant: below {self.alpha:g}, so a "
+            f"verdict holds over queries and over fits. p (t): paired t-test, two-sided. "
             f"Interval: {self.confidence:.0%} percentile bootstrap of the mean difference over "
-            f"queries, {self.n_resamples:,} samples, seed {self.seed}. "
+            f"queries, {self.n_resamples:,} samples, seed {self.seed}; of systems that were fitted "
+            f"several times stretched as that t-test's interval is by the variance over fits. "
+            f"Groups: queries that belong together change their sign together, are drawn together, "
+            f"and count as one in the t-tests and in what is detectable; p (t) is that of the "
+            f"groups' means, each counting once, so it asks about the mean group where all else "
+            f"asks about the mean query; with few groups the interval is too narrow. "
+            f"Design effect: variance of the mean difference with groups / without them; "
+            f"queries / design effect: as many independent queries would tell as much. "
             f"Effect: mean difference / standard deviation of the differences (Cohen's d, paired). "
             f"Won, tied, lost: queries above, equal to, below the baseline. "
-            f"Detectable: the difference that a paired t-test at level {self.alpha:g} (before "
-            f"correction) would find in 80 % of such samples of queries."
+            f"Detectable: the difference that a t-test at level {self.alpha:g} (before "
+            f"correction) would find in 80 % of such samples."
         )
 
 
-def fisher_randomisation(
-    differences: ArrayLike, *, n_permutations: int = 10_000, seed: int = 0
-) -> NDArray[np.float64]:
-    """Two-sided p-values of Fisher's randomisation test (R. A. Fisher, The Design of Experiments,
-    1935; for retrieval: Smucker, Allan, Carterette, CIKM 2007).
-
-    Under the null hypothesis the sign of each query's difference is arbitrary. p is the share of
-    sign patterns whose mean is at least as far from 0 as the observed one: over all 2^n patterns
-    when there are at most ``n_permutations``, otherwise (b + 1)/(m + 1) over m random patterns.
-    Sums are exact: differences are rounded to integer multiples of 2^-50 (or coarser for more than
-    2^11 queries) of the largest one; patterns within the rounding error of the observed value
-    count as equal to it.
-
-    Args:
-        differences: float64 [n] or [n, k].
-        n_permutations: number m of random patterns, at least 1.
-        seed: seed of the patterns.
-
-    Returns:
-        float64 [k].
-
-    Raises:
-        InputError: no queries, NaN or infinite differences, or no permutations.
-    """
-    d = _columns(differences)
-    if n_permutations < 1:
-        raise InputError(f"n_permutations must be 1 or more, not {n_permutations}")
-    n = len(d)
-    integers = np.zeros((-(-n // 64) * 64, d.shape[1]), dtype=np.int64)
-    integers[:n] = _as_integers(d)
-    # Each of the n values may be off by half a unit, in the observed and in the permuted sum.
-    threshold = np.maximum(np.abs(integers.sum(axis=0)) - n, 0)
-    if n < 63 and 2**n <= n_permutations:
-        patterns = np.arange(2**n, dtype=np.uint64).reshape(-1, 1)
-        return count_extreme(integers, patterns, threshold) / 2.0**n
-    rng = np.random.default_rng([seed, 0])
-    count = np.zeros(d.shape[1], dtype=np.int64)
-    for start in range(0, n_permutations, PATTERNS_AT_ONCE):
-        size = (min(PATTERNS_AT_ONCE, n_permutations - start), len(integers) // 64)
-        patterns = rng.integers(0, 2**64, size=size, dtype=np.uint64)
-        count += count_extreme(integers, patterns, threshold)
-    return (count + 1) / (n_permutations + 1)
-
-
-def paired_t(differences: ArrayLike) -> NDArray[np.float64]:
-    """Two-sided p-values of the paired t-test, float64 [k]; NaN for a single query, 1 where all
-    differences are 0.
-
-    Raises:
-        InputError: no queries, NaN or infinite differences.
-    """
-    from scipy.stats import t
-
-    d = _columns(differences)
-    if len(d) < 2:
-        return np.full(d.shape[1], np.nan)
-    mean, error = d.mean(axis=0), d.std(axis=0, ddof=1) / np.sqrt(len(d))
-    statistic = np.divide(mean, error, out=np.where(mean == 0, 0.0, np.inf), where=error > 0)
-    return np.asarray(2 * t.sf(np.abs(statistic), len(d) - 1))
-
-
-def bootstrap_interval(
-    differences: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 10_000, seed: int = 0
-) -> NDArray[np.float64]:
-    """Percentile bootstrap interval of each mean difference, float64 [k, 2].
-
-    Raises:
-        InputError: no queries, NaN or infinite differences, confidence outside (0, 1), or no
-            resamples.
-    """
-    d = _columns(differences)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
-    if n_resamples < 1:
-        raise InputError(f"n_resamples must be 1 or more, not {n_resamples}")
-    n = len(d)
-    rng = np.random.default_rng([seed, 1])
-    means = np.empty((n_resamples, d.shape[1]))
-    for start in range(0, n_resamples, RESAMPLES_AT_ONCE):
-        stop = min(start + RESAMPLES_AT_ONCE, n_resamples)
-        rows = rng.integers(0, n, size=(stop - start, n), dtype=np.int64)
-        means[start:stop] = resampled_sums(d, rows) / n
-    tail = (1 - confidence) / 2
-    return np.quantile(means, [tail, 1 - tail], axis=0).T
+def gain_row(
+    system: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    settings: TestSettings,
+    groups: Sequence[Hashable] | None = None,
+) -> dict[str, float]:
+    """The gain of one system over one baseline on some queries, float64 [n] each, in a table's
+    row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
+    ``high`` (percentile bootstrap), ``p`` (randomisation test)."""
+    difference = system - baseline
+    low, high = bootstrap_interval(
+        difference,
+        groups=groups,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )[0]
+    p = fisher_randomisation(
+        difference, groups=groups, n_permutations=settings.n_permutations, seed=settings.seed
+    )[0]
+    return {
+        "n_queries": len(difference),
+        "n_groups": len(difference) if groups is None else len(set(groups)),
+        "baseline_mean": baseline.mean(),
+        "system_mean": system.mean(),
+        "gain": difference.mean(),
+        "low": low,
+        "high": high,
+        "p": p,
+    }
 
 
 def compare(
@@ -174,6 +136,9 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
     settings: TestSettings | None = None,
+    *,
+    groups: Mapping[str, Hashable] | None = None,
+    fits: Mapping[str, Sequence[pd.DataFrame]] | None = None,
 ) -> pd.DataFrame:
     """Test every (system, baseline) pair on every measure, as one family.
 
@@ -183,40 +148,92 @@ def compare(
         pairs: (system, baseline) by name: the declared comparisons.
         measures: columns to test.
         settings: ``TestSettings()`` if not given.
+        groups: group of each query; queries of one group are tested together.
+        fits: of trained systems the values of each fit, whose mean their ``per_query`` is; fits
+            of the same number are paired. Systems without an entry are the same in every fit.
 
     Returns:
         One row per (pair, measure), in that order, with the columns ``system``, ``baseline``,
-        ``measure``, ``n_queries``, ``system_mean``, ``baseline_mean``, ``difference``,
-        ``relative`` (difference / baseline mean; NaN where that is 0), ``low`` and ``high``
-        (bootstrap interval of the difference), ``p``, ``p_corrected``, ``p_t``, ``effect`` (NaN
-        for constant differences), ``won``, ``tied``, ``lost``, ``detectable``, ``significant``.
+        ``measure``, ``n_queries``, ``n_groups``, ``system_mean``, ``baseline_mean``,
+        ``difference``, ``relative`` (difference / baseline mean; NaN where that is 0), ``low`` and
+        ``high`` (interval of the difference), ``n_fits``, ``spread`` (standard deviation of the
+        mean difference over fits; NaN for one fit), ``p``, ``p_refits`` (NaN for one fit),
+        ``p_corrected``, ``p_t``, ``effect`` (NaN for constant differences), ``design_effect`` (NaN
+        for these, and for a single group), ``won``, ``tied``, ``lost`` (queries), ``differing``
+        (groups whose sums are not 0), ``smallest_p`` (that the randomisation test could have given
+        with these), ``detectable``, ``significant``; see :attr:`TestSettings.description`.
 
     Raises:
-        InputError: unknown system or measure, no pair, or systems on different queries.
+        InputError: unknown system or measure, no pair, systems on different queries, or a query
+            without a group.
     """
     settings = settings or TestSettings()
-    rows, differences = _differences(per_query, pairs, measures)
-    d = np.column_stack(differences)
-    interval = bootstrap_interval(
-        d, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
-    )
+    rows, d = _differences(per_query, pairs, measures)
+    queries = next(iter(per_query.values())).index
+    labels = group_labels(queries, groups)
     table = pd.DataFrame(rows)
+    table["n_groups"] = len(queries) if labels is None else len(set(labels))
     table["difference"] = d.mean(axis=0)
     table["relative"] = table["difference"] / table["baseline_mean"].where(
         table["baseline_mean"] != 0
     )
-    table["low"], table["high"] = interval[:, 0], interval[:, 1]
-    table["p"] = fisher_randomisation(d, n_permutations=settings.n_permutations, seed=settings.seed)
-    table["p_corrected"] = corrected(table["p"], settings.correction)
-    table["p_t"] = paired_t(d)
+    refits = over_fits(per_query, fits or {}, pairs, measures)
+    _test(table, d, labels, refits, settings)
+    _describe(table, d, labels, settings)
+    table["significant"] = table["p_corrected"] < settings.alpha
+    return table
+
+
+def _test(
+    table: pd.DataFrame,
+    d: NDArray[np.float64],
+    labels: Sequence[Hashable] | None,
+    refits: Refits,
+    settings: TestSettings,
+) -> None:
+    """Add the columns from ``low`` to ``p_t``, and ``detectable``."""
+    interval = bootstrap_interval(
+        d,
+        groups=labels,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
+    means = d.mean(axis=0)
+    over_queries = group_error(d, labels)
+    wide = refits.widened(means, interval, *over_queries, settings.confidence)
+    table["low"], table["high"] = wide.T
+    table["n_fits"], table["spread"] = refits.n_fits, refits.spread
+    table["p"] = fisher_randomisation(
+        d, groups=labels, n_permutations=settings.n_permutations, seed=settings.seed
+    )
+    error, freedom = refits.total_error(*over_queries)
+    table["p_refits"] = np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan)
+    table["p_corrected"] = corrected(table[["p", "p_refits"]].max(axis=1), settings.correction)
+    table["p_t"] = paired_t(d, groups=labels)
+    table["detectable"] = detectable(error, freedom, settings.alpha)
+
+
+def _describe(
+    table: pd.DataFrame,
+    d: NDArray[np.float64],
+    labels: Sequence[Hashable] | None,
+    settings: TestSettings,
+) -> None:
+    """Add the columns from ``effect`` to ``smallest_p``."""
     spread = d.std(axis=0, ddof=1) if len(d) > 1 else np.full(d.shape[1], np.nan)
-    table["effect"] = table["difference"] / np.where(spread > TIE, spread, np.nan)
+    spread = np.where(spread > TIE, spread, np.nan)
+    table["effect"] = table["difference"] / spread
+    table["design_effect"] = (group_error(d, labels)[0] / (spread / np.sqrt(len(d)))) ** 2
     table["won"] = (d > TIE).sum(axis=0)
     table["tied"] = (np.abs(d) <= TIE).sum(axis=0)
     table["lost"] = (d < -TIE).sum(axis=0)
-    table["detectable"] = _detectable(spread, len(d), settings.alpha)
-    table["significant"] = table["p_corrected"] < settings.alpha
-    return table
+    sums, _ = group_sums(d, labels)
+    table["differing"] = (np.abs(sums) > TIE).sum(axis=0)
+    table["smallest_p"] = [
+        smallest_p(int(differing), len(sums), settings.n_permutations)
+        for differing in table["differing"]
+    ]
 
 
 def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
@@ -238,7 +255,7 @@ def _differences(
     per_query: Mapping[str, pd.DataFrame],
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
-) -> tuple[list[dict[str, object]], list[NDArray[np.float64]]]:
+) -> tuple[list[dict[str, object]], NDArray[np.float64]]:
     """Identifying columns of each row of the comparison table, and its per-query differences."""
     if not pairs or not measures:
         raise InputError("nothing to compare: name at least one (system, baseline) and a measure")
@@ -272,28 +289,4 @@ def _differences(
                 }
             )
             differences.append(a - b)
-    return rows, differences
-
-
-def _columns(differences: ArrayLike) -> NDArray[np.float64]:
-    d = np.ascontiguousarray(differences, dtype=np.float64)
-    d = d.reshape(-1, 1) if d.ndim == 1 else d
-    if d.ndim != 2 or len(d) == 0:
-        raise InputError(f"per-query differences must be [n] or [n, k], n > 0, not {d.shape}")
-    if not np.isfinite(d).all():
-        bad = int(np.flatnonzero(~np.isfinite(d).all(axis=1))[0])
-        raise InputError(f"the difference of query number {bad + 1} is not a finite number")
-    return d
-
-
-def _as_integers(d: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Columns scaled by a power of two so that n of the largest value still fit in int64."""
-    bits = min(50, 61 - len(d).bit_length())
-    _, exponent = np.frexp(np.abs(d).max(axis=0))
-    return np.rint(np.ldexp(d, bits - exponent)).astype(np.int64)
-
-
-def _detectable(spread: NDArray[np.float64], n: int, alpha: float) -> NDArray[np.float64]:
-    from scipy.stats import norm
-
-    return np.asarray((norm.ppf(1 - alpha / 2) + norm.ppf(0.8)) * spread / np.sqrt(n))
+    return rows, np.column_stack(differences)

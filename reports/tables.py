@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from reports.report import Report, Study
 from reports.verdicts import (
     column_verdicts,
+    group_verdict,
     hard_query_verdict,
     p_value,
     percent,
@@ -65,13 +66,17 @@ def marks_note(study: Study) -> str:
             + ", ".join(f"{letter} = {name}" for name, letter in letters.items())
             + ")"
         )
-    test = study.test
+    test, groups = study.test, int(study.comparisons["n_groups"].iloc[0])
+    by = "" if groups == len(study.queries) else f" by {groups:,} groups of queries"
+    refits = ""
+    if study.comparisons["n_fits"].max() > 1:
+        refits = "and, for systems fitted several times, t-test that includes training noise, "
     return (
-        f"▲ ▼ significantly better, worse than {against}: Fisher's randomisation test, two-sided, "
-        f"{test.n_permutations:,} permutations, seed {test.seed}, p < {test.alpha:g} after "
-        f"correction ({test.correction_name}) over the {len(study.comparisons)} comparisons of "
-        f"this table ({len(study.pairs)} pairs x {len(study.measures)} measures, "
-        f"{len(study.queries):,} queries)."
+        f"▲ ▼ significantly better, worse than {against}: Fisher's randomisation test{by}, "
+        f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}, {refits}"
+        f"p < {test.alpha:g} after correction ({test.correction_name}) over the "
+        f"{len(study.comparisons)} comparisons of this table ({len(study.pairs)} pairs x "
+        f"{len(study.measures)} measures, {len(study.queries):,} queries)."
     )
 
 
@@ -102,15 +107,18 @@ def means_table(study: Study) -> str:
 
 def comparison_table(study: Study, measure: str | None = None) -> str:
     """Every declared pair on one measure (by default the primary one): difference, interval,
-    p-values, effect, won/tied/lost."""
+    p-values, effect, won/tied/lost; with refits the spread over them, with groups the design
+    effect."""
     measure = measure or study.measures[0]
     t = study.comparisons
+    more = _extras(study)
     rows = [
         [
             f"{r['system']} - {r['baseline']}",
             signed(r["difference"]),
             percent(r["relative"]),
             f"[{signed(r['low'])}, {signed(r['high'])}]",
+            *(show(r[column]) for column, _, show in more),
             p_value(r["p"]),
             p_value(r["p_corrected"]),
             p_value(r["p_t"]),
@@ -121,18 +129,37 @@ def comparison_table(study: Study, measure: str | None = None) -> str:
     ]
     header = [
         f"{measure} difference", "mean", "relative", f"{study.test.confidence:.0%} interval",
-        "p", "p corr.", "p (t)", "effect", "won/tied/lost",
+        *(name.lower() for _, name, _ in more), "p", "p corr.",
+        "p (t of groups)" if study.groups else "p (t)", "effect", "won/tied/lost",
     ]  # fmt: skip
     return aligned(header, rows, left=1)
 
 
+def _extras(study: Study) -> list[tuple[str, str, Callable[[float], str]]]:
+    """Columns of ``Study.comparisons`` that only some studies have, their heading, and how they are
+    shown: the spread over fits and its p, the design effect."""
+    t = study.comparisons
+    extras: list[tuple[str, str, Callable[[float], str]]] = []
+    if t["n_fits"].max() > 1:
+        extras += [("spread", "Spread", _or_dash(value)), ("p_refits", "p (refits)", p_value)]
+    if (t["n_groups"] < t["n_queries"]).any():
+        extras += [("design_effect", "Design effect", _or_dash("{:.1f}".format))]
+    return extras
+
+
+def _or_dash(show: Callable[[float], str]) -> Callable[[float], str]:
+    return lambda x: "–" if pd.isna(x) else show(x)
+
+
 def hard_query_text(study: Study) -> str:
-    """The hard-query table; "" if the study has none."""
-    if study.hard_queries is None or study.hard_queries.empty:
+    """The estimates on hard queries; "" if the study has none."""
+    table = study.hard_queries
+    if table is None or table.empty or not table["estimate"].any():
         return ""
+    table = table[table["estimate"] & (table["n_queries"] > 0)]
     header = [
-        "System", f"hard by {study.hard_measure}", "chosen by", "queries", "baseline", "gain",
-        "control gain", "net gain", f"{study.test.confidence:.0%} interval", "p",
+        "System", f"hard by {study.hard_measure}", "chosen by", "queries", "groups", "baseline",
+        "system", "gain", f"{study.test.confidence:.0%} interval", "p", "p corr.",
     ]  # fmt: skip
     rows = [
         [
@@ -140,19 +167,15 @@ def hard_query_text(study: Study) -> str:
             str(r["rule"]),
             str(r["chosen_by"]),
             f"{r['n_queries']:,}",
-            *(
-                "-" if pd.isna(r[c]) else show(r[c])
-                for c, show in (
-                    ("baseline_mean", value),
-                    ("gain", signed),
-                    ("control_gain", signed),
-                    ("net_gain", signed),
-                )
-            ),
-            "-" if pd.isna(r["low"]) else f"[{signed(r['low'])}, {signed(r['high'])}]",
+            f"{r['n_groups']:,}",
+            value(r["baseline_mean"]),
+            value(r["system_mean"]),
+            signed(r["gain"]),
+            f"[{signed(r['low'])}, {signed(r['high'])}]",
             p_value(r["p"]),
+            p_value(r["p_corrected"]),
         ]
-        for r in study.hard_queries.to_dict("records")
+        for r in table.to_dict("records")
     ]
     return aligned(header, rows, left=3)
 
@@ -163,11 +186,12 @@ def study_text(study: Study) -> str:
     blocks = [
         f"{study.name}: {found.headline}",
         wrapped(found.details),
+        wrapped(group_verdict(study)),
         "\n".join(wrapped(f"! {sentence}") for sentence in column_verdicts(study)),
         means_table(study),
         comparison_table(study),
-        hard_query_text(study),
         wrapped(hard_query_verdict(study)),
+        hard_query_text(study),
         "\n".join(wrapped(f"! {w}") for w in study.warnings),
     ]
     return "\n\n".join(b for b in blocks if b)

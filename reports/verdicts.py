@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 
-from reports.hard_queries import BOTH
 from reports.report import Study
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
+FEW_GROUPS = 20
+"""Below so many groups bootstrap intervals are known to be too narrow."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _numbers(study: Study, row: pd.Series) -> str:
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
         f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over "
         f"{len(study.comparisons)} tests), "
-        f"{p_value(row['p'])} uncorrected. "
+        f"{p_value(row['p'])} uncorrected. {_training(row)}"
         f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
         f"{row['lost']:,} lost."
     )
@@ -69,24 +69,63 @@ def _numbers(study: Study, row: pd.Series) -> str:
         return text
     if row["detectable"] > 0:
         text += (
-            f" With this many queries, a difference of {value(row['detectable'])} would be found "
-            "four times in five (before correction); a smaller one may exist unseen."
+            f" With this many {_observations(row)}, a difference of {value(row['detectable'])} "
+            "would be found four times in five (before correction); a smaller one may exist unseen."
         )
     return f"{text} {_out_of_reach(study, row)}".strip()
 
 
-def _out_of_reach(study: Study, row: pd.Series) -> str:
-    """A warning if the test could not have found any difference significant, else ""."""
-    test, differing = study.test, row["won"] + row["lost"]
-    smallest = max(2.0 ** (1 - differing), 1 / (test.n_permutations + 1)) if differing else 1.0
-    tests = len(study.comparisons) if test.correction in ("holm", "bonferroni") else 1
-    if smallest * tests < test.alpha:
+def _observations(row: pd.Series) -> str:
+    return "queries" if row["n_groups"] == row["n_queries"] else "groups of queries"
+
+
+def _training(row: pd.Series) -> str:
+    """How far the difference moves from fit to fit, and whether the verdict holds over that."""
+    if row["n_fits"] < 2:
         return ""
     return (
-        f"No difference could have been significant: the smallest p that {differing:,} differing "
-        f"queries and {test.n_permutations:,} permutations allow is {p_value(smallest)}, before "
-        f"correction over {tests} tests."
+        f"Over {row['n_fits']} fits with other seeds and folds the difference has a standard "
+        f"deviation of {value(row['spread'])}, which the interval includes; with it "
+        f"{p_equals(row['p_refits'])} (uncorrected), and the larger of the two p counts. "
     )
+
+
+def _out_of_reach(study: Study, row: pd.Series) -> str:
+    """A warning if the test could not have found any difference significant, else ""."""
+    test = study.test
+    tests = len(study.comparisons) if test.correction in ("holm", "bonferroni") else 1
+    if row["smallest_p"] * tests < test.alpha:
+        return ""
+    return (
+        f"No difference could have been significant: the smallest p that {row['differing']:,} "
+        f"differing {_observations(row)} and {test.n_permutations:,} permutations allow is "
+        f"{p_value(row['smallest_p'])}, before correction over {tests} tests."
+    )
+
+
+def group_verdict(study: Study) -> str:
+    """How the queries depend on each other and what that leaves; "" where each stands alone."""
+    table = study.comparisons
+    n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
+    if n_groups == n:
+        return ""
+    text = (
+        f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
+        "one group are not independent"
+    )
+    effects = table["design_effect"].dropna()
+    if len(effects):
+        low, high = effects.min(), effects.max()
+        span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+        own = study.comparison(study.pairs[0], study.measures[0])["design_effect"]
+        text += f": design effect {span}"
+        if own == own:
+            text += (
+                f", {own:.1f} for the headline, which so tells as much as {n / own:,.0f} "
+                "independent queries would"
+            )
+    few = " With so few groups intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    return f"{text}.{few}"
 
 
 def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> str:
@@ -112,41 +151,32 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
 
 
 def hard_query_verdict(study: Study) -> str:
-    """What the hard-query table says about the headline system, or "" if there is no table."""
-    if study.hard_queries is None or study.hard_queries.empty:
-        return ""
-    system = study.pairs[0][0]
+    """The estimate for the headline system (the first in the table if it is not there), or why
+    there is none; "" if there is no table."""
     table = study.hard_queries
-    table = table[(table["system"] == system) & (table["rule"] == table["rule"].iloc[0])]
-    if table.empty or table["n_queries"].iloc[0] == 0:
+    if table is None or table.empty:
         return ""
-    own = table.iloc[0]
-    baseline = study.hard_baseline or study.pairs[0][1]
-    parts = [
-        f"On the {own['n_queries']:,} queries that {baseline} itself ranked badly "
-        f"({study.hard_measure}, {own['rule']}), {system} gains {signed(own['gain'])} "
-        f"({percent(own['relative_gain'])}); part of that is the choice of queries."
-    ]
-    for row in table[table["chosen_by"] == BOTH].to_dict("records"):
-        if row["n_queries"]:
-            parts.append(
-                f"On the {row['n_queries']:,} that both ranked badly on average, a choice that "
-                f"favours neither, it gains {signed(row['gain'])} ({_interval(study, row)})."
-            )
-    if pd.notna(own["net_gain"]):
-        parts.append(
-            f"Net of {study.hard_control}, which gains {signed(own['control_gain'])} on the "
-            f"baseline's own choice, it gains {signed(own['net_gain'])} "
-            f"({_interval(study, own.to_dict())})."
+    table = table[table["estimate"]]
+    if table.empty:
+        return (
+            "On hard queries there is no estimate, as no independent ranking chooses them. Name "
+            "one that is neither the baseline nor judged: hard_selectors in an experiment's file, "
+            "--hard-by of compare."
         )
-        if own["control_spread"] < 0.7 * own["system_spread"]:
-            parts.append(
-                "That is too much: query by query the control differs less from the baseline "
-                f"(spread {value(own['control_spread'])}) than the system does "
-                f"({value(own['system_spread'])}), so it shows only part of the effect of the "
-                "choice."
-            )
-    return " ".join(parts)
+    headline = table[table["system"] == study.pairs[0][0]]
+    row = (headline if len(headline) else table).iloc[0]
+    if not row["n_queries"]:
+        return f"{row['chosen_by']} finds no query hard ({study.hard_measure}, {row['rule']})."
+    groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
+    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(table)} systems"
+    return (
+        f"On hard queries (the {row['n_queries']:,}{groups} that a third ranking, "
+        f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) the gain of "
+        f"{row['system']} over {study.hard_baseline or study.pairs[0][1]} is "
+        f"{signed(row['gain'])} ({percent(row['relative_gain'])}), "
+        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
+        f"{p_equals(p)}{f' ({family})' if len(table) > 1 else ''}."
+    )
 
 
 def column_verdicts(study: Study) -> list[str]:
@@ -155,20 +185,15 @@ def column_verdicts(study: Study) -> list[str]:
     return [f"{remark}." for remark in study.remarks]
 
 
-def _interval(study: Study, row: Mapping[Hashable, Any]) -> str:
-    return (
-        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
-        f"{p_equals(row['p'])}"
-    )
-
-
 def value(x: float) -> str:
     """Four decimals: "0.4123"."""
     return f"{x:.4f}"
 
 
 def signed(x: float) -> str:
-    """Four decimals with a sign; a typographic minus: "+0.0123", "−0.0123"."""
+    """Four decimals with a sign; a typographic minus: "+0.0123", "−0.0123"; "n/a" for NaN."""
+    if pd.isna(x):
+        return "n/a"
     text = f"{x:+.4f}"
     return "0.0000" if float(text) == 0 else text.replace("-", "−")
 

@@ -95,6 +95,10 @@ def compare(
     documents: Annotated[
         Path | None, typer.Option(help="Document titles: .jsonl with _id, title and text.")
     ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="Queries that belong together, tested as one: query id, tab, group."),
+    ] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="Name of each run, in order; repeat the option.")
     ] = None,
@@ -108,6 +112,10 @@ def compare(
     ] = None,
     hard_measure: Annotated[
         str | None, typer.Option(help="Says which queries are hard (default: the primary one).")
+    ] = None,
+    hard_by: Annotated[
+        str | None,
+        typer.Option(help="Name of the run that says so: no baseline, and not judged on them."),
     ] = None,
     permutations: Annotated[int, typer.Option(min=1, help="Of the randomisation test.")] = 10_000,
     correction: Annotated[
@@ -130,10 +138,12 @@ def compare(
         data=data,
         queries=queries,
         documents=documents,
+        groups=groups,
         names=name or (),
         baselines=baseline or (),
         measures=measure or DEFAULT_MEASURES,
         hard_measure=hard_measure,
+        hard_by=hard_by,
         test=TestSettings(n_permutations=permutations, correction=correction, seed=seed),
         threads=threads,
     )

@@ -34,6 +34,8 @@ class TaskConfig(_Section):
         train, test: judgement files (of ``qrels``, without ``.tsv``). Without ``train``, the
             queries of ``test`` are dealt at random: ``train_share`` of them train.
         stream: the text of a document that models read and rank by.
+        groups: a file, query id, tab, group, relative to the folder of data sets: test queries that
+            belong together and are tested together.
         seed: of the dealing, and of the two halves that tune the mixtures for each other.
     """
 
@@ -44,6 +46,7 @@ class TaskConfig(_Section):
     stream: str = "title"
     stopwords: str = ""
     stemmer: str | None = None
+    groups: str | None = None
     seed: int = 0
 
     @model_validator(mode="after")

@@ -19,6 +19,7 @@ from reports.clickthrough.scoring import Grids, ranked
 from reports.clickthrough.tables import Results, RowResult, csv_rows, table_text, time_rows
 from reports.clickthrough.tasks import Task, make_task, task_files
 from reports.config import slug
+from reports.given_texts import read_query_groups
 from reports.identity import size_text
 from reports.manifest import write_manifest
 from reports.progress import Reporter
@@ -97,11 +98,26 @@ class _Study:
         return list({stage.name: stage for stage in planned}.values())
 
     def run(self) -> Path:
+        groups = {
+            name: self._groups(name) for name, task in self.config.tasks.items() if task.groups
+        }
         for stage in self.plan():
             self.runner.done(stage)
         rows = {(table.name, row.label): self._row(table.task, row) for table, row in self._rows}
         facts = {table.task: self._task(table.task).facts() for table in self.config.tables}
-        return self._report(Results(self.config, rows, facts))
+        for name, of in groups.items():
+            facts[name]["groups of test queries"] = len(set(of.values()))
+        return self._report(Results(self.config, rows, facts, groups))
+
+    def _groups(self, name: str) -> dict[str, str]:
+        """The group of each test query of a task.
+
+        Raises:
+            InputError: the file cannot be read, or a query has none.
+        """
+        queries = self._task(name).query_ids
+        groups = read_query_groups(self.data / str(self.config.tasks[name].groups), queries)
+        return {query: groups[query] for query in queries}
 
     def _task(self, name: str) -> Task:
         """The task, read once."""
@@ -193,9 +209,13 @@ class _Study:
 
     def _report(self, results: Results) -> Path:
         config = self.config.model_dump(mode="json")
-        files = {name: stage.inputs["files"] for name, stage in self._stages.items()}
-        shown = {"rows": csv_rows(results), "times": time_rows(results)}
-        inputs = _plain({"config": config, **shown, "files": files})
+        files = {name: stage.inputs["files"] for name, stage in self._stages.items()} | {
+            f"groups of {name}": self.runner.stages.digests.identity(self.data / task.groups)
+            for name, task in self.config.tasks.items()
+            if task.groups
+        }
+        found = {"rows": csv_rows(results), "times": time_rows(results), "groups": results.groups}
+        inputs = _plain({"config": config, **found, "files": files})
 
         def make(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ outcome."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,13 @@ class RowResult:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that a report shows: rows by table name and label, sizes by task."""
+    """Everything that a report shows: rows by table name and label, sizes by task, and of tasks
+    that name them the groups of the test queries."""
 
     config: ClickthroughConfig
     rows: Mapping[tuple[str, str], RowResult]
     facts: Mapping[str, Mapping[str, float]]
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,10 @@ class Check:
 
     Attributes:
         low, relation, high: see :class:`reports.clickthrough.config.TableConfig`.
-        differences, p, p_corrected: per measure: high minus low, the paired t-test, and Holm's
-            correction over the expectations of the table.
+        differences, p, p_corrected: per measure: high minus low, the paired t-test (of the means
+            of groups of queries where there are any), and Holm's correction over the expectations
+            of the table.
+        design_effect: of the groups, in the last measure; None without groups.
         outcome: decided by the last measure.
     """
 
@@ -62,6 +66,7 @@ class Check:
     p: tuple[float, ...]
     p_corrected: tuple[float, ...]
     outcome: str
+    design_effect: float | None = None
 
     @property
     def held(self) -> bool:
@@ -92,15 +97,18 @@ def checks(results: Results, table: TableConfig) -> list[Check]:
     per_query = {row.label: results.rows[table.name, row.label].per_query for row in table.rows}
     pairs = [(high, low) for low, _, high in table.expectations]
     settings = TestSettings(alpha=config.alpha, n_permutations=1, n_resamples=1)
-    tests = compare(per_query, pairs, config.measures, settings)
+    groups = results.groups.get(table.task)
+    tests = compare(per_query, pairs, config.measures, settings, groups=groups)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
     p = tests["p_t"].to_numpy(np.float64).reshape(shape)
+    effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
     holm = np.stack([corrected(column) for column in p.T], axis=1)
     return [
         Check(
             low, relation, high, tuple(difference[i]), tuple(p[i]), tuple(holm[i]),
             outcome_of(relation, float(difference[i, -1]), float(holm[i, -1]), config.alpha),
+            None if groups is None else float(effect[i]),
         )
         for i, (low, relation, high) in enumerate(table.expectations)
     ]  # fmt: skip
@@ -129,6 +137,8 @@ def check_text(check: Check, measures: Sequence[str]) -> str:
         )
     ]
     claim = f"{check.low} {check.relation} {check.high}"
+    if check.design_effect is not None:
+        parts.insert(0, f"design effect {check.design_effect:.1f}")
     return f"{claim}: {check.outcome} ({'; '.join(reversed(parts))})"
 
 

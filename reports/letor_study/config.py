@@ -65,12 +65,17 @@ class ExpectedConfig(_Section):
 
 
 class StudyConfig(_Section):
-    """A file of the kind "letor"."""
+    """A file of the kind "letor". ``groups`` names a file in the folder of data sets, query id,
+    tab, group: queries that belong together and are tested together. ``repeats``: how often each
+    ranker is fitted, with other seeds and, where a scheme deals them, on other folds; a ranker
+    without a seed on official folds is the same in every fit."""
 
     kind: Literal["letor"]
     title: str
     introduction: str = ""
     folder: str
+    groups: str | None = None
+    repeats: int = Field(default=1, ge=1)
     n_columns: int | None = None
     schemes: list[SchemeConfig] = Field(min_length=1)
     rankers: list[RankerConfig] = Field(min_length=1)

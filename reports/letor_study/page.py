@@ -20,7 +20,7 @@ def write_page(config: StudyConfig, results: Results, tables: Tables, path: Path
             "id": slug(scheme.name),
             "n_folds": tables.folds.loc[tables.folds["scheme"] == scheme.name, "fold"].nunique(),
             "rows": _rows(config, tables, scheme.name),
-            "comparisons": _comparisons(tables, scheme.name),
+            "comparisons": _comparisons(tables, scheme.name, grouped=results.groups is not None),
             "choices": choices(results.trained, scheme.name),
         }
         for scheme in config.schemes
@@ -30,6 +30,7 @@ def write_page(config: StudyConfig, results: Results, tables: Tables, path: Path
         config=config,
         schemes=schemes,
         checks=tables.checks,
+        n_groups=None if results.groups is None else _n_groups(tables),
         settings=tables.settings.description,
         definitions={n: parse_measure(text).definition for n, text in config.measures.items()},
     )
@@ -58,7 +59,11 @@ def _rows(config: StudyConfig, tables: Tables, scheme: str) -> list[dict[str, An
     return rows
 
 
-def _comparisons(tables: Tables, scheme: str) -> list[list[str]]:
+def _n_groups(tables: Tables) -> int:
+    return int(tables.comparisons["n_groups"].max()) if len(tables.comparisons) else 0
+
+
+def _comparisons(tables: Tables, scheme: str, *, grouped: bool) -> list[list[str]]:
     if not len(tables.comparisons):
         return []
     table = tables.comparisons[tables.comparisons["scheme"] == scheme]
@@ -66,10 +71,12 @@ def _comparisons(tables: Tables, scheme: str) -> list[list[str]]:
         [
             str(row["system"]),
             str(row["measure"]),
-            f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]",
-            f"{row['p']:.4f}",
+            f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+            + (f", {row['n_fits']} fits: spread {row['spread']:.4f}" if row["n_fits"] > 1 else ""),
+            f"{row['p']:.4f}" + (f" (refits {row['p_refits']:.4f})" if row["n_fits"] > 1 else ""),
             f"{row['p_corrected']:.4f}",
             f"{row['won']} / {row['tied']} / {row['lost']}",
+            *([f"{row['design_effect']:.1f}"] if grouped else []),
         ]
         for row in table.to_dict(orient="records")
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from letor.evaluation import per_query
 from letor.fold_files import read_folds
 from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
+from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
 from reports.config import slug
+from reports.given_texts import read_query_groups
 from reports.letor_study.config import RankerConfig, SchemeConfig, StudyConfig, load_study
 from reports.letor_study.page import write_page
 from reports.letor_study.tables import Results, make_tables, write_tables
@@ -66,7 +70,7 @@ def run_letor_study(
     rows, official = read_folds(folder, n_columns=config.n_columns)
     runner = StageRunner(out, reporter)
     files = runner.stages.digests.identity(folder)
-    study = _Study(config, rows, official, files, runner)
+    study = _Study(config, rows, official, files, runner, Path(data))
     planned = [stage for _, stage in study.stages()]
     if dry_run:
         print(f"{config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries")
@@ -83,18 +87,26 @@ class _Study:
     official: list[Fold]
     files: dict[str, Any]
     runner: StageRunner
+    data: Path
 
     def __post_init__(self) -> None:
+        self._groups_file, self._groups = {}, None
+        if self.config.groups is not None:
+            path = self.data / self.config.groups
+            self._groups_file = {"groups": self.runner.stages.digests.identity(path)}
+            self._groups = read_query_groups(path, self.rows.all_query_ids)
         self._digest = _digest(self.rows)
         self._parts: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
 
     def stages(self) -> Iterator[tuple[dict[str, Any], Planned]]:
-        """For each scheme, fold and ranker: which they are, and their stage."""
+        """For each scheme, fit, fold and ranker: which they are, and their stage."""
         for scheme in self.config.schemes:
-            for number, fold in enumerate(_folds(scheme, self.rows, self.official), start=1):
-                for ranker in self.config.rankers:
+            for fit in range(self.config.repeats):
+                folds = _folds(scheme, self.rows, self.official, fit)
+                rankers = [r for r in self.config.rankers if not fit or _varies(scheme, r)]
+                for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
                     place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label}
-                    yield place, self._stage(scheme, number, fold, ranker)
+                    yield place | {"fit": fit}, self._stage(scheme, number, fold, ranker, fit)
 
     def run(self) -> Path:
         results = []
@@ -112,24 +124,25 @@ class _Study:
 
         def make(folder: Path) -> None:
             folder.mkdir()
-            _write_report(self.config, results, folder)
+            _write_report(self.config, results, self._groups, folder)
             write_manifest(
                 folder,
                 title=self.config.title,
                 settings=settings,
-                inputs=self.files,
+                inputs={**self.files, **self._groups_file},
                 seeds={scheme.name: scheme.seed for scheme in self.config.schemes},
                 timed=("tables.txt", "times.csv"),
             )
 
         keys = [result["key"] for result in results]
-        inputs = {"results": keys, "config": settings, "files": self.files}
+        inputs = {"results": keys, "config": settings, "files": self.files, **self._groups_file}
         return self.runner.done(Planned("report", inputs, make, "the report", "report")).path
 
     def _stage(
-        self, scheme: SchemeConfig, number: int, fold: Fold, ranker: RankerConfig
+        self, scheme: SchemeConfig, number: int, fold: Fold, ranker: RankerConfig, fit: int
     ) -> Planned:
         config = self.config
+        ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
         grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
         inputs = {
             "rows": self._digest,
@@ -148,17 +161,32 @@ class _Study:
             _train(config, ranker, self._parts[1], folder)
 
         n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
-        name = f"{slug(scheme.name)}/fold{number}/{slug(ranker.label)}"
+        again = f".refit-{fit}" if fit else ""
+        name = f"{slug(scheme.name)}{again}/fold{number}/{slug(ranker.label)}"
         return Planned(
             f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
             n_trials, title=name, code=_CODE,
         )  # fmt: skip
 
 
-def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold]) -> list[Fold]:
+def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:
     if scheme.official:
         return official
-    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed, strata=has_relevant(rows))
+    strata = has_relevant(rows)
+    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed + fit, strata=strata)
+
+
+def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
+    """The fixed parameters of a fit: its number is added to the seed, if there is one."""
+    seed = inspect.signature(get_ranker(ranker.ranker)).parameters.get("seed")
+    if not fit or seed is None:
+        return ranker.params
+    return {**ranker.params, "seed": ranker.params.get("seed", seed.default) + fit}
+
+
+def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:
+    """Whether another fit differs from the first."""
+    return not scheme.official or _params(ranker, 1) != ranker.params
 
 
 def _digest(rows: RankingData) -> str:
@@ -195,18 +223,23 @@ def _train(
         "trials": len(tuned.trials),
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
-    for file, content in (("result.json", result), ("times.json", times)):
-        (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for file, found in (("result.json", result), ("times.json", times)):
+        (folder / file).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_report(config: StudyConfig, results: list[dict[str, Any]], folder: Path) -> None:
+def _write_report(
+    config: StudyConfig,
+    results: list[dict[str, Any]],
+    groups: dict[str, str] | None,
+    folder: Path,
+) -> None:
     frames = []
     for result in results:
         values = pd.read_csv(result["per_query"], dtype={"qid": str})
-        for column, key in enumerate(("scheme", "fold", "ranker")):
+        for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
             values.insert(column, key, result[key])
         frames.append(values)
-    found = Results(results, pd.concat(frames, ignore_index=True))
+    found = Results(results, pd.concat(frames, ignore_index=True), groups)
     tables = make_tables(config, found)
     write_tables(config, found, tables, folder)
     write_page(config, found, tables, folder / "report.html")

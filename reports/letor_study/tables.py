@@ -12,6 +12,7 @@ import pandas as pd
 
 from letor.measures import parse_measure
 from reports.letor_study.config import StudyConfig
+from reports.refits import mean_values
 from reports.significance import TestSettings, compare
 
 _KEYS = ["scheme", "fold", "ranker"]
@@ -27,11 +28,14 @@ class Results:
 
     Attributes:
         trained: for each scheme, fold and ranker: what was chosen, validation value, seconds.
-        per_query: a row per scheme, fold, ranker and test query (``qid``), a column per measure.
+        per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
+            per measure.
+        groups: of the queries, if the study names them.
     """
 
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
+    groups: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,9 @@ class Tables:
     """What a report shows of the results.
 
     Attributes:
-        folds: means of each scheme, fold and ranker. means: means over folds, as LETOR's tables
-            give them, and ``validation``. errors: their standard errors over queries.
+        folds: means of each scheme, fold and ranker, of the first fit. means: means over folds, as
+            LETOR's tables give them, and over fits, and ``validation``. errors: standard errors of
+            the first fit's over queries.
         times: seconds of a trial. comparisons: every ranker against the baseline.
         checks: whether each expected number came, and what it is.
         settings: of the tests.
@@ -58,9 +63,11 @@ class Tables:
 def make_tables(config: StudyConfig, results: Results) -> Tables:
     """Means, standard errors, times, comparisons and checks."""
     names = list(config.measures)
-    by_fold = results.per_query.groupby(_KEYS, sort=False)[names]
+    every = results.per_query.groupby(["fit", *_KEYS], sort=False)[names].mean()
+    means = every.groupby(_KEYS[::2], sort=False).mean().reset_index()
+    first = results.per_query[results.per_query["fit"] == 0]
+    by_fold = first.groupby(_KEYS, sort=False)[names]
     folds = by_fold.mean().reset_index()
-    means = folds.groupby(_KEYS[::2], sort=False)[names].mean().reset_index()
     # The folds' means are independent, so the variances of their mean add up.
     by_ranker = (by_fold.var() / by_fold.count()).groupby(_KEYS[::2], sort=False)
     errors = (by_ranker.sum() ** 0.5).div(by_ranker.size(), axis=0).reset_index()
@@ -68,7 +75,7 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
     times = trained["seconds_per_trial"].mean().reset_index()
     settings = TestSettings(n_permutations=config.n_permutations)
-    comparisons = _comparisons(config, results.per_query, settings)
+    comparisons = _comparisons(config, results, settings)
     return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
 
 
@@ -84,7 +91,9 @@ def write_tables(config: StudyConfig, results: Results, tables: Tables, folder: 
         "errors": tables.errors.to_dict(orient="records"),
         "folds": tables.folds.to_dict(orient="records"),
         "comparisons": json.loads(tables.comparisons.to_json(orient="records")),
-        "chosen": [{k: r[k] for k in (*_KEYS, "chosen", "validation")} for r in results.trained],
+        "chosen": [
+            {k: r[k] for k in ("fit", *_KEYS, "chosen", "validation")} for r in results.trained
+        ],
         "checks": [{"held": held, "text": text} for held, text in tables.checks],
     }
     text = json.dumps(summary, indent=1, ensure_ascii=False)
@@ -93,13 +102,13 @@ def write_tables(config: StudyConfig, results: Results, tables: Tables, folder: 
 
 
 def choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
-    """Which parameters each ranker got, and in how many folds."""
+    """Which parameters each ranker got in the first fit, and in how many folds."""
     lines = []
     for ranker in dict.fromkeys(r["ranker"] for r in trained):
         counts = Counter(
             ", ".join(f"{p}={v}" for p, v in r["chosen"].items()) or "no grid"
             for r in trained
-            if r["ranker"] == ranker and r["scheme"] == scheme
+            if r["ranker"] == ranker and r["scheme"] == scheme and r["fit"] == 0
         )
         lines += [f"{ranker}: {count} x {chosen}" for chosen, count in counts.most_common()]
     return lines
@@ -118,21 +127,30 @@ def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
     return checks
 
 
-def _comparisons(
-    config: StudyConfig, per_query: pd.DataFrame, settings: TestSettings
-) -> pd.DataFrame:
+def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
     """Every ranker against the baseline, corrected within each scheme."""
     others = [r.label for r in config.rankers if r.label != config.baseline]
     if not others:
         return pd.DataFrame()
     tables = []
-    for scheme, rows in per_query.groupby("scheme", sort=False):
-        systems = {
-            str(name): part.set_index("qid")[config.compare_measures]
+    for scheme, rows in results.per_query.groupby("scheme", sort=False):
+        fits = {
+            str(name): [
+                fit.set_index("qid")[config.compare_measures]
+                for _, fit in part.groupby("fit", sort=False)
+            ]
             for name, part in rows.groupby("ranker", sort=False)
         }
         pairs = [(name, config.baseline) for name in others]
-        table = compare(systems, pairs, config.compare_measures, settings)
+        table = compare(
+            {name: mean_values(of) for name, of in fits.items()},
+            pairs,
+            config.compare_measures,
+            settings,
+            groups=results.groups,
+            # A ranker that was fitted once of several times is the same in every fit.
+            fits={n: of for n, of in fits.items() if config.repeats > 1 and len(of) > 1},
+        )
         table.insert(0, "scheme", scheme)
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
@@ -147,7 +165,8 @@ def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
         table = pd.concat([table, pd.DataFrame.from_dict(rows, orient="index")])
         n = tables.folds.loc[tables.folds["scheme"] == scheme.name, "fold"].nunique()
         parts.append(
-            f"{scheme.name}: mean over {n} folds of the mean over the test queries; validation: "
+            f"{scheme.name}: mean over {n} folds of the mean over the test queries"
+            f"{f' and over {config.repeats} fits' if config.repeats > 1 else ''}; validation: "
             f"{config.tune_measure} of the chosen parameters\n" + _framed(table)
         )
         errors = _of(tables.errors, scheme.name)
@@ -158,7 +177,7 @@ def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
             table = tables.comparisons[tables.comparisons["scheme"] == scheme.name]
             parts.append(
                 f"{scheme.name}: against {config.baseline}\n"
-                + _framed(table[COMPARED].set_index("system"))
+                + _framed(table[_compared(results)].set_index("system"))
             )
         lines = ["  " + line for line in choices(results.trained, scheme.name)]
         parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + "\n".join(lines))
@@ -168,6 +187,12 @@ def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
         "\n".join(f"{n}: {parse_measure(text).definition}" for n, text in config.measures.items())
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _compared(results: Results) -> list[str]:
+    refits = ["n_fits", "spread", "p_refits"] if results.per_query["fit"].max() else []
+    groups = [] if results.groups is None else ["n_groups", "design_effect"]
+    return [*COMPARED, *refits, *groups]
 
 
 def _of(table: pd.DataFrame, scheme: str) -> pd.DataFrame:

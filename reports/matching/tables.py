@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from reports.matching.config import MatchingConfig, PaperNumbers, RowConfig, TableConfig
-from reports.significance import fisher_randomisation
+from reports.paired_tests import fisher_randomisation
 from reports.tables import aligned, row_remarks, wrapped
 from reports.verdicts import p_equals
 
@@ -75,13 +75,15 @@ class OrderCheck:
 
     Attributes:
         difference: mean over the shared test queries, NaN where they have different ones.
-        p: Fisher's randomisation test, two-sided.
+        p: Fisher's randomisation test, two-sided, by group of queries (of one source document).
+        n_groups: of the queries, if there are fewer than queries.
     """
 
     low: str
     high: str
     difference: float
     p: float
+    n_groups: int | None = None
 
     @property
     def outcome(self) -> str:
@@ -98,8 +100,11 @@ def order_checks(results: Results, table: TableConfig) -> list[OrderCheck]:
             a, b = (results.rows[table.name, label].per_query for label in (low, high))
             if a["query"].equals(b["query"]):
                 d = b["ap"].to_numpy(np.float64) - a["ap"].to_numpy(np.float64)
-                p = float(fisher_randomisation(d)[0]) if (d != 0).any() else 1.0
-                checks.append(OrderCheck(low, high, float(d.mean()), p))
+                groups = b["group"].tolist()
+                p = float(fisher_randomisation(d, groups=groups)[0])
+                n_groups = len(set(groups))
+                told = n_groups if n_groups < len(d) else None
+                checks.append(OrderCheck(low, high, float(d.mean()), p, told))
             else:
                 difference = float(b["ap"].mean() - a["ap"].mean())
                 checks.append(OrderCheck(low, high, difference, float("nan")))
@@ -142,6 +147,7 @@ def table_text(results: Results, table: TableConfig) -> str:
 def check_text(check: OrderCheck) -> str:
     """ "A < B: holds (+0.0123, p < 0.0001)"."""
     p = "" if np.isnan(check.p) else f", {p_equals(check.p)}"
+    p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
     return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
 
 

@@ -81,7 +81,12 @@ def make_row(
     for file, content in (("result.json", result), ("times.json", times)):
         (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     pd.DataFrame(
-        {"query": found.queries, "ap": found.average_precision, "p10": found.precision_at_10}
+        {
+            "query": found.queries,
+            "group": task.groups[found.queries],
+            "ap": found.average_precision,
+            "p10": found.precision_at_10,
+        }
     ).to_csv(folder / "per_query.csv", index=False)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from reports.hard_queries import hard_query_table
 from reports.query_classes import query_class_table, query_classes
+from reports.refits import mean_values
 from reports.report import (
     ColumnInfo,
     Move,
@@ -61,6 +62,7 @@ def example_report(
         rng, "Held-out articles", max(n_queries // 3, 5), effects[:n_systems] * 0.05, hostile,
         description="Test queries come from articles of which the models have seen no link.",
         split_rule="Articles are split at random into five folds, with all their queries.",
+        group_size=4, n_fits=3,
     )  # fmt: skip
     epochs = list(range(1, 31))
     curve = TrainingCurve(
@@ -119,7 +121,7 @@ def example_report(
 
 def _study(
     rng: np.random.Generator, name: str, n: int, effects: np.ndarray, hostile: str,
-    description: str, split_rule: str,
+    description: str, split_rule: str, group_size: int = 1, n_fits: int = 1,
 ) -> Study:  # fmt: skip
     names = ["BM25", "Word counts", "Word counts + links", "Word counts + SSI", "SSI alone",
              "Everything"] + [f"Variant {i}" for i in range(1, 40)]  # fmt: skip
@@ -137,24 +139,33 @@ def _study(
     systems = []
     for i, effect in enumerate(effects):
         used = seen[min(i, 5)]
+        fits = [frame(effect) for _ in range(n_fits if used else 1)]
         gain = pd.DataFrame({"column": used, "gain": rng.gamma(0.6, 100, len(used))})
         systems.append(
             SystemResult(
                 name=names[i] + hostile,
                 description=f"{len(used)} columns by LambdaMART" if used else "no ranker" + hostile,
-                per_query=frame(effect),
+                per_query=mean_values(fits),
+                fits=fits if n_fits > 1 and used else (),
                 columns=used,
                 importance=gain if used else None,
             )
         )
     baseline = systems[1]
+    groups = (
+        {q: f"Article {i // group_size}" for i, q in enumerate(ids)} if group_size > 1 else None
+    )
     pairs = [(systems[3].name, baseline.name)] + [
         (s.name, baseline.name) for i, s in enumerate(systems) if i not in (1, 3)
     ]
     hard = hard_query_table(
         baseline.per_query["NDCG@20"],
         {systems[3].name: systems[3].per_query["NDCG@20"]},
-        selectors={"Word counts, other seed" + hostile: frame(effects[1])["NDCG@20"]},
+        selectors={
+            "BM25" + hostile: systems[0].per_query["NDCG@20"],
+            "Word counts, other seed" + hostile: frame(effects[1])["NDCG@20"],
+        },
+        groups=groups,
         control=frame(effects[1])["NDCG@20"],
         settings=TestSettings(n_permutations=2000, n_resamples=1000),
     )
@@ -176,10 +187,13 @@ def _study(
         systems=systems,
         pairs=pairs,
         measures=MEASURES,
+        groups=groups,
         query_texts={q: " ".join(rng.choice(WORDS, 5)) + hostile for q in ids},
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
-        query_classes=query_class_table(kinds, {" - ".join(pairs[0]): headline}, settings=test),
+        query_classes=query_class_table(
+            kinds, {" - ".join(pairs[0]): headline}, settings=test, groups=groups
+        ),
         query_kinds=kinds,
         query_kinds_note="Another property is left out: nobody measured it." + hostile,
         drill_down=[

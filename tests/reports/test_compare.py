@@ -295,3 +295,77 @@ def test_rows_that_say_what_they_lack_are_compared_as_by_all_judgements(files, t
     page = (by_rows / "report.html").read_text()
     assert kept.missing.n_relevant > 3
     assert f"{kept.missing.n_relevant} of " in page
+
+
+def groups_file(folder: Path, n: int = 20, size: int = 4) -> Path:
+    path = folder / "groups.tsv"
+    path.write_text("".join(f"q{i}\tarticle {i // size}\n" for i in range(n)), encoding="utf-8")
+    return path
+
+
+def test_queries_that_belong_together_are_tested_together(files, tmp_path):
+    folder, _, _ = files
+    runs, groups = [folder / "bad.run", folder / "good.run"], groups_file(tmp_path)
+    report = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
+    )
+    table = summary(report).set_index("measure")
+    assert (table["n_groups"] == 5).all()
+    assert (table["smallest_p"] >= 2 / 32).all()
+    assert not table["significant"].any()
+    text = " ".join((report / "summary.txt").read_text("utf-8").split())
+    assert "The 20 queries belong to 5 groups and are tested by group" in text
+    assert "No difference could have been significant" in text
+    alone = compare_files(runs, tmp_path / "alone", qrels=folder / "qrels.txt", test=TEST)
+    assert summary(alone)["significant"].any()
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert set(values.loc[values["query"] == "q7", "group"]) == {"article 1"}
+    # Another file of groups makes another report.
+    groups_file(tmp_path, size=1)
+    again = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
+    )
+    assert (summary(again)["n_groups"] == 20).all()
+
+
+def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
+    folder, rows, _ = files
+    third = np.random.default_rng(3).random(100)
+    write_run(run_of(rows, third), tmp_path / "third.run")
+    runs = [folder / "bad.run", folder / "good.run", tmp_path / "third.run"]
+    report = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", hard_by="third", test=TEST
+    )
+    table = pd.read_csv(report / "tables" / "hard_queries.csv")
+    estimate = table[table["estimate"]]
+    assert estimate[["system", "chosen_by"]].to_numpy().tolist() == [["good", "third"]]
+    values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
+    assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
+    assert "that a third ranking, third, ranks badly" in " ".join(
+        (report / "summary.txt").read_text("utf-8").split()
+    )
+    without = compare_files(runs, tmp_path / "none", qrels=folder / "qrels.txt", test=TEST)
+    assert "there is no estimate, as no independent ranking" in " ".join(
+        (without / "summary.txt").read_text("utf-8").split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hard-by", "god"], "--hard-by: no run 'god'; did you mean 'good'"),
+        (["--hard-by", "bad"], "--hard-by bad: a baseline cannot say which queries are hard"),
+        (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
+        (["--groups", "none.tsv"], "there is no file none.tsv"),
+        (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
+    ],
+)
+def test_bad_groups_and_choosers_are_named(files, tmp_path, monkeypatch, options, message):
+    folder, _, _ = files
+    monkeypatch.chdir(tmp_path)
+    groups_file(tmp_path, n=4).rename(tmp_path / "short.tsv")
+    runs = [str(folder / "bad.run"), str(folder / "good.run")]
+    arguments = ["compare", *runs, "--qrels", str(folder / "qrels.txt"), "--out", "o", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code != 0
+    assert message in (result.output + str(result.exception))

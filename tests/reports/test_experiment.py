@@ -45,6 +45,10 @@ def config(tmp_path_factory) -> ExperimentConfig:
     ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
     values["nearest_words"] = ["commonaa", "absent"]
+    values["repeats"] = 1
+    repeated = {system["name"]: system for system in values["systems"]}
+    for name in ("words", "words+SSI", "SSI"):
+        repeated[name]["repeats"] = 2
     return ExperimentConfig.model_validate(values)
 
 
@@ -175,6 +179,89 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
     comparisons = pd.read_csv(report / "comparisons.csv")
     assert len(comparisons) == 2 * 7 * 4
     assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
+
+
+def test_refits_deal_other_folds_and_are_of_repeated_systems_only(run):
+    folder = run.stages.folder
+    split = run.config.splits[0]
+    first, second = run.folds(split), run.folds(split.refit(1))
+    assert sorted(q for f in second for q in f.test) == sorted(q for f in first for q in f.test)
+    assert {frozenset(f.test) for f in first} != {frozenset(f.test) for f in second}
+    for kind, names in (
+        ("systems", {"words", "words_SSI", "SSI"}),
+        ("models", {"ssi"}),
+        ("scores", {"ssi"}),
+    ):
+        assert {p.name for p in (folder / kind / "by-query.refit-1").iterdir()} == names
+    rows = run.read_rows(folder / "letor" / "by-query.refit-1" / "Fold1", "test.txt.zst")
+    assert set(rows.query_ids) == set(second[0].test)
+    assert rows.column_names[-1] == "ssi"
+
+
+def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
+    """The third fit reuses the first two."""
+    split, systems = run.config.splits[0], {s.name: s for s in run.config.all_systems}
+    stages = [run.system_stage(split.refit(number), systems["words"]) for number in range(2)]
+    assert [stage.inputs["seed"] for stage in stages] == [0, 1]
+    rankers = [Ranker.load(run.done(stage).path / "Fold1") for stage in stages]
+    assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
+    more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
+    again = Experiment(config.model_copy(update={"systems": tuple(more)}), run.stages.folder)
+    to_do = [
+        stage.name
+        for stage in again.plan()
+        if not again.stages.look(stage.name, stage.inputs, code=stage.code).reused
+    ]
+    assert to_do == [
+        f"{kind}.refit-2{name}"
+        for split in ("by-query", "by-article")
+        for kind, name in ((f"letor/{split}", ""), (f"systems/{split}", "/words"))
+    ]
+
+
+def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
+    report, systems = run.stages.folder / "report", run.stages.folder / "systems"
+
+    def means(name: str) -> np.ndarray:
+        fits = [systems / f"by-query{fit}" / name for fit in ("", ".refit-1")]
+        return np.array([pd.read_csv(f / "per_query.csv")["NDCG@10"].mean() for f in fits])
+
+    table = pd.read_csv(report / "comparisons.csv")
+    row = table[(table["system"] == "words+SSI") & (table["baseline"] == "words")].iloc[0]
+    of_fits = means("words_SSI") - means("words")
+    assert row["difference"] == pytest.approx(of_fits.mean())
+    assert row["spread"] == pytest.approx(of_fits.std(ddof=1))
+    assert (row["n_fits"], row["n_queries"], row["n_groups"]) == (2, 50, 25)
+    alone = table[(table["system"] == "words+LSA") & (table["baseline"] == "words")]
+    assert (alone["n_fits"] == 1).all()
+    summary = " ".join((report / "summary.txt").read_text("utf-8").split())
+    assert "The 50 queries belong to 25 groups" in summary
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert values["group"].nunique() == 25
+    html = (report / "report.html").read_text("utf-8")
+    assert "fitted once (“SSI”, “words”, “words+SSI”: 2 times)" in html
+
+
+def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, config, tmp_path):
+    """What no split by group is made of is not made again."""
+    ids = run.collection.query_ids
+    path = tmp_path / "groups.tsv"
+    path.write_text("".join(f"{q}\thalf {i % 12}\n" for i, q in enumerate(ids)), "utf-8")
+    named = config.model_copy(update={"groups": "groups.tsv"})
+    grouped = Experiment(named, run.stages.folder, tmp_path)
+    assert grouped.groups == {q: f"half {i % 12}" for i, q in enumerate(ids)}
+    group = grouped.groups
+    for fold in grouped.folds(config.splits[1]):
+        assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
+    to_do = {
+        stage.name.split("/")[1].split(".")[0]
+        for stage in grouped.plan()
+        if not grouped.stages.look(stage.name, stage.inputs, code=stage.code).reused
+    }
+    assert to_do == {"by-article"}
+    path.write_text(f"{ids[0]}\talone\n", "utf-8")
+    with pytest.raises(InputError, match="49 queries have no group"):
+        _ = Experiment(named, run.stages.folder, tmp_path).collection
 
 
 def test_turned_folds_train_on_other_queries_and_test_on_the_same():

@@ -56,10 +56,14 @@ def test_equal_quality_gains_only_where_the_baseline_chose_the_queries() -> None
         assert both["low"] <= 0 <= both["high"]
         other = table.loc[("equal", rule, "other seed")]
         assert abs(other["gain"]) < 0.02
-        assert abs(other["net_gain"]) < 0.02
+        assert other["low"] <= 0 <= other["high"]
+    assert table.index[table["estimate"]].tolist() == [
+        ("equal", "value < 0.5", "other seed"), ("better", "value < 0.5", "other seed"),
+    ]  # fmt: skip
     better = table.loc[("better", "value < 0.5", "other seed")]
-    assert better["net_gain"] > 0.02
-    assert better["p"] < 0.01
+    assert better["gain"] > 0.02
+    assert better["p_corrected"] == pytest.approx(2 * better["p"])  # Holm over the two systems
+    assert better["p_corrected"] < 0.01
 
 
 def test_a_control_that_hardly_varies_hides_the_effect_but_the_mean_of_both_does_not() -> None:
@@ -95,17 +99,18 @@ def test_table_by_hand() -> None:
         settings=QUICK,
     )
     assert table["rule"].tolist() == ["value < 0.5"] * 3 + ["lowest 50%"] * 3
-    assert table["chosen_by"].tolist() == ["baseline", BOTH, "x"] * 2
-    assert table["biased"].tolist() == [True, False, False] * 2
+    assert table["chosen_by"].tolist() == ["x", "baseline", BOTH] * 2
+    assert table["estimate"].tolist() == [True] + [False] * 5
+    assert table["p_corrected"].notna().tolist() == [True] + [False] * 5
     assert table["n_queries"].tolist() == [2] * 6
     nan = np.nan
     expected = {
-        "baseline_mean": [0.25, 0.25, 0.5],
-        "system_mean": [0.35, 0.35, 0.45],
-        "gain": [0.1, 0.1, -0.05],
-        "relative_gain": [0.4, 0.4, -0.1],
-        "control_gain": [0.05, nan, 0.0],
-        "net_gain": [0.05, nan, -0.05],
+        "baseline_mean": [0.5, 0.25, 0.25],
+        "system_mean": [0.45, 0.35, 0.35],
+        "gain": [-0.05, 0.1, 0.1],
+        "relative_gain": [-0.1, 0.4, 0.4],
+        "control_gain": [nan, 0.05, nan],
+        "net_gain": [nan, 0.05, nan],
         "p": [1.0, 1.0, 1.0],
         "system_spread": [np.std([0.2, 0, -0.1, 0], ddof=1)] * 3,
         "control_spread": [np.std([0.1, 0, 0, 0], ddof=1)] * 3,
@@ -132,6 +137,39 @@ def test_selection_keeps_ties_together_and_may_be_empty() -> None:
     assert np.isnan(table["gain"].iloc[0])
 
 
+def test_the_estimate_does_not_depend_on_the_runs_that_are_judged() -> None:
+    """Neither the queries that it is about nor, under equality, its sign: the choice by the
+    baseline turns equal systems into a gain, whichever of the two is called the baseline."""
+    v = simulated({"one": 1.3, "other": 1.3, "selector": 1.3})
+    chosen = hard_by_threshold(v["selector"])
+    for system, baseline in (("one", "other"), ("other", "one")):
+        table = hard_query_table(
+            v[baseline], {"s": v[system]}, selectors={"x": v["selector"]}, settings=QUICK
+        ).set_index(["rule", "chosen_by"])
+        assert table.loc[("value < 0.5", "baseline"), "gain"] > 0.04
+        estimate = table[table["estimate"]].iloc[0]
+        assert estimate["n_queries"] == chosen.sum()
+        assert estimate["gain"] == pytest.approx((v[system] - v[baseline])[chosen].mean())
+        assert abs(estimate["gain"]) < 0.02
+
+
+def test_without_a_selector_there_is_no_estimate() -> None:
+    values = pd.Series([0.1, 0.4, 0.8], index=list("abc"))
+    table = hard_query_table(values, {"s": values + 0.1}, settings=QUICK)
+    assert not table["estimate"].any()
+    assert table["p_corrected"].isna().all()
+
+
+def test_hard_queries_are_tested_by_group() -> None:
+    base = pd.Series(np.linspace(0, 0.4, 12), index=[f"q{i}" for i in range(12)])
+    groups = {query: int(query[1:]) // 4 for query in base.index}
+    table = hard_query_table(
+        base, {"s": base + 0.1}, selectors={"x": base / 2}, settings=QUICK, groups=groups
+    )
+    row = table[table["estimate"]].iloc[0]
+    assert (row["n_queries"], row["n_groups"], row["p"]) == (12, 3, 2 / 8)
+
+
 def test_bad_input() -> None:
     values = pd.Series([0.1, 0.2], index=["a", "b"])
     with pytest.raises(InputError, match="system s: values of 1 queries, the baseline has 2"):
@@ -142,6 +180,9 @@ def test_bad_input() -> None:
         hard_by_quantile(values, 25)
     with pytest.raises(InputError, match="both are taken"):
         hard_query_table(values, {"s": values}, selectors={"baseline": values})
+    for selectors in ({"s": values + 1}, {"baseline again": values.copy()}):
+        with pytest.raises(InputError, match="is judged itself; hard queries are chosen by"):
+            hard_query_table(values, {"s": values / 2}, selectors=selectors)
 
 
 def test_hard_is_below_one_half_by_default() -> None:

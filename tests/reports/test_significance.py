@@ -13,14 +13,8 @@ from scipy.stats import permutation_test, ttest_rel
 
 from letor.errors import InputError
 from reports.kernels.significance import count_extreme, resampled_sums
-from reports.significance import (
-    TestSettings,
-    bootstrap_interval,
-    compare,
-    corrected,
-    fisher_randomisation,
-    paired_t,
-)
+from reports.paired_tests import bootstrap_interval, fisher_randomisation, paired_t
+from reports.significance import TestSettings, compare, corrected
 
 
 def enumerated(d: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from reports.tables import (
     report_text,
     significance_marks,
 )
-from reports.verdicts import p_value, signed
+from reports.verdicts import p_value, signed, value
 
 
 def test_aligned_by_hand() -> None:
@@ -74,8 +74,26 @@ def test_comparison_and_hard_query_tables_show_their_numbers(
         assert part in text
     hard = hard_query_text(study)
     assert study.hard_queries is not None
-    assert signed(study.hard_queries["net_gain"].iloc[0]) in hard
+    estimate = study.hard_queries[study.hard_queries["estimate"]]
+    assert len(hard.splitlines()) == 2 + len(estimate) == 3
+    assert signed(estimate["gain"].iloc[0]) in hard
+    assert "design effect" not in text
     assert hard_query_text(replace(study, hard_queries=None)) == ""
+
+
+def test_tables_of_grouped_and_refitted_systems_say_so(make_report: Callable[..., Report]) -> None:
+    study = make_report().studies[1]
+    row = study.comparison(study.pairs[0], "MAP")
+    text = comparison_table(study, "MAP")
+    for heading in ("spread", "p (refits)", "design effect"):
+        assert heading in text.splitlines()[0]
+    assert value(row["spread"]) in text
+    assert f"{row['design_effect']:.1f}" in text
+    assert "randomisation test by 20 groups of queries, two-sided" in marks_note(study)
+    assert "t-test that includes training noise" in marks_note(study)
+    alone = [line for line in text.splitlines() if line.startswith("BM25 - ")]
+    assert len(alone) == 1  # refits of the baseline move this difference, too
+    assert "–" not in alone[0]
 
 
 def test_report_text_has_verdicts_warnings_and_each_definition_once(

@@ -13,13 +13,16 @@ from letor.errors import InputError
 from reports.hard_queries import hard_query_table
 from reports.report import Report, Study, SystemResult
 from reports.significance import TestSettings
+from reports.tables import marks_note
 from reports.verdicts import (
+    group_verdict,
     hard_query_verdict,
     outcome_of,
     p_equals,
     p_value,
     percent,
     signed,
+    value,
     verdict,
 )
 
@@ -78,40 +81,82 @@ def test_outcome_needs_significance() -> None:
     assert outcome_of(pd.Series({"significant": False, "difference": 0.5})) != "helps"
 
 
-def test_hard_query_verdict_names_every_way_to_choose(
-    make_report: Callable[..., Report],
-) -> None:
+def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Report]) -> None:
     example = make_report().studies[0]
     text = hard_query_verdict(example)
     table = example.hard_queries
     assert table is not None
-    own, both = table.iloc[0], table.iloc[1]
-    for number in (own["gain"], own["control_gain"], own["net_gain"], both["gain"], both["low"]):
+    row = table[table["estimate"]].iloc[0]
+    for number in (row["gain"], row["low"], row["high"]):
         assert signed(number) in text
-    assert "Net of Word counts with a third seed" in text
-    assert "too much" not in text  # the control varies as much as the system
-    weak = replace(example, hard_queries=table.assign(control_spread=0.01))
-    assert "That is too much" in hard_query_verdict(weak)
-    assert "that BM25 itself" in hard_query_verdict(replace(example, hard_baseline="BM25"))
+    assert f"(the {row['n_queries']:,} that a third ranking, BM25, ranks badly" in text
+    assert text.count("interval") == 1
+    for other in table.loc[~table["estimate"], "net_gain"].dropna():
+        assert signed(other) not in text
+    assert "over SVM is" in hard_query_verdict(replace(example, hard_baseline="SVM"))
     assert hard_query_verdict(replace(example, hard_queries=None)) == ""
+    nobody = table[table["estimate"]].assign(n_queries=0)
+    assert "BM25 finds no query hard" in hard_query_verdict(replace(example, hard_queries=nobody))
+    grouped = make_report().studies[1]
+    assert " groups that a third ranking, BM25" in hard_query_verdict(grouped)
 
 
-def test_hard_query_verdict_without_control() -> None:
+def test_no_hard_query_verdict_without_an_independent_ranking() -> None:
     example = study([0.0])
     values = example.systems[0].per_query["NDCG@10"]
     table = hard_query_table(
-        values,
-        {"new": values},
-        quantiles=(),
-        settings=TestSettings(n_permutations=99, n_resamples=50),
+        values, {"new": values}, settings=TestSettings(n_permutations=99, n_resamples=50)
     )
     text = hard_query_verdict(replace(example, hard_queries=table))
-    assert "gains 0.0000 (0.0 %)" in text
-    assert "Net of" not in text
+    assert "there is no estimate, as no independent ranking chooses them" in text
+    assert "+" not in text
+
+
+def test_groups_and_what_they_leave_are_told() -> None:
+    alone = study([0.1])
+    assert group_verdict(alone) == ""
+    ids = alone.queries
+    groups = {query: i // 3 for i, query in enumerate(ids)}
+    grouped = replace(alone, groups=groups)
+    row = grouped.comparison(("new", "old"), "NDCG@10")
+    text = group_verdict(grouped)
+    assert "The 60 queries belong to 20 groups and are tested by group" in text
+    assert f"design effect {row['design_effect']:.1f}" in text
+    assert f"{60 / row['design_effect']:,.0f} independent queries" in text
+    assert "too narrow" not in text
+    assert "20 groups of queries" in marks_note(grouped)
+
+
+def test_too_few_groups_to_decide_are_told() -> None:
+    """Five groups: the smallest p is 2 of 32 patterns, whatever the 60 queries say."""
+    groups = {f"q{i}": i % 5 for i in range(60)}
+    few = study([0.1], groups=groups)
+    found = verdict(few)
+    assert found.outcome == "no significant difference"
+    assert "the smallest p that 5 differing groups of queries and" in found.details
+    assert "allow is 0.062" in found.details
+    assert "With so few groups intervals are too narrow." in group_verdict(few)
+    assert verdict(study([0.1])).outcome == "helps"
+
+
+def test_training_noise_is_told_and_decides() -> None:
+    example = study([0.02])
+    base, new = example.systems
+    shifts = (-0.15, 0.0, 0.15)
+    fits = [(new.per_query + shift).clip(0, 1) for shift in shifts]
+    refitted = replace(example, systems=[base, replace(new, fits=fits)])
+    assert verdict(example).outcome == "helps"
+    found = verdict(refitted)
+    assert found.outcome == "no significant difference"
+    assert "Over 3 fits with other seeds and folds" in found.details
+    assert value(found.row["spread"]) in found.details
+    assert p_equals(found.row["p_refits"]) in found.details
+    assert "Over" not in verdict(example).details
 
 
 def test_formats() -> None:
     assert [signed(x) for x in (0.01234, -0.01234, -0.00001)] == ["+0.0123", "−0.0123", "0.0000"]
+    assert signed(float("nan")) == "n/a"
     assert [percent(x) for x in (0.1234, -0.5, float("nan"), 0.0001)] == [
         "+12.3 %", "−50.0 %", "n/a", "0.0 %",
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
 from reports.clickthrough import run
@@ -99,6 +101,30 @@ def test_the_report_has_every_row_and_expectation(data):
     page = (folder / "report.html").read_text()
     assert page.count("<svg") == 1
     assert "0.400" in page
+
+
+def test_test_queries_of_one_group_are_tested_together(data):
+    lines = [f"queries{i}\tperson {i // 4}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    text = EXPERIMENT.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    (data / "x.toml").write_text(text)
+    folder = run_it(data)
+    text = " ".join((folder / "tables.txt").read_text().split())
+    assert "groups of test queries: 4" in text
+    assert len(re.findall(r"design effect [0-9.]+", text)) == 2
+    values = [
+        pd.read_csv(path).set_index("query")["NDCG@3"]
+        for path in sorted((data / "out" / "rows" / "small").glob("*/per_query.csv"))
+        if path.parent.name.startswith(("unigram", "bltm")) and "mixed" not in path.parent.name
+    ]
+    d = values[0] - values[1]
+    p = ttest_1samp(d.groupby([int(q[7:]) // 4 for q in d.index]).mean(), 0).pvalue
+    assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1]
+    assert "p = 1.00" not in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
+    (data / "data" / "people.tsv").write_text(lines[0])
+    with pytest.raises(InputError, match="11 queries have no group"):
+        run_it(data, "again")
+    assert not (data / "again" / "models").exists()
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(data):

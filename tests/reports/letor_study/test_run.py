@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
 from letor.evaluation import per_query
@@ -214,3 +215,55 @@ def test_every_part_is_known_by_its_content(toy, tmp_path, capsys):
     other = "0" if text[0] != "0" else "1"
     part.write_text(other + text[1:])
     assert not run().items() & second.items()
+
+
+def test_queries_of_one_group_are_tested_together(toy, tmp_path):
+    queries = [10 * part + query for part in range(1, 5) for query in range(6)]
+    file = tmp_path / "data" / "groups.tsv"
+    file.write_text("".join(f"{q}\tpart {q // 20}\n" for q in queries))
+    toy.write_text(STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "groups.tsv"'))
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    table = pd.read_csv(folder / "comparisons.csv")
+    assert (table["n_groups"] == 3).all()
+    values = pd.read_csv(folder / "per_query.csv").query("scheme == 'three'")
+    values = values.pivot_table(index="qid", columns="ranker", values="MAP")
+    d = values["AdaRank"] - values["Boosted steps"]
+    row = table[table["scheme"] == "three"].iloc[0]
+    means = d.groupby(d.index // 20).mean()
+    assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
+    assert "design_effect" in (folder / "tables.txt").read_text()
+    assert "belong to 3 groups" in (folder / "report.html").read_text()
+    assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
+    file.write_text(f"{queries[0]}\tpart 1\n")
+    with pytest.raises(InputError, match="23 queries have no group"):
+        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+
+
+def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_path):
+    """On official folds a ranker without a seed is fitted once; dealt folds differ."""
+    listnet = (
+        '[[rankers]]\nlabel = "ListNet"\nranker = "listnet"\nparams = { n_epochs = 2 }\ngrid = {}\n'
+    )
+    text = STUDY.replace("[measures]", "repeats = 2\n\n[measures]", 1)
+    toy.write_text(text.replace("[[references]]", f"{listnet}\n[[references]]", 1))
+    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
+    fits = values.groupby(["scheme", "ranker"])["fit"].nunique()
+    assert fits["official"].to_dict() == {"AdaRank": 1, "Boosted steps": 1, "ListNet": 2}
+    assert fits["three"].to_dict() == {"AdaRank": 2, "Boosted steps": 2, "ListNet": 2}
+    dealt = values.query("scheme == 'three' and ranker == 'AdaRank'")
+    first, second = (
+        {frozenset(part["qid"]) for _, part in fit.groupby("fold")}
+        for _, fit in dealt.groupby("fit")
+    )
+    assert first != second
+    table = pd.read_csv(folder / "comparisons.csv").set_index(["scheme", "system"])
+    for scheme in ("official", "three"):
+        of = values.query("scheme == @scheme").groupby(["ranker", "fit"])["MAP"].mean()
+        ours, base = (of[name].to_numpy() for name in ("ListNet", "Boosted steps"))
+        d = ours - base  # one value of the baseline serves both fits on official folds
+        row = table.loc[(scheme, "ListNet")]
+        assert (row["n_fits"], row["spread"]) == (2, pytest.approx(d.std(ddof=1)))
+        assert row["difference"] == pytest.approx(d.mean())
+    assert table.loc[("official", "AdaRank"), "n_fits"] == 1
+    assert "2 fits: spread" in (folder / "report.html").read_text()

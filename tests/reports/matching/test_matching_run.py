@@ -5,12 +5,15 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from folders import different
 
 from letor.errors import InputError
+from reports.matching.config import TableConfig
 from reports.matching.run import run_matching
+from reports.matching.tables import Results, RowResult, check_text, order_checks
 from reports.stages import NOTE
 
 SMALL = """
@@ -106,6 +109,26 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
     [line] = re.findall(r"TFIDF < SSI: .*", text)
     assert f"{ssi['map'] - tfidf['map']:+.4f}" in line
     assert "SSI: A remark." in text
+
+
+def test_queries_made_of_one_document_are_tested_together(finished):
+    """As fisher's test on the sums of the groups says; here each article asks once."""
+    _, _, out, _ = finished
+    frames = [pd.read_csv(path) for path in out.rglob("per_query.csv")]
+    assert all(frame["group"].is_unique for frame in frames)
+    ap = np.linspace(0, 0.5, 12)
+    rows = {
+        ("t", label): RowResult(
+            {}, [], pd.DataFrame({"query": range(12), "group": np.arange(12) // 3, "ap": values})
+        )
+        for label, values in (("a", ap), ("b", ap + 0.1))
+    }
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
+                        order=[("a", "b")])  # fmt: skip
+    [check] = order_checks(Results(None, rows, {}, {}), table)
+    assert (check.p, check.n_groups) == (2 / 2**4, 4)
+    assert check.outcome == "holds, not significantly"
+    assert "by 4 groups of queries" in check_text(check)
 
 
 def test_remarks_on_fits_stand_below_the_table(finished):

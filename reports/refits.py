@@ -1,0 +1,141 @@
+"""Training noise: how far mean differences move when systems are fitted again, with other seeds and
+on other folds, and what that adds to their errors and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Of each comparison, how far its mean difference moves.
+
+    Attributes:
+        n_fits: int64 [k], number of paired fits R.
+        spread: float64 [k], standard deviation of the mean difference over them; NaN for one fit.
+    """
+
+    n_fits: NDArray[np.int64]
+    spread: NDArray[np.float64]
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """float64 [k]: standard error of the mean over fits; 0 where it is not known."""
+        return np.nan_to_num(self.spread) / np.sqrt(self.n_fits)
+
+    def total_error(
+        self, error: NDArray[np.float64], freedom: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Standard error over queries and over fits together, and its degrees of freedom by Welch
+        and Satterthwaite, float64 [k] both. Tests with it hold their level unless training noise
+        is the larger part and fits are few: at level .05 and three fits .058 where both parts are
+        equal, .075 where training noise has four times the variance (simulated).
+
+        Args:
+            error, freedom: over queries, float64 [k], and its degrees of freedom.
+        """
+        total = error**2 + self.error**2
+        parts = error**4 / freedom + self.error**4 / np.maximum(self.n_fits - 1, 1)
+        together = np.divide(total**2, parts, out=np.full(len(total), freedom), where=parts > 0)
+        return np.sqrt(total), together
+
+    def widened(
+        self,
+        mean: NDArray[np.float64],
+        interval: NDArray[np.float64],
+        error: NDArray[np.float64],
+        freedom: float,
+        confidence: float,
+    ) -> NDArray[np.float64]:
+        """float64 [k, 2]: an interval over queries, stretched about the mean as the t-interval is
+        when training noise is added to the error over queries; as it is where there is none."""
+        from scipy.stats import t
+
+        level = (1 + confidence) / 2
+        total, together = self.total_error(error, freedom)
+        plain, half = t.ppf(level, freedom) * error, t.ppf(level, together) * total
+        stretch = np.divide(half, plain, out=np.ones_like(half), where=plain > 0)[:, None]
+        centre = mean[:, None]
+        constant = centre + np.outer(half, [-1.0, 1.0])  # no error over queries to stretch
+        wide = np.where(plain[:, None] == 0, constant, centre + (interval - centre) * stretch)
+        return np.where((self.error > 0)[:, None], wide, interval)
+
+
+def over_fits(
+    per_query: Mapping[str, pd.DataFrame],
+    fits: Mapping[str, Sequence[pd.DataFrame]],
+    pairs: Sequence[tuple[str, str]],
+    measures: Sequence[str],
+) -> Refits:
+    """How far the mean difference of each pair in each measure moves, in that order.
+
+    Args:
+        per_query: of each system, values by query. fits: of trained systems, the same of each fit;
+            a system without an entry is the same in every fit.
+
+    Raises:
+        InputError: a fit has values of other queries.
+    """
+    for name, frames in fits.items():
+        if any(set(frame.index) != set(per_query[name].index) for frame in frames):
+            raise InputError(f"system {name!r}: its fits have values of other queries")
+    counts, spreads = [], []
+    for pair in pairs:
+        n = min((len(fits[name]) for name in pair if name in fits), default=1)
+        counts += [n] * len(measures)
+        if n < 2:
+            spreads += [float("nan")] * len(measures)
+            continue
+        system, baseline = (
+            np.stack([f[list(measures)].mean() for f in fits.get(name, [per_query[name]] * n)[:n]])
+            for name in pair
+        )
+        spreads += (system - baseline).std(axis=0, ddof=1).tolist()
+    return Refits(np.array(counts, dtype=np.int64), np.array(spreads))
+
+
+def mean_values(fits: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Means by query over the fits."""
+    queries = fits[0].index
+    values = np.mean([fit.loc[queries].to_numpy(np.float64) for fit in fits], axis=0)
+    return pd.DataFrame(values, index=queries, columns=fits[0].columns)
+
+
+def fits_told(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
+    """How often systems were fitted, and what their values are, for a report.
+
+    Args:
+        fits: of trained systems the values of each fit.
+    """
+    by_count: dict[int, list[str]] = {}
+    for name, of in fits.items():
+        by_count.setdefault(len(of), []).append(name)
+    if max(by_count, default=1) == 1:
+        return (
+            "Every system was fitted once: how far other seeds and folds would move the numbers is "
+            "not known here (repeats = 3 in the experiment's file tells)."
+        )
+    most = max(by_count, key=lambda count: len(by_count[count]))
+    others = "; ".join(
+        f"{', '.join(f'“{name}”' for name in names)}: {_times(count)}"
+        for count, names in sorted(by_count.items())
+        if count != most
+    )
+    return (
+        f"Systems that learn from judgements were fitted {_times(most)}"
+        f"{f' ({others})' if others else ''}, each time on folds dealt anew and with "
+        "other seeds of rankers and trained columns; values are means over the fits, query by "
+        "query. Columns that learn from texts alone are the same in all fits. Rankers, rankings "
+        "and columns that are shown below are those of the first fit."
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
