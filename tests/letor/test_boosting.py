@@ -154,6 +154,7 @@ def test_best_round_by_validation_is_kept():
         (AdaRank(update="none"), "update='none'"),
         (AdaRank(n_rounds=0), "n_rounds=0"),
         (RankBoost(n_thresholds=256), "n_thresholds=256"),
+        (RankBoost(n_rounds=0), "n_rounds=0"),
         (RankBoost(query_weights="rows"), "query_weights='rows'"),
     ],
 )

@@ -78,6 +78,14 @@ def test_smallest_p_is_one_over_m_plus_one() -> None:
     assert fisher_randomisation(np.zeros(100), n_permutations=999)[0] == 1.0
 
 
+def test_sums_over_many_queries_do_not_overflow() -> None:
+    """2^15 ones of 2^49 each would add up to 0 in 64 bits."""
+    n = 2**15
+    assert fisher_randomisation(np.ones(n), n_permutations=99) == pytest.approx(0.01)
+    balanced = np.tile([1.0, -1.0], n // 2)
+    assert fisher_randomisation(balanced, n_permutations=99) == pytest.approx(1.0)
+
+
 def test_p_depends_on_seed_and_own_column_only() -> None:
     d = np.random.default_rng(4).normal(0.02, 0.2, (100, 4))
     p = fisher_randomisation(d, seed=1)

@@ -164,6 +164,16 @@ def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
     assert kept >= 3
 
 
+def test_of_many_queries_one_part_is_held_out(monkeypatch):
+    monkeypatch.setattr("ssi_models.validation.MANY_QUERIES", 100)
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    steps = []
+    model = get_model("bltm")(n_topics=TOPICS, iterations=4, threads=1)
+    model.fit(*matrices("bltm", Q, D), preferences, callback=steps.append)
+    assert len(steps) == 2 * 4  # without a tenth, and with all
+
+
 def test_better_is_better_beyond_chance():
     rng = np.random.default_rng(0)
     start = rng.random(200)

@@ -149,12 +149,24 @@ def test_validation_draws_documents_where_there_are_many():
     assert {0, 100, 400, 500} <= set(validation.documents.tolist())
     assert len(validation.documents) <= 54
     assert validation.relevant.sum(axis=1).tolist() == [2, 2]
+    assert 5 not in validation.documents
+    assert not validation.hidden.any()
     scores = np.where(validation.relevant, 1, 0).astype(np.float32)
     with Workers(2) as workers:
         assert validation.measure("map", scores, workers) == 1
         assert validation.measure("rank_loss", -scores, workers) == -1
     everything = Validation(even, odd, excluded, 1000, seed=0)
     assert everything.hidden[0].nonzero()[0].tolist() == [5]
+
+
+def test_validation_ranks_for_a_thousand_queries_at_most():
+    every = np.arange(1200)
+    pairs = Preferences.from_pairs(every, every % 7, n_queries=1200, n_documents=7)
+    none = pairs.only(np.zeros(0, np.int64))
+    validation = Validation(pairs, none, None, 10, seed=0)
+    assert len(np.unique(validation.queries)) == len(validation.queries) == 1000
+    others = Validation(pairs, none, None, 10, seed=1)
+    assert others.queries.tolist() != validation.queries.tolist()
 
 
 def test_known_pairs_are_not_ranked_in_validation():
