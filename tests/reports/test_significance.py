@@ -205,6 +205,8 @@ def test_bad_comparisons() -> None:
         fisher_randomisation([])
     with pytest.raises(InputError, match="n_permutations"):
         fisher_randomisation([0.1], n_permutations=0)
+    with pytest.raises(InputError, match="n_resamples must be 1 or more, not 0"):
+        bootstrap_interval([0.1, 0.2], n_resamples=0)
     with pytest.raises(InputError, match="confidence"):
         bootstrap_interval([0.1], confidence=95)
 
