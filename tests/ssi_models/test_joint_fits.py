@@ -66,6 +66,10 @@ def test_all_models_agree_in_what_was_chosen(name):
     Q, D, query, document = problem()
     models = fitted(name, query, document, Q, D)
     assert len(models) == 4
+    of_others = [~np.isin(query, part) for part in PARTS]
+    learned = [np.ones(len(query), bool), *of_others]
+    for model, own in zip(models, learned, strict=True):
+        assert (model.n_pairs_, model.n_queries_) == (own.sum(), len(np.unique(query[own])))
     chosen = {
         (
             getattr(getattr(m, "history_", None), "best_epoch", None),
