@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features.build import build_columns, candidate_pairs, fold_scores, grades
+from letor.folds import Fold
+from letor.missing import Missing
+from ltr_features.build import (
+    build_columns,
+    candidate_pairs,
+    fold_scores,
+    grades,
+    keep_groups,
+    missing_rows,
+)
 from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, get_family
@@ -304,3 +313,32 @@ def test_every_judged_pair_has_its_grade(order):
     expected = np.zeros((2, 4), np.int64)
     expected[query[order], document[order]] = grade[order]
     np.testing.assert_array_equal(grades(collection, all_pairs(collection)), expected.ravel())
+
+
+def small(query_groups=None) -> Collection:
+    """Four queries; q3 has a relevant document of each grade, and one of grade 0."""
+    judged = Judgements(
+        np.array([0, 1, 1, 3, 3, 3]), np.array([0, 0, 1, 0, 1, 2]), np.array([1, 2, 0, 0, 1, 2])
+    )
+    queries = [f"q{i}" for i in range(4)]
+    collection = Collection("toy", ["a", "b", "c"], {"body": ["x"] * 3}, queries, queries, judged)
+    return replace(collection, query_groups=query_groups)
+
+
+def test_what_has_no_row_is_counted_by_grade() -> None:
+    pairs = Pairs(np.array([0, 1, 2, 3]), np.array([1, 0, 0, 2]))
+    found = missing_rows(small(), pairs)
+    assert found == Missing({"q0": {1: 1}, "q3": {1: 1}}, frozenset(["q2"]))
+    none = missing_rows(small(), Pairs(np.array([0]), np.array([0])))
+    assert none == Missing({"q1": {2: 1}, "q3": {1: 1, 2: 1}}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("groups", "kept"),
+    [("aabb", True), ("abab", False), ("abcd", False), ("aaab", False), (None, False)],
+)
+def test_folds_that_keep_groups_together(groups, kept) -> None:
+    """Folds of q0, q1 and q2, q3; groups of one query each have nothing to keep."""
+    folds = [Fold("1", [], [], ["q0", "q1"]), Fold("2", [], [], ["q2", "q3"])]
+    assert keep_groups(small(groups and list(groups)), folds) is kept
+    assert keep_groups(small(groups and list(groups)), []) is False

@@ -141,6 +141,8 @@ def test_a_query_s_own_document_is_no_negative_of_the_choice():
     query, _, negative = sample_triples(pairs, own, 5000, 0, excluded=own)
     assert len(query) > 3000
     assert (negative != query).all()
+    assert (negative < query).any()
+    assert (negative > query).any()
     asked = []
 
     def scores(query, document):

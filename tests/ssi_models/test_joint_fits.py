@@ -187,6 +187,8 @@ def test_better_is_better_beyond_chance():
     wins = [exceeds_noise(start + rng.normal(0, 0.1, 200), start) for _ in range(300)]
     assert np.mean(wins) < 0.12
     assert exceeds_noise(np.array([np.nan, 0.4]), np.array([0.1, 0.3]))
+    assert not exceeds_noise(np.array([0.2]), np.array([0.3]))
+    assert not exceeds_noise(np.array([0.3]), np.array([0.3]))
 
 
 def test_a_weight_is_left_to_words_unless_it_is_better():

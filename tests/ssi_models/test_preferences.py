@@ -185,6 +185,9 @@ def test_triples_never_put_a_relevant_document_below():
     assert len(query) > 100
     for q, p, n in zip(query.tolist(), positive.tolist(), negative.tolist(), strict=True):
         assert grade[q, p] > grade.get((q, n), 0)
+    # Of the last query too, whose unjudged documents come behind all judged pairs.
+    last = query == query.max()
+    assert (negative[last] > 1).any()
 
 
 @pytest.mark.parametrize(("n", "share", "size"), [(2, 0.9, 1), (2, 0.01, 1), (30, 0.01, 1),
