@@ -196,8 +196,8 @@ def _received(answer: Any, until: float) -> bytes:
         TimeoutError: it was not complete in time, or is too long.
     """
     content = bytearray()
-    for chunk in answer.iter_content(2**14):
-        content += chunk
+    for byte in answer.iter_content(1):  # a larger chunk waits until it is full
+        content += byte
         if time.monotonic() > until or len(content) > _MOST_BYTES:
             raise TimeoutError
     return bytes(content)

@@ -39,6 +39,7 @@ class Tagme(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
             for _ in range(100 if behaviour == "drip" else 0):
                 self.wfile.write(b" ")
+                server.dripped += 1
                 time.sleep(0.05)
             for _ in range(100 if behaviour == "endless" else 0):
                 self.wfile.write(b" " * 2**20)
@@ -64,7 +65,7 @@ class Tagme(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tagme)
-    server.requests, server.behaviours, server.usual = [], [], 200
+    server.requests, server.behaviours, server.usual, server.dripped = [], [], 200, 0
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
@@ -116,6 +117,7 @@ def test_passing_failures_are_tried_again(server, service, failure):
     server.behaviours = [failure, failure]
     assert len(service.link(["a fox"])[0]) == 1
     assert len(server.requests) == 3
+    assert server.dripped < 100  # of 200 that it had to send: not waited for to the end
 
 
 def test_a_service_that_goes_down_tells_what_is_missing_and_how_to_go_on(server, service):

@@ -38,9 +38,13 @@ def shapes():
 
 
 def test_every_shape_is_parsed_in_time():
-    program = "import test_nasty_markup as t\nfor s in t.shapes(): t.parse_wikitext(s)"
+    program = "import test_nasty_markup as t\nfor s in t.shapes(): print(len(t.parse_wikitext(s)))"
     command = [sys.executable, "-c", program]
-    subprocess.run(command, cwd=__file__.rsplit("/", 1)[0], timeout=LIMIT, check=True)
+    folder = __file__.rsplit("/", 1)[0]
+    done = subprocess.run(
+        command, cwd=folder, timeout=LIMIT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert len(done.stdout.split()) == len(SHAPES)  # one count of sections for each
 
 
 @pytest.mark.parametrize("repeated", [b"<!>", b"<?a?>", b"<? ", b"<!a", b"<", b"<!> \n"])
