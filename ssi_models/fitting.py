@@ -239,8 +239,10 @@ class RankingModel(MatchingModel):
             rate = self.learning_rate
             if isinstance(rate, str):
                 rate = self._choose_rate(every, workers)
-            # Runs learn side by side; threads that are left over serve the steps of each.
-            shares = max(1, workers.n_shares // len(models))
+            # Runs learn side by side, threads that are left over serve the steps of each; those of
+            # Hogwild, which wants threads for its own, one after the other.
+            abreast = stack.enter_context(Workers(1)) if self.hogwild else workers
+            shares = max(1, workers.n_shares // (1 if self.hogwild else len(models)))
             own = [stack.enter_context(Workers(shares)) for _ in models]
             runs = [
                 model.make_run(of, rate, threads)
@@ -259,7 +261,7 @@ class RankingModel(MatchingModel):
                 callback,
                 until,
             )
-            joint = JointRun(runs, workers)
+            joint = JointRun(runs, abreast)
             if self.starts_from_texts and not self.warm_start:
                 begin_at_best_scale(joint)
             history = self._learn(joint, settings)

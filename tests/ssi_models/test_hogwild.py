@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ssi_models import hogwild, run
 from ssi_models.parallel import Workers
 from ssi_models.preferences import Preferences
 from ssi_models.projections.s2net import S2Net
@@ -68,3 +69,19 @@ def test_replicas_share_parameters_and_no_workspace():
 def test_whole_passes_cannot_be_hogwild():
     with pytest.raises(ValueError, match="hogwild: l-bfgs takes whole passes"):
         S2Net(optimizer="l-bfgs", hogwild=True).fit(*data())
+
+
+def test_copies_for_parts_get_all_threads_too(monkeypatch):
+    Q, D, pairs = data()
+    at_once = []
+    alone = hogwild.hogwild_steps
+
+    def watched(replicas, batches):
+        at_once.append(len(replicas))
+        return alone(replicas, batches)
+
+    monkeypatch.setattr(run, "hogwild_steps", watched)
+    model = LowRankSSI(4, **QUICK, threads=2)
+    copy = model.fit_parts(Q, D, pairs, [np.arange(40), np.arange(40, N)])[0]
+    assert set(at_once) == {2}
+    assert copy.history_.best_validation > copy.history_.epochs[0].validation
