@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from letor.checked_arrays import check_array
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.collection import STREAMS, Collection
+from ltr_features.index_files import HEADER, check_counts, map_array, read_header, read_words
 from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
 from ltr_features.text import Analyzer
 from ssi_models.vocabulary import Vocabulary
@@ -29,8 +28,6 @@ WHOLE = "whole"
 
 #: Raised whenever the files of a stored index change.
 INDEX_VERSION = 1
-
-_HEADER = "index.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +231,7 @@ class TermIndex:
             OSError: the folder cannot be written.
         """
         folder = Path(folder)
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / _HEADER).exists():
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / HEADER).exists():
             raise InputError(f"{folder}: is not an index folder and not empty; name another folder")
         with atomic_path(folder, kind="folder") as partial:
             partial.mkdir()
@@ -247,7 +244,7 @@ class TermIndex:
                     array = getattr(self._counts[stream], name)
                     np.save(partial / f"{stream}.{name}.npy", np.asarray(array))
             header = json.dumps(self._header(), indent=1)
-            (partial / _HEADER).write_text(header, encoding="utf-8")
+            (partial / HEADER).write_text(header, encoding="utf-8")
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> TermIndex:
@@ -257,17 +254,17 @@ class TermIndex:
             InputError: no index there, an incomplete one, or one of another version.
         """
         folder = Path(folder)
-        header = _read_header(folder)
+        header = read_header(folder, INDEX_VERSION, (*STREAMS, WHOLE))
         try:
             analyzer = Analyzer.from_json(header["analyzer"])
         except (InputError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder / _HEADER}: {error}; build the index again") from None
-        words = _read_words(folder, header)
+            raise InputError(f"{folder / HEADER}: {error}; build the index again") from None
+        words = read_words(folder, header)
         counts = {}
         for stream in header["stored_streams"]:
-            arrays = {name: _map(folder, f"{stream}.{name}.npy") for name in _ARRAYS}
+            arrays = {name: map_array(folder, f"{stream}.{name}.npy") for name in _ARRAYS}
+            check_counts(folder, stream, arrays, header)
             counts[stream] = StreamCounts(**arrays)
-            _check_arrays(folder, stream, counts[stream], header)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
         index = cls(analyzer, Vocabulary(words), counts)
         for name in ("analyzer_fingerprint", "unicode_version", "vocabulary_fingerprint"):
@@ -333,97 +330,3 @@ def _chain(
                 f"block 0 had {', '.join(sorted(first))}"
             )
         yield block
-
-
-def _read_header(folder: Path) -> dict[str, Any]:
-    path = folder / _HEADER
-    if not path.exists():
-        raise InputError(f"{folder}: no index here ({_HEADER} is missing); build it first")
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        version = header["version"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: not the header of an index ({error}); build it again") from None
-    if version != INDEX_VERSION:
-        raise InputError(
-            f"{folder}: index of version {version!r}; this program reads version "
-            f"{INDEX_VERSION}: build it again"
-        )
-    if wrong := _damaged_entry(header):
-        raise InputError(f"{path}: {wrong} is missing or damaged; build the index again")
-    return dict(header)
-
-
-def _damaged_entry(header: Mapping[str, Any]) -> str:
-    """The entry of a header that cannot be used; "" if all can."""
-    streams, entries = header.get("stored_streams"), header.get("n_entries")
-    known = {*STREAMS, WHOLE}
-    if not isinstance(streams, list) or not streams or any(str(s) not in known for s in streams):
-        return "stored_streams"
-    if not isinstance(entries, dict) or not all(_is_size(entries.get(s)) for s in streams):
-        return "n_entries"
-    sizes = [name for name in ("n_documents", "n_words") if not _is_size(header.get(name))]
-    return "analyzer" if "analyzer" not in header else "".join(sizes[:1])
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**62
-
-
-def _read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
-    lengths, letters = _map(folder, "word_lengths.npy"), _map(folder, "words.npy")
-    check_array(f"{folder / 'words.npy'}", letters, np.uint8, (None,))
-    check_array(
-        f"{folder / 'word_lengths.npy'}", lengths, np.int64, (None,), least=0, most=len(letters)
-    )
-    ends, text = np.concatenate([[0], np.cumsum(lengths)]).tolist(), letters.tobytes()
-    if len(ends) != header["n_words"] + 1 or ends[-1] != len(text):
-        raise InputError(f"{folder}: the words do not match {_HEADER}; build the index again")
-    try:
-        return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{folder / 'words.npy'}: damaged ({error}); build it again") from None
-
-
-def _map(folder: Path, name: str) -> NDArray[Any]:
-    try:
-        # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched files.
-        return np.asarray(np.load(folder / name, mmap_mode="c", allow_pickle=False))
-    except FileNotFoundError:
-        raise InputError(
-            f"{folder}: the index is incomplete, {name} is missing; build it again"
-        ) from None
-    except ValueError:
-        return _load_unmapped(folder / name)  # numpy refuses to map an empty array
-
-
-def _load_unmapped(path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path}: damaged ({error}); build the index again") from None
-
-
-def _check_arrays(
-    folder: Path, stream: str, counts: StreamCounts, header: Mapping[str, Any]
-) -> None:
-    """Refuse arrays that do not fit the header or each other: kernels trust them."""
-    n_documents, n_words = header["n_documents"], header["n_words"]
-    n_entries = header["n_entries"][stream]
-    most = np.iinfo(np.int64).max
-    expected: dict[str, tuple[type, int, int, int, bool]] = {
-        "ends": (np.int64, n_documents + 1, 0, n_entries, True),
-        "terms": (np.int32, n_entries, 0, n_words - 1, False),
-        "counts": (np.int32, n_entries, 1, np.iinfo(np.int32).max, False),
-        "lengths": (np.int64, n_documents, 0, most, False),
-        "document_frequency": (np.int64, n_words, 0, n_documents, False),
-        "collection_frequency": (np.int64, n_words, 0, most, False),
-    }
-    for name, (dtype, size, least, last, ascending) in expected.items():
-        where, array = f"{folder / f'{stream}.{name}.npy'}", getattr(counts, name)
-        check_array(where, array, dtype, (size,), least=least, most=last, ascending=ascending)
-    if (counts.ends[0], counts.ends[-1]) != (0, n_entries):
-        raise InputError(
-            f"{folder}: {stream}.ends.npy goes from {counts.ends[0]} to {counts.ends[-1]}, must go "
-            f"from 0 to {n_entries}; build the index again"
-        )

@@ -27,11 +27,11 @@ from ltr_features.index import TermIndex
 from ltr_features.pools import pool_recall
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.text import Analyzer
-from reports.checks import with_content, with_paths
 from reports.config import ExperimentConfig, SplitConfig
 from reports.given_texts import read_query_groups
 from reports.identity import bytes_of, files_within, size_text
 from reports.paired_tests import group_labels
+from reports.path_options import with_content, with_paths
 from reports.progress import Reporter
 from reports.runner import Planned, StageRunner
 

@@ -18,6 +18,7 @@ MANY_QUERIES = 1000
 N_PARTS = 3
 #: Measures for early stopping; rank loss is turned round, so that more is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
+#: What an irrelevant document of the same score counts, of one above.
 TIED = 0.5
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
 

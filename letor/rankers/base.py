@@ -184,6 +184,14 @@ class Ranker(ABC):
     @abstractmethod
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None: ...
 
+    def _check_width(self, path: Path, n_columns: int) -> None:
+        """Refuse a model file of another number of columns than the description names."""
+        named = len(self.feature_names_)
+        if n_columns != named:
+            raise InputError(
+                f"{path} has {n_columns} columns, ranker.json names {named}; one is damaged"
+            )
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_"):
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")

@@ -24,7 +24,7 @@ from ltr_features.columns.term_space import TermCounts, TermSpace
 from ltr_features.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
 from ssi_models.candidate_lists import CandidateLists
-from ssi_models.fitting import digest_of
+from ssi_models.parameters import digest_of
 from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.training import DivergenceWarning

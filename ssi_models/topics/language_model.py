@@ -142,10 +142,7 @@ class LanguageModel(WeighsWords):
         return out
 
     def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
-        sizes = [np.diff(X.indptr) for X in self._begin(Q, D, preferences)]
-        return bool(
-            np.any((sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0))
-        )
+        return bool(_have_words(*self._begin(Q, D, preferences), preferences).any())
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
         # log P(w|d) of each word that a query has, once: queries share words.
@@ -360,3 +357,23 @@ def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         row = int(np.searchsorted(X.indptr, at, side="right")) - 1
         raise ValueError(f"{name}: row {row} holds {X.data[at]}; counts must be 0 or more")
     return X
+
+
+def both_sides(
+    Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs (query rows, title rows) that have words on both sides.
+
+    Raises:
+        ValueError: there is none.
+    """
+    kept = _have_words(Q, D, preferences)
+    if not kept.any():
+        raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
+    return preferences.query[kept], preferences.document[kept]
+
+
+def _have_words(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> NDArray[np.bool_]:
+    """bool [n]: whether query and title of each pair have words."""
+    sizes = [np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() for X in (Q, D)]
+    return (sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0)

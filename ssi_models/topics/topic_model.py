@@ -28,7 +28,7 @@ from ssi_models.topics.em import (
     blocks_of,
     iterate,
 )
-from ssi_models.topics.language_model import LanguageModel
+from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.state import Iteration, State
 from ssi_models.topics.stream import Stream
 from ssi_models.vocabulary import Vocabulary
@@ -380,21 +380,6 @@ class TopicModel(LanguageModel):
         if self.shared:
             self.phi_d_ = self.phi_q_
         self.n_topics_ = self.phi_d_.shape[1]
-
-
-def both_sides(
-    Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs (query rows, title rows) that have words on both sides.
-
-    Raises:
-        ValueError: there is none.
-    """
-    sizes = [np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() for X in (Q, D)]
-    kept = (sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0)
-    if not kept.any():
-        raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
-    return preferences.query[kept], preferences.document[kept]
 
 
 def _fold_in(
