@@ -41,7 +41,7 @@ def columns_list(
 
     Example: ltr-features columns list letor46"""
     from ltr_features.columns.registry import column_table, families, get_family
-    from reports.tables import aligned
+    from ltr_features.studies.page.tables import aligned
 
     for name in family or families():
         chosen = get_family(name)
@@ -112,8 +112,8 @@ def columns_build(
     )
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.remarks import told_once
+    from ltr_features.studies.progress import Reporter
     from ltr_features.workspace import open_workspace
-    from reports.progress import Reporter
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)

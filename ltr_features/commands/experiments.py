@@ -32,8 +32,8 @@ def run(
     The whole file is checked before anything runs. A killed run goes on where it stopped.
 
     Example: ltr-features run my-experiment.toml --data datasets --out out --dry-run"""
-    from reports.progress import Reporter
-    from reports.run import run_file
+    from ltr_features.studies.progress import Reporter
+    from ltr_features.studies.run import run_file
 
     reporter = Reporter(shown=progress)
     report = run_file(
@@ -67,10 +67,10 @@ def demo(
     same folder reuses what is finished.
 
     Example: ltr-features demo --out ltr-demo"""
-    from reports.assemble import run_experiment
-    from reports.checks import demo_config
-    from reports.experiment import Experiment
-    from reports.progress import Reporter
+    from ltr_features.studies.kinds.assemble import run_experiment
+    from ltr_features.studies.kinds.checks import demo_config
+    from ltr_features.studies.kinds.experiment import Experiment
+    from ltr_features.studies.progress import Reporter
 
     reporter = Reporter(shown=progress)
     report = run_experiment(
@@ -128,8 +128,8 @@ def compare(
     """Compare rankings that were made elsewhere, with tests and a report.
 
     Example: ltr-features compare bm25.run mine.run --qrels qrels.txt --out compared"""
-    from reports.compare import DEFAULT_MEASURES, compare_files
-    from reports.significance import TestSettings
+    from ltr_features.studies.kinds.compare import DEFAULT_MEASURES, compare_files
+    from ltr_features.studies.statistics.significance import TestSettings
 
     report = compare_files(
         runs,

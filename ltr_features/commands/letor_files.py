@@ -57,7 +57,7 @@ def measure(
     from letor.evaluation import evaluate
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from reports.compare import read_scores
+    from ltr_features.studies.kinds.compare import read_scores
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
@@ -85,7 +85,7 @@ def measure(
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:
     """A numbered line per definition with its value, what is missing, and the definitions by
     number."""
-    from reports.tables import aligned
+    from ltr_features.studies.page.tables import aligned
 
     header = ["", "measure", "known as", "value", "queries", "without relevant"]
     lines = [
@@ -134,7 +134,7 @@ def convert(
     from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
-    from reports.compare import read_scores
+    from ltr_features.studies.kinds.compare import read_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):

@@ -28,7 +28,7 @@ def models_list(
     Example: ltr-features models list ssi"""
     import inspect
 
-    from reports.tables import aligned
+    from ltr_features.studies.page.tables import aligned
     from ssi_models.registry import MODELS, get_model
 
     if model is not None:
@@ -229,8 +229,8 @@ def models_fit(
     from ltr_features.columns.fitted_files import save_fitted
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.studies.progress import Reporter
     from ltr_features.workspace import open_workspace
-    from reports.progress import Reporter
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")

@@ -47,7 +47,7 @@ def rank_train(
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
     from ltr_features.parameters import check_values
-    from reports.progress import Reporter
+    from ltr_features.studies.progress import Reporter
 
     kind, params = get_ranker(ranker), settings(param or [], "param")
     check_values(kind, params, f"ranker {ranker!r}")

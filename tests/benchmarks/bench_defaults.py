@@ -46,8 +46,8 @@ from numpy.typing import NDArray
 from ranking_tasks import COLLECTIONS, AbsentError, Split, Task
 from threadpoolctl import threadpool_limits
 
-from reports.paired_tests import bootstrap_interval, fisher_randomisation
-from reports.significance import corrected
+from ltr_features.studies.statistics.paired_tests import bootstrap_interval, fisher_randomisation
+from ltr_features.studies.statistics.significance import corrected
 from ssi_models.base import MatchingModel
 from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model

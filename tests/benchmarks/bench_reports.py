@@ -13,12 +13,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from reports import html
-from reports.hard_queries import hard_query_table
-from reports.outputs import write_outputs
-from reports.query_classes import query_class_table, query_classes
-from reports.report import ColumnInfo, Move, QueryMoves, Report, Study, SystemResult
-from reports.significance import TestSettings
+from ltr_features.studies.page import html
+from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.report import (
+    ColumnInfo,
+    Move,
+    QueryMoves,
+    Report,
+    Study,
+    SystemResult,
+)
+from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.query_classes import query_class_table, query_classes
+from ltr_features.studies.statistics.significance import TestSettings
 
 MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
 COLUMNS = [f"column {i}" for i in range(100)]

@@ -10,7 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from reports.paired_tests import bootstrap_interval, fisher_randomisation, paired_t
+from ltr_features.studies.statistics.paired_tests import (
+    bootstrap_interval,
+    fisher_randomisation,
+    paired_t,
+)
 
 QUERIES, PAIRS, PERMUTATIONS = 1000, 10, 10_000
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import reports.progress
+import ltr_features.studies.progress
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
@@ -21,8 +21,8 @@ from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
 from ltr_features.commands.options import settings
+from ltr_features.studies.statistics.measures import evaluate as ranx_values
 from ltr_features.workspace import open_workspace
-from reports.measures import evaluate as ranx_values
 
 N_TOPICS = 8
 
@@ -391,10 +391,10 @@ def test_long_commands_show_progress_on_terminals_only(
 ):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=on_terminal, width=150)
-    monkeypatch.setattr(reports.progress, "Console", lambda **options: console)
+    monkeypatch.setattr(ltr_features.studies.progress, "Console", lambda **options: console)
     models = []
     epoch = lambda _, model, event: models.append(model)  # noqa: E731
-    monkeypatch.setattr(reports.progress.Reporter, "epoch", epoch)
+    monkeypatch.setattr(ltr_features.studies.progress.Reporter, "epoch", epoch)
     training = (
         *("--param", "ssi.rank=2", "--param", "ssi.max_epochs=2"),
         *("--param", "ssi.n_negatives=8", "--param", "ssi.batch_size=16"),

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("letor", "ssi_models", "ltr_features", "reports", "tests", "docs")
+PACKAGES = ("letor", "ssi_models", "ltr_features", "tests", "docs")
 #: The modules, and the tests that must notice.
 TESTS = {
     "letor/measures.py": "letor/test_measures.py letor/test_missing.py",
@@ -45,9 +45,12 @@ TESTS = {
     "ssi_models/validation.py": "ssi_models/test_preferences.py ssi_models/test_losses.py "
     "ssi_models/test_training.py ssi_models/test_joint_fits.py",
     "ssi_models/word_weight.py": "ssi_models/test_joint_fits.py ssi_models/test_remarks.py",
-    "reports/significance.py": "reports/test_significance.py reports/test_groups_and_refits.py",
-    "reports/paired_tests.py": "reports/test_significance.py reports/test_groups_and_refits.py",
-    "reports/hard_queries.py": "reports/test_hard_queries.py reports/test_groups_and_refits.py",
+    "ltr_features/studies/statistics/significance.py": "ltr_features/studies/test_significance.py "
+    "ltr_features/studies/test_groups_and_refits.py",
+    "ltr_features/studies/statistics/paired_tests.py": "ltr_features/studies/test_significance.py "
+    "ltr_features/studies/test_groups_and_refits.py",
+    "ltr_features/studies/statistics/hard_queries.py": "ltr_features/studies/test_hard_queries.py "
+    "ltr_features/studies/test_groups_and_refits.py",
 }  # fmt: skip
 KINDS = (
     "ReplaceComparisonOperator", "ReplaceBinaryOperator_Add_Sub", "ReplaceBinaryOperator_Sub_Add",

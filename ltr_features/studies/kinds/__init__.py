@@ -1,0 +1,1 @@
+"""The kinds of studies, each with its stages, tables and page."""

@@ -1,0 +1,225 @@
+"""Tables of matching experiments: our numbers beside the paper's, and whether the order holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ltr_features.studies.kinds.matching.config import (
+    MatchingConfig,
+    PaperNumbers,
+    RowConfig,
+    TableConfig,
+)
+from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
+from ltr_features.studies.page.verdicts import p_equals
+from ltr_features.studies.statistics.paired_tests import fisher_randomisation
+
+HEADER = (
+    "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "(tuning)",
+    "| Paper: loss", "MAP", "P@10",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RowResult:
+    """What a row's stage wrote: its result, the seconds of training each trial, and the values per
+    query."""
+
+    result: Mapping[str, Any]
+    trial_seconds: Sequence[float]
+    per_query: pd.DataFrame
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The trial that is reported."""
+        trial: Mapping[str, Any] = self.result["trials"][self.result["kept"]]
+        return trial
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What must be heard of the fit of the model that is reported."""
+        remarks: Sequence[str] = self.result["remarks"]
+        return remarks
+
+    @property
+    def seconds(self) -> float:
+        """Of training the model that is reported."""
+        return self.trial_seconds[self.result["kept"]]
+
+    @property
+    def tuning_seconds(self) -> float:
+        """Of training all that were tried."""
+        return sum(self.trial_seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Everything that a report shows.
+
+    Attributes:
+        rows: by table name and label, the rows with a model.
+        curves: by share of the training links and N: loss after each epoch.
+        facts: sizes by task.
+    """
+
+    config: MatchingConfig
+    rows: Mapping[tuple[str, str], RowResult]
+    curves: Mapping[tuple[float, int], list[dict[str, float]]]
+    facts: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class OrderCheck:
+    """One claim of an order: the MAP of ``high`` is above that of ``low``.
+
+    Attributes:
+        difference: mean over the shared test queries, NaN where they have different ones.
+        p: Fisher's randomisation test, two-sided, by group of queries (of one source document).
+        n_groups: of the queries, if there are fewer than queries.
+    """
+
+    low: str
+    high: str
+    difference: float
+    p: float
+    n_groups: int | None = None
+
+    @property
+    def outcome(self) -> str:
+        if self.difference > 0:
+            return "holds" if self.p < 0.05 else "holds, not significantly"
+        return "does not hold" if self.p < 0.05 else "a tie"
+
+
+def order_checks(results: Results, table: TableConfig) -> list[OrderCheck]:
+    """The table's claims, checked query by query."""
+    checks = []
+    for chain in table.order:
+        for low, high in pairwise(chain):
+            a, b = (results.rows[table.name, label].per_query for label in (low, high))
+            if a["query"].equals(b["query"]):
+                d = b["ap"].to_numpy(np.float64) - a["ap"].to_numpy(np.float64)
+                groups = b["group"].tolist()
+                p = float(fisher_randomisation(d, groups=groups)[0])
+                n_groups = len(set(groups))
+                told = n_groups if n_groups < len(d) else None
+                checks.append(OrderCheck(low, high, float(d.mean()), p, told))
+            else:
+                difference = float(b["ap"].mean() - a["ap"].mean())
+                checks.append(OrderCheck(low, high, difference, float("nan")))
+    return checks
+
+
+def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
+    """The texts of a row, as many as ``HEADER`` has."""
+    paper = _paper(row.paper)
+    if row.model is None:
+        return [row.label, *[""] * (len(HEADER) - len(paper) - 1), *paper]
+    found = results.rows[table.name, row.label]
+    m = found.result["measures"]
+    ours = [
+        f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}",
+        f"{m['map']:.3f} ±{m['map_error']:.3f}",
+        f"{m['p10']:.3f} ±{m['p10_error']:.3f}",
+        _thousands(found.result["parameters"]),
+        f"{found.seconds:.1f}",
+        f"{found.tuning_seconds:.0f}" if len(found.result["trials"]) > 1 else "",
+    ]
+    return [row.label, *ours, *paper]
+
+
+def table_text(results: Results, table: TableConfig) -> str:
+    """The table, the outcome of its order, and its notes, as plain text."""
+    parts = [
+        f"{table.title} [{table.name}]",
+        wrapped(task_line(results, table)),
+        aligned(HEADER, [cells(results, table, row) for row in table.rows], left=1),
+    ]
+    checks = order_checks(results, table)
+    if checks:
+        parts.append("\n".join(f"  {check_text(check)}" for check in checks))
+    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
+    parts += [wrapped(note) for note in table.notes]
+    return "\n".join(parts)
+
+
+def check_text(check: OrderCheck) -> str:
+    """ "A < B: holds (+0.0123, p < 0.0001)"."""
+    p = "" if np.isnan(check.p) else f", {p_equals(check.p)}"
+    p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
+    return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
+
+
+def task_line(results: Results, table: TableConfig) -> str:
+    """The sizes of a table's task."""
+    facts = results.facts[table.task]
+    n = {name: f"{value:,.0f}" for name, value in facts.items()}
+    return (
+        f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
+        f"test queries over {n['database']} documents; {n['triples']} triples; dictionary "
+        f"{n['document_words']} words, {n['words_per_document']} per document, "
+        f"{n['words_per_query']} per query."
+    )
+
+
+def csv_rows(results: Results) -> list[dict[str, Any]]:
+    """One flat record per trained row of all tables."""
+    records = []
+    for table in results.config.tables:
+        for row in table.rows:
+            if row.model is None:
+                continue
+            found = results.rows[table.name, row.label]
+            paper = {f"paper_{k}": v for k, v in row.paper.model_dump().items() if v is not None}
+            shown = {
+                k: found.kept[k]
+                for k in ("alpha", "beta", "n_expansion", "learning_rate", "best_epoch")
+                if k in found.kept
+            }
+            records.append(
+                {"table": table.name, "label": row.label, "model": row.model}
+                | dict(found.result["measures"])
+                | {"weights": found.result["parameters"]}
+                | {"validation": found.kept["validation"], **shown, **paper}
+                | {"params": str(dict(found.kept["params"]))}
+            )
+    return records
+
+
+def time_rows(results: Results) -> list[dict[str, Any]]:
+    """Seconds of training of each trained row of all tables."""
+    return [
+        {
+            "table": table,
+            "label": label,
+            "seconds": row.seconds,
+            "tuning_seconds": row.tuning_seconds,
+        }
+        for (table, label), row in results.rows.items()
+    ]
+
+
+def _paper(paper: PaperNumbers) -> list[str]:
+    def with_error(value: float | None, error: float | None) -> str:
+        if value is None:
+            return ""
+        return f"{value:.3f}" + (f" ±{error:.3f}" if error is not None else "")
+
+    loss = "" if paper.rank_loss is None else f"{paper.rank_loss:g}%"
+    return [
+        f"| {loss}",
+        with_error(paper.map, paper.map_error),
+        with_error(paper.p10, paper.p10_error),
+    ]
+
+
+def _thousands(n: int) -> str:
+    if n >= 1_000_000:
+        return f"{n / 1e6:.1f}M"
+    return f"{n / 1e3:.0f}k" if n >= 1000 else str(n)

@@ -1,0 +1,117 @@
+"""Rank the candidates of every test query by one system, fold by fold, and evaluate it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.fold_files import concatenate
+from letor.folds import Fold
+from letor.rankers.registry import get_ranker
+from letor.trec import run_of, write_run
+from ltr_features.parallel import map_blocks
+from ltr_features.studies.config import RankerConfig, SystemConfig
+from ltr_features.studies.statistics.measures import evaluate
+
+#: Reads a part ("train", "vali", "test") of a fold, by their names.
+ReadPart = Callable[[str, str], RankingData]
+
+
+def write_system(
+    path: Path,
+    system: SystemConfig,
+    folds: Sequence[Fold],
+    read: ReadPart,
+    ranker: RankerConfig | None,
+    qrels: pd.DataFrame,
+    measures: Sequence[str],
+    tag: str,
+    threads: int | None = None,
+    *,
+    on_fold: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
+    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
+    ``path``.
+
+    Each fold's ranker is trained on its training rows and stopped on its validation rows; its
+    test rows are scored once. Folds are worked on side by side, which keeps all cores busy where
+    threads within one small ranker would wait for each other.
+
+    Args:
+        on_fold: called with the number of folds that are done.
+    """
+    path.mkdir()
+
+    def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        test = read(fold.name, "test")
+        if ranker is None:
+            return run_of(test, test.column(str(system.score))), None
+        part = turned(folds, fold, system.turn)
+        scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
+        return run_of(test, scores), importance
+
+    runs, importances = [], []
+    for run, importance in map_blocks(rank, folds, threads):
+        runs.append(run)
+        importances.append(importance)
+        on_fold(len(runs))
+    ranking = _in_evaluated_order(pd.concat(runs, ignore_index=True))
+    write_run(ranking, path / "run.txt.gz", tag=tag)
+    values = evaluate(qrels, ranking, measures)
+    values.to_csv(path / "per_query.csv", index_label="qid")
+    if system.score is None:
+        table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
+        table["gain"] /= len(importances)
+        table = table.sort_values(["gain", "column"], ascending=[False, True])
+        table.to_csv(path / "importance.csv", index=False)
+
+
+def _in_evaluated_order(run: pd.DataFrame) -> pd.DataFrame:
+    """The rows in the order that ``evaluate`` ranks them in, ties included, so that the written
+    run is the ranking that the values are of."""
+    keyed = run.assign(query=pd.factorize(run["qid"])[0])
+    by = ["query", "score", "docno"]
+    return keyed.sort_values(by, ascending=[True, False, True], kind="stable")[run.columns]
+
+
+def turned(folds: Sequence[Fold], fold: Fold, turn: int) -> Fold:
+    """The fold with the parts that it trains and validates on rotated by ``turn`` places."""
+    train = set(fold.train)
+    parts = [part.test for part in folds if part.test[0] in train] + [fold.validation]
+    turn %= len(parts)
+    parts = [*parts[turn:], *parts[:turn]]
+    return Fold(fold.name, [q for part in parts[:-1] for q in part], parts[-1], fold.test)
+
+
+def _rank(
+    folder: Path,
+    system: SystemConfig,
+    fold: Fold,
+    read: ReadPart,
+    test: RankingData,
+    described: RankerConfig,
+) -> tuple[NDArray[np.float32], pd.DataFrame]:
+    """Scores of the fold's test rows and the importance of the ranker's columns."""
+    names = [
+        c
+        for c in test.column_names
+        if c in system.columns or test.provenance[c]["family"] in system.columns
+    ]
+    train, validation = (read(fold.name, part).select_columns(names) for part in ("train", "vali"))
+    if set(fold.train) != set(train.query_ids):  # the parts were turned
+        bare = [replace(part, document_ids=None, comments=None) for part in (train, validation)]
+        known = concatenate(bare)
+        train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))
+    kind = get_ranker(described.ranker)
+    seed = {"seed": system.seed} if "seed" in inspect.signature(kind).parameters else {}
+    ranker = kind(**{**described.params, **seed}).fit(train, validation)
+    ranker.save(folder)
+    return ranker.predict(test.select_columns(names)), ranker.feature_importance()

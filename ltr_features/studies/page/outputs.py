@@ -1,0 +1,132 @@
+"""Everything that a report shows, as files: tables, LaTeX, figures, and what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from letor.files import atomic_path
+from ltr_features.studies.manifest import write_manifest
+from ltr_features.studies.page import html
+from ltr_features.studies.page.latex import latex_tables
+from ltr_features.studies.page.report import Report, Study, SystemResult
+from ltr_features.studies.page.standalone import write_figures
+from ltr_features.studies.page.tables import report_text
+from ltr_features.studies.statistics.paired_tests import group_labels
+
+
+def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> None:
+    """Write a report into a new folder:
+
+    - ``report.html``; ``summary.txt``: the same numbers for the terminal
+    - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
+      hard_queries, query_classes, query_kinds, column_value, moves, importance,
+      column_correlation, columns (those that the report has)
+    - ``tables.tex``: a table per study in the papers' style, with significance marks
+    - ``figures/*.{svg,pdf}``
+    - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
+      machine, and the digest of every other file. The same inputs give the same files.
+    """
+    path.mkdir()
+    html.write(report, path / "report.html")
+    _write_text(path / "summary.txt", report_text(report))
+    frames = tables_of(report)
+    frames["comparisons"].to_csv(path / "comparisons.csv", index=False)
+    (path / "tables").mkdir()
+    for name, frame in frames.items():
+        frame.to_csv(path / "tables" / f"{name}.csv", index=False)
+        frame.to_json(
+            path / "tables" / f"{name}.json", orient="records", indent=1, double_precision=15
+        )
+        frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
+    _write_text(path / "tables.tex", latex_tables(report))
+    write_figures(report, path / "figures")
+    write_manifest(
+        path,
+        title=report.title,
+        settings=report.settings,
+        inputs=inputs,
+        seeds={study.name: study.test.seed for study in report.studies},
+    )
+
+
+def tables_of(report: Report) -> dict[str, pd.DataFrame]:
+    """The report's numbers by table; a column ``study`` says whose they are."""
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for study in report.studies:
+        per_query = [
+            s.per_query[list(study.measures)]
+            .rename_axis("query")
+            .reset_index()
+            .assign(system=s.name, **_groups(study, s))
+            for s in study.systems
+        ]
+        means = [
+            {
+                "system": s.name,
+                "columns": len(s.columns),
+                **s.per_query[list(study.measures)].mean(),
+            }
+            for s in study.systems
+        ]
+        importance = [
+            s.importance.assign(system=s.name) for s in study.systems if s.importance is not None
+        ]
+        found = {
+            "comparisons": study.comparisons,
+            "means": pd.DataFrame(means),
+            "per_query": pd.concat(per_query),
+            "hard_queries": study.hard_queries,
+            "query_classes": study.query_classes,
+            "query_kinds": _kinds(study),
+            "column_value": study.column_value,
+            "moves": _moves(study) if study.drill_down else None,
+            "importance": pd.concat(importance) if importance else None,
+            "column_correlation": _correlation(study),
+        }
+        for name, frame in found.items():
+            if frame is not None:
+                parts.setdefault(name, []).append(frame.assign(study=study.name))
+    frames = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
+    if report.columns:
+        frames["columns"] = pd.DataFrame([vars(column) for column in report.columns])
+    return frames
+
+
+def _groups(study: Study, system: SystemResult) -> dict[str, list[Hashable]]:
+    labels = group_labels(system.per_query.index, study.groups)
+    return {} if labels is None else {"group": labels}
+
+
+def _kinds(study: Study) -> pd.DataFrame | None:
+    if study.query_kinds is None:
+        return None
+    return study.query_kinds.astype(object).rename_axis("query").reset_index()
+
+
+def _correlation(study: Study) -> pd.DataFrame | None:
+    if study.column_correlation is None:
+        return None
+    return study.column_correlation.rename_axis("column").reset_index()
+
+
+def _moves(study: Study) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "query": one.query,
+                **{k: v for k, v in vars(move).items() if k != "columns"},
+                "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in move.columns),
+            }
+            for one in study.drill_down
+            for move in one.moves
+        ]
+    )
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")

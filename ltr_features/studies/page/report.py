@@ -1,0 +1,292 @@
+"""What a report is made of: plain data, filled by an experiment, rendered by tables and html."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from letor.errors import InputError
+from ltr_features.studies.statistics.measures import RULES, get_measure
+from ltr_features.studies.statistics.significance import TestSettings, compare
+
+
+@dataclass(frozen=True, eq=False)
+class SystemResult:
+    """One ranked system of a study.
+
+    Attributes:
+        name: short and unique within the study; used in tables and in ``Study.pairs``.
+        description: what it is, in a sentence.
+        per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
+            ``measures.evaluate`` returns it (folds concatenated).
+        fits: of a trained system the same frame of each fit, whose mean ``per_query`` is; empty
+            where nothing is trained, or where it is not known.
+        columns: names of the columns that the ranker saw; empty for a ranking without a ranker.
+        importance: columns ``column`` and ``gain`` (total split gain, summed or averaged over
+            folds; not negative), or None.
+    """
+
+    name: str
+    description: str
+    per_query: pd.DataFrame
+    fits: Sequence[pd.DataFrame] = ()
+    columns: Sequence[str] = ()
+    importance: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Move:
+    """A document that stands elsewhere in the system's ranking than in the baseline's.
+
+    Attributes:
+        document: its id. title: its title, or how its text begins; "" where neither is known.
+        label: its judged grade, 0 where it is not judged.
+        before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
+        columns: columns that pushed it that way, and how far: the column's part of the score,
+            against the query's other candidates and in units of the score's spread, system minus
+            baseline. Empty where no ranker can say.
+    """
+
+    document: str
+    title: str
+    label: int
+    before: int | None
+    after: int | None
+    columns: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class QueryMoves:
+    """The documents of one query that moved."""
+
+    query: str
+    moves: Sequence[Move]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Systems compared on one set of test queries.
+
+    Attributes:
+        name: e.g. "Held-out queries".
+        description: what is asked here, one or two sentences.
+        split_rule: how training and test queries were separated, in words.
+        systems: in the order of the tables.
+        pairs: declared comparisons (system, baseline) by name; the first is the headline.
+        measures: columns of ``per_query`` to report; the first is the primary measure.
+        groups: group of each query, where queries belong together (are made from one article,
+            say); they are tested by group.
+        query_texts: text of each query id; queries without one show their id.
+        facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
+        hard_queries: table of ``hard_queries.hard_query_table``, or None.
+        hard_measure: the measure that ``hard_queries`` is about.
+        hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
+        hard_control: name of its control, for the text.
+        query_classes: table of ``query_classes.query_class_table``, or None.
+        query_kinds: ordered categories, a row per query and a column per property: the class of
+            each query (others have none), by which the page's table of queries is filtered; or
+            None.
+        query_kinds_note: which properties are missing, and why.
+        drill_down: what moved in single queries of the headline comparison.
+        column_value: what column groups are worth to one system, columns ``group``, ``kind``,
+            ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
+        column_value_of: that system.
+        column_correlation: table of ``correlation.column_correlation``, or None.
+        test: settings of the statistical tests.
+        remarks: sentences, without their stop, on the collection (``Collection.remarks``) and on
+            trained columns that learned nothing, or had little to learn from, see
+            :func:`ltr_features.remarks.told_once`; part of the verdict.
+        warnings: what a reader must know before believing the numbers.
+    """
+
+    name: str
+    description: str
+    split_rule: str
+    systems: Sequence[SystemResult]
+    pairs: Sequence[tuple[str, str]]
+    measures: Sequence[str]
+    groups: Mapping[str, Hashable] | None = None
+    query_texts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    hard_queries: pd.DataFrame | None = None
+    hard_measure: str = "NDCG@20"
+    hard_baseline: str = ""
+    hard_control: str = "a control that knows no more than the baseline"
+    query_classes: pd.DataFrame | None = None
+    query_kinds: pd.DataFrame | None = None
+    query_kinds_note: str = ""
+    drill_down: Sequence[QueryMoves] = ()
+    column_value: pd.DataFrame | None = None
+    column_value_of: str = ""
+    column_correlation: pd.DataFrame | None = None
+    test: TestSettings = field(default_factory=TestSettings)
+    remarks: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        names = [s.name for s in self.systems]
+        if len(set(names)) != len(names):
+            raise InputError(f"study {self.name!r}: systems share a name: {', '.join(names)}")
+        for system in self.systems:
+            values = system.per_query.reindex(columns=list(self.measures)).to_numpy(np.float64)
+            if not ((values >= 0) & (values <= 1)).all():
+                raise InputError(
+                    f"study {self.name!r}, system {system.name!r}: per-query values of "
+                    f"{', '.join(self.measures)} must all be there and lie in [0, 1]"
+                )
+
+    def system(self, name: str) -> SystemResult:
+        """The system of that name."""
+        return next(s for s in self.systems if s.name == name)
+
+    @property
+    def n_fits(self) -> int:
+        """How often the system that was fitted most often was; 1 if that is not known."""
+        return max((len(s.fits) for s in self.systems), default=0) or 1
+
+    @property
+    def queries(self) -> list[str]:
+        """Query ids, in the order of the first system."""
+        return [str(q) for q in self.systems[0].per_query.index]
+
+    @property
+    def baselines(self) -> list[str]:
+        """Names of the baselines of ``pairs``, in order of first mention."""
+        return list(dict.fromkeys(baseline for _, baseline in self.pairs))
+
+    def values(self, system: str, measure: str) -> np.ndarray:
+        """float64 [n]: per-query values in the order of ``queries``."""
+        frame = self.system(system).per_query
+        order = self.systems[0].per_query.index
+        return frame.loc[order, measure].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """The table of ``significance.compare`` over ``pairs`` and ``measures``."""
+        per_query = {s.name: s.per_query for s in self.systems}
+        fits = {s.name: s.fits for s in self.systems if len(s.fits)}
+        return compare(
+            per_query, self.pairs, self.measures, self.test, groups=self.groups, fits=fits
+        )
+
+    def comparison(self, pair: tuple[str, str], measure: str) -> pd.Series:
+        """The row of ``comparisons`` for that pair and measure."""
+        t = self.comparisons
+        chosen = (t["system"] == pair[0]) & (t["baseline"] == pair[1]) & (t["measure"] == measure)
+        return t[chosen].iloc[0]
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A line of the column table.
+
+    Attributes:
+        name: the column's name in the LETOR file.
+        family: groups (and colours) columns, e.g. "BM25" or "trained models".
+        description: what it measures, in a line.
+        reference: paper and equation, if any.
+        trained_on: what it was learned from; "nothing (counts of the collection)" if not learned.
+        training_distance: of a trained column, the Kolmogorov-Smirnov distance (0 to 1) of the
+            scores of training rows to those of other rows, in the fold where it is largest.
+    """
+
+    name: str
+    family: str
+    description: str
+    reference: str = ""
+    trained_on: str = ""
+    training_distance: float | None = None
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """Progress of one model's training.
+
+    Attributes:
+        name: the model.
+        x_label: unit of the horizontal axis, e.g. "epoch".
+        y_label: what is drawn, e.g. "margin ranking loss" (one unit for all series).
+        series: (x values, y values) of each line by label; finite numbers.
+        best_x: where the stopped model was taken from, or None.
+        description: what is shown and how the stopping point was chosen.
+    """
+
+    name: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    best_x: float | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class NearestWords:
+    """Words nearest to some words under a model.
+
+    Attributes:
+        name: the model.
+        description: the similarity shown and which side (query, document) the words are on.
+        rows: (word, its neighbours with their similarity, nearest first).
+    """
+
+    name: str
+    description: str
+    rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Everything that a report shows.
+
+    Attributes:
+        title: heading.
+        introduction: what was done, in a few sentences of plain text.
+        studies: at least one.
+        facts: facts about the run by label, e.g. {"Documents": "1,718 sections"}.
+        columns: the column table; its families colour the importance charts.
+        curves: training curves of the models.
+        nearest_words: what the models learned.
+        settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
+        versions: versions of the software by name.
+        measure_definitions: definitions of measures that ``measures`` does not know.
+        warnings: what concerns the run as a whole.
+    """
+
+    title: str
+    introduction: str
+    studies: Sequence[Study]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[ColumnInfo] = ()
+    curves: Sequence[TrainingCurve] = ()
+    nearest_words: Sequence[NearestWords] = ()
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    measure_definitions: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.studies:
+            raise InputError("a report needs at least one study")
+
+    @property
+    def measures(self) -> list[str]:
+        """Every measure that some table shows, in order of appearance."""
+        names: dict[str, None] = {}
+        for study in self.studies:
+            names |= dict.fromkeys(study.measures)
+            if study.hard_queries is not None:
+                names[study.hard_measure] = None
+        return list(names)
+
+    @property
+    def definitions(self) -> list[tuple[str, str]]:
+        """(name, definition) of every measure shown; then what holds for all those of
+        ``measures``."""
+        given = self.measure_definitions
+        shared = [m for m in self.measures if m not in given]
+        listed = [(m, given[m] if m in given else get_measure(m).formula) for m in self.measures]
+        return [*listed, (", ".join(shared), RULES)] if shared else listed

@@ -1,0 +1,221 @@
+"""What the numbers say, in words computed from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from ltr_features.studies.page.report import Study
+
+Outcome = Literal["helps", "hurts", "no significant difference"]
+FEW_GROUPS = 20
+"""Below so many groups bootstrap intervals are known to be too narrow."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Answer of one study to "is the system better than the baseline?" on the primary measure.
+
+    Attributes:
+        outcome: significant gain, significant loss, or neither, at the study's level after
+            correction.
+        headline: one short sentence.
+        details: numbers, test, and what the other measures say.
+        row: the comparison's row of ``Study.comparisons``.
+    """
+
+    outcome: Outcome
+    headline: str
+    details: str
+    row: pd.Series
+
+
+def outcome_of(row: pd.Series) -> Outcome:
+    """Outcome of one row of ``Study.comparisons``."""
+    if not row["significant"]:
+        return "no significant difference"
+    return "helps" if row["difference"] > 0 else "hurts"
+
+
+def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
+    """The verdict on a declared pair, by default the study's headline pair."""
+    pair = pair or study.pairs[0]
+    row = study.comparison(pair, study.measures[0])
+    outcome = outcome_of(row)
+    headlines = {
+        "helps": f"{pair[0]} is significantly better than {pair[1]}.",
+        "hurts": f"{pair[0]} is significantly worse than {pair[1]}.",
+        "no significant difference": f"No significant difference between {pair[0]} and {pair[1]}.",
+    }
+    details = f"{_numbers(study, row)} {_other_measures(study, pair, outcome)}".strip()
+    return Verdict(outcome, headlines[outcome], details, row)
+
+
+def _numbers(study: Study, row: pd.Series) -> str:
+    change = "gain" if row["difference"] > 0 else "loss" if row["difference"] < 0 else "change"
+    text = (
+        f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: a "
+        f"mean {change} of {signed(row['difference'])} ({percent(row['relative'])}), "
+        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
+        f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over "
+        f"{len(study.comparisons)} tests), "
+        f"{p_value(row['p'])} uncorrected. {_training(row)}"
+        f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
+        f"{row['lost']:,} lost."
+    )
+    if row["significant"]:
+        return text
+    if row["detectable"] > 0:
+        text += (
+            f" With this many {_observations(row)}, a difference of {value(row['detectable'])} "
+            "would be found four times in five (before correction); a smaller one may exist unseen."
+        )
+    return f"{text} {_out_of_reach(study, row)}".strip()
+
+
+def _observations(row: pd.Series) -> str:
+    return "queries" if row["n_groups"] == row["n_queries"] else "groups of queries"
+
+
+def _training(row: pd.Series) -> str:
+    """How far the difference moves from fit to fit, and whether the verdict holds over that."""
+    if row["n_fits"] < 2:
+        return ""
+    return (
+        f"Over {row['n_fits']} fits with other seeds and folds the difference has a standard "
+        f"deviation of {value(row['spread'])}, which the interval includes; with it "
+        f"{p_equals(row['p_refits'])} (uncorrected), and the larger of the two p counts. "
+    )
+
+
+def _out_of_reach(study: Study, row: pd.Series) -> str:
+    """A warning if the test could not have found any difference significant, else ""."""
+    test = study.test
+    tests = len(study.comparisons) if test.correction in ("holm", "bonferroni") else 1
+    if row["smallest_p"] * tests < test.alpha:
+        return ""
+    return (
+        f"No difference could have been significant: the smallest p that {row['differing']:,} "
+        f"differing {_observations(row)} and {test.n_permutations:,} permutations allow is "
+        f"{p_value(row['smallest_p'])}, before correction over {tests} tests."
+    )
+
+
+def group_verdict(study: Study) -> str:
+    """How the queries depend on each other and what that leaves; "" where each stands alone."""
+    table = study.comparisons
+    n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
+    if n_groups == n:
+        return ""
+    text = (
+        f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
+        "one group are not independent"
+    )
+    effects = table["design_effect"].dropna()
+    if len(effects):
+        low, high = effects.min(), effects.max()
+        span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+        own = study.comparison(study.pairs[0], study.measures[0])["design_effect"]
+        text += f": design effect {span}"
+        if own == own:
+            text += (
+                f", {own:.1f} for the headline, which so tells as much as {n / own:,.0f} "
+                "independent queries would"
+            )
+    few = " With so few groups intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    return f"{text}.{few}"
+
+
+def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> str:
+    """How many of the other measures agree, and which contradict."""
+    others = {m: outcome_of(study.comparison(pair, m)) for m in study.measures[1:]}
+    if not others:
+        return ""
+    contrary = {"helps": "hurts", "hurts": "helps"}.get(outcome)
+    against = [m for m, o in others.items() if o == contrary]
+    if against:
+        return f"But the other way round, significantly, on {', '.join(against)}."
+    if outcome == "no significant difference":
+        found = [f"{o} on {m}" for m, o in others.items() if o != outcome]
+        return (
+            f"Other measures differ: it {', '.join(found)}."
+            if found
+            else (f"The same on {', '.join(others)}.")
+        )
+    same = [m for m, o in others.items() if o == outcome]
+    unsure = [m for m, o in others.items() if o != outcome]
+    text = f"Significant on {', '.join(same)} too." if same else ""
+    return f"{text} Not significant on {', '.join(unsure)}.".strip() if unsure else text
+
+
+def hard_query_verdict(study: Study) -> str:
+    """The estimate for the headline system (the first in the table if it is not there), or why
+    there is none; "" if there is no table."""
+    table = study.hard_queries
+    if table is None or table.empty:
+        return ""
+    table = table[table["estimate"]]
+    if table.empty:
+        return (
+            "On hard queries there is no estimate, as no independent ranking chooses them. Name "
+            "one that is neither the baseline nor judged: hard_selectors in an experiment's file, "
+            "--hard-by of compare."
+        )
+    headline = table[table["system"] == study.pairs[0][0]]
+    row = (headline if len(headline) else table).iloc[0]
+    if not row["n_queries"]:
+        return f"{row['chosen_by']} finds no query hard ({study.hard_measure}, {row['rule']})."
+    groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
+    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(table)} systems"
+    return (
+        f"On hard queries (the {row['n_queries']:,}{groups} that a third ranking, "
+        f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) the gain of "
+        f"{row['system']} over {study.hard_baseline or study.pairs[0][1]} is "
+        f"{signed(row['gain'])} ({percent(row['relative_gain'])}), "
+        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
+        f"{p_equals(p)}{f' ({family})' if len(table) > 1 else ''}."
+    )
+
+
+def column_verdicts(study: Study) -> list[str]:
+    """What must be heard of columns before a verdict on systems that use them is believed, a
+    sentence each."""
+    return [f"{remark}." for remark in study.remarks]
+
+
+def value(x: float) -> str:
+    """Four decimals: "0.4123"."""
+    return f"{x:.4f}"
+
+
+def signed(x: float) -> str:
+    """Four decimals with a sign; a typographic minus: "+0.0123", "−0.0123"; "n/a" for NaN."""
+    if pd.isna(x):
+        return "n/a"
+    text = f"{x:+.4f}"
+    return "0.0000" if float(text) == 0 else text.replace("-", "−")
+
+
+def percent(x: float) -> str:
+    """A share as signed per cent, one decimal: "+12.3 %"; "n/a" for NaN."""
+    if pd.isna(x):
+        return "n/a"
+    text = f"{100 * x:+.1f}"
+    return ("0.0" if float(text) == 0 else text.replace("-", "−")) + " %"
+
+
+def p_value(p: float) -> str:
+    """Two significant digits; below 0.0001 as a bound; "n/a" for NaN."""
+    if pd.isna(p):
+        return "n/a"
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def p_equals(p: float) -> str:
+    """ "p = 0.012" or "p < 0.0001"."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

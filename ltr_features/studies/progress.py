@@ -1,0 +1,201 @@
+"""Progress of a run on stderr: a live line on a terminal, plain lines in logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ltr_features.studies.times import StageTimes, Work
+
+#: Seconds after which a log gets a line of a stage that is still running.
+_HEARTBEAT = 60.0
+
+
+@dataclass
+class _Stage:
+    """The stage that runs now; ``ticked``: time of the first and of the last tick, and the sum of
+    those after the first."""
+
+    name: str
+    start: float
+    work: Work | None = None
+    text: str = ""
+    done: float = 0.0
+    total: float = 0.0
+    unit: str = ""
+    ticked: tuple[float, float, float] | None = None
+
+
+class Reporter:
+    """Shows the running stage, its rate and the time left, and a line for each finished stage.
+
+    Args:
+        shown: whether to show it; None for terminals only. Where stderr is no terminal there are
+            lines alone: of finished stages, and once a minute of the one that runs.
+        console: where it goes; stderr by default.
+        clock: seconds from anywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        shown: bool | None = None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.console = Console(stderr=True, highlight=False) if console is None else console
+        self.shown = self.console.is_terminal if shown is None else shown
+        self._clock = clock
+        self._live = self.shown and self.console.is_terminal
+        self._stage: _Stage | None = None
+        self._coming: dict[str, Work] = {}
+        self._times = StageTimes()
+        self._n_stages = self._n_done = 0
+        self._start = self._said = clock()
+
+    @contextmanager
+    def running(
+        self, names: Sequence[str], to_do: Sequence[Work] = (), times: StageTimes | None = None
+    ) -> Iterator[None]:
+        """Show progress while the block runs.
+
+        Args:
+            names: all stages. to_do: those of them that no earlier run has left.
+            times: what is known of durations; those of this run are added.
+        """
+        self._times = times or StageTimes()
+        self._coming = {work.name: work for work in to_do}
+        self._n_stages, self._n_done = len(names), 0
+        self._start = self._said = self._clock()
+        if not self._live:
+            yield
+            return
+        with Live(get_renderable=self._renderable, console=self.console, transient=True):
+            yield
+
+    @contextmanager
+    def stage(self, name: str, title: str = "") -> Iterator[list[str]]:
+        """Time a stage; the block appends to the list what became of it."""
+        outcome: list[str] = []
+        start = self._clock()
+        work = self._coming.pop(name, None)
+        self._stage = _Stage(title or name, start, work)
+        try:
+            yield outcome
+        finally:
+            self._stage = None
+        seconds = self._clock() - start
+        self._n_done += 1
+        # The rest of a stage that was interrupted says nothing of a whole one.
+        if work is not None and "reused" not in outcome and "interrupted" not in outcome:
+            self._times.add(work, seconds)
+        self._say(f"{title or name:<40} {seconds:7.1f} s  {'; '.join(outcome)}")
+
+    def step(self, text: str) -> None:
+        """What the stage is doing now."""
+        if self._stage is not None:
+            self._stage.text = text
+            self._beat()
+
+    def part(self, done: float, total: float) -> None:
+        """How much of the stage is done: parts of about equal time."""
+        if self._stage is not None:
+            self._stage.done, self._stage.total = done, total
+            self._beat()
+
+    def tick(self, unit: str, n: float = 1) -> None:
+        """``n`` of something (epochs, queries; in the plural) are done: the rate is of these."""
+        stage = self._stage
+        if stage is None:
+            return
+        now = self._clock()
+        if stage.ticked is None or unit != stage.unit:
+            stage.unit, stage.ticked = unit, (now, now, 0.0)  # the first only starts the clock
+        else:
+            first, _, total = stage.ticked
+            stage.ticked = first, now, total + n
+        self._beat()
+
+    def epoch(self, model: str, event: Any) -> None:
+        """A model has finished an epoch or iteration, which may have a number."""
+        self.step(f"epoch {getattr(event, 'number', '')} of {model}")
+        self.tick("epochs")
+
+    def left(self) -> tuple[float, bool]:
+        """Seconds until all stages are done, and whether some are left out because nothing is
+        known of their kind yet."""
+        seconds, unknown = 0.0, False
+        for work in list(self._coming.values()):
+            expected = self._times.expected(work)
+            unknown |= expected is None
+            seconds += expected or 0.0
+        rest = self._rest()
+        return seconds + (rest or 0.0), unknown or rest is None
+
+    def line(self) -> str:
+        """The stage, the time and the rate, in one line."""
+        parts = [_duration(self._clock() - self._start), self._time_left()]
+        stage = self._stage
+        if stage is None:
+            return " · ".join(filter(None, [f"{self._n_done}/{self._n_stages}", *parts]))
+        if stage.total:
+            parts.append(f"{stage.done:,.0f} of {stage.total:,.0f}")
+        head = f"{min(self._n_done + 1, self._n_stages)}/{self._n_stages} {stage.name}"
+        return " · ".join(filter(None, [head, *parts, _rate(stage), stage.text]))
+
+    def _rest(self) -> float | None:
+        """Seconds that the running stage still takes; None if nothing is known of it."""
+        stage = self._stage
+        if stage is None or stage.work is None:
+            return 0.0
+        elapsed = self._clock() - stage.start
+        if 0 < stage.done <= stage.total:
+            return elapsed * (stage.total - stage.done) / stage.done
+        expected = self._times.expected(stage.work)
+        return None if expected is None else max(expected - elapsed, 0.0)
+
+    def _time_left(self) -> str:
+        seconds, unknown = self.left()
+        if seconds < 0.5:
+            return ""
+        return f"{'more than' if unknown else 'about'} {_duration(seconds)} left"
+
+    def _renderable(self) -> Text:
+        return Text(self.line(), no_wrap=True, overflow="ellipsis")
+
+    def _beat(self) -> None:
+        if self.shown and not self._live and self._clock() - self._said >= _HEARTBEAT:
+            self._print(self.line())
+
+    def _say(self, text: str) -> None:
+        if self.shown:
+            number = f"{self._n_done}/{self._n_stages} " if self._n_stages else ""
+            left = "" if self._live else self._time_left()
+            self._print(number + text + (f"; {left}" if left else ""))
+
+    def message(self, text: str) -> None:
+        """Something that the user should know, unless nothing is shown."""
+        if self.shown:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        self._said = self._clock()
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def _rate(stage: _Stage) -> str:
+    first, last, total = stage.ticked or (0.0, 0.0, 0.0)
+    return f"{total / (last - first):,.3g} {stage.unit}/s" if last > first else ""
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

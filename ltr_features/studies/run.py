@@ -1,0 +1,101 @@
+"""Run an experiment file of any kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module, resources
+from pathlib import Path
+
+from letor.errors import InputError
+from ltr_features.studies.progress import Reporter
+from ltr_features.studies.toml_files import read_toml
+
+#: What runs a kind: (path, *, data, out, threads, reporter) -> folder of the report.
+_KINDS = {
+    "ranking": "ltr_features.studies.kinds.assemble:run_ranking",
+    "matching": "ltr_features.studies.kinds.matching.run:run_matching",
+    "clickthrough": "ltr_features.studies.kinds.clickthrough.run:run_clickthrough",
+    "letor": "ltr_features.studies.kinds.letor_study.run:run_letor_study",
+}
+
+Runner = Callable[..., Path]
+
+
+def run_file(
+    path: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    reporter: Reporter | None = None,
+    dry_run: bool = False,
+) -> Path:
+    """Run an experiment and return the folder of its report.
+
+    Args:
+        path: a TOML file, or the name of an experiment of ours (see :func:`experiment_names`). Its
+            key ``kind`` says which runner reads the rest; "ranking" where it is left out.
+        out: folder for all outputs; finished stages there are reused.
+        data: folder that paths in the file are relative to; by default the one named by the
+            environment variable LTR_DATA, else the working folder.
+        threads: worker threads; None for one per core. Results do not depend on it.
+        reporter: where progress goes; silent by default.
+        dry_run: check the file and print what would be done; nothing is run or written.
+
+    Raises:
+        InputError: the file, or anything that it names, cannot be used.
+    """
+    path = find_experiment(path)
+    runner = _runner(kind_of(path))
+    folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
+    return runner(
+        path,
+        data=folder,
+        out=Path(out),
+        threads=threads,
+        reporter=reporter,
+        dry_run=dry_run,
+    )
+
+
+def kind_of(path: Path) -> str:
+    """The kind of an experiment file.
+
+    Raises:
+        InputError: it cannot be read, is not TOML, or is of a kind that does not exist.
+    """
+    kind = read_toml(path).get("kind", "ranking")
+    if kind not in _KINDS:
+        raise InputError(f"{path}: kind {kind!r} does not exist; use one of {', '.join(_KINDS)}")
+    return str(kind)
+
+
+def experiment_names() -> list[str]:
+    """The experiments that are installed with the package."""
+    folder = resources.files("ltr_features.studies") / "experiments"
+    return sorted(
+        p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
+    )
+
+
+def find_experiment(path: str | os.PathLike[str]) -> Path:
+    """The file itself, or that of an installed experiment's name.
+
+    Raises:
+        InputError: neither is there.
+    """
+    if Path(path).is_file():
+        return Path(path)
+    if str(path) in experiment_names():
+        return Path(str(resources.files("ltr_features.studies") / "experiments" / f"{path}.toml"))
+    raise InputError(
+        f"{path}: no such file, and no experiment of that name; there are "
+        f"{', '.join(experiment_names())}"
+    )
+
+
+def _runner(kind: str) -> Runner:
+    module, _, attribute = _KINDS[kind].partition(":")
+    runner: Runner = getattr(import_module(module), attribute)
+    return runner

@@ -1,0 +1,106 @@
+"""Run stages that were planned, one after the other, and show how far they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltr_features.studies.identity import size_of, size_text
+from ltr_features.studies.page.tables import aligned
+from ltr_features.studies.progress import Reporter
+from ltr_features.studies.stages import PACKAGES, StageResult, Stages, key_of
+from ltr_features.studies.times import TIMES, StageTimes, Work
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A stage that may be run.
+
+    Attributes:
+        name: its folder within the output folder.
+        inputs: all that its output depends on, code apart.
+        make: makes the folder. size: what it has to do, in words.
+        kind, amount: say how long it takes, see :class:`times.Work`.
+        title: what it is called while it runs, if not by its name.
+        resumable, code: see :meth:`stages.Stages.run`.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    make: Callable[[Path], None]
+    size: str
+    kind: str
+    amount: float = 1.0
+    title: str = ""
+    resumable: bool = False
+    code: tuple[str, ...] = PACKAGES
+
+
+class StageRunner:
+    """Runs the stages of one output folder, each once.
+
+    Args:
+        folder: the output folder. reporter: where progress goes; silent by default.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], reporter: Reporter | None = None) -> None:
+        self.stages = Stages(folder)
+        self.reporter = reporter or Reporter(shown=False)
+        self._done: dict[str, StageResult] = {}
+
+    def key(self, stage: Planned) -> str:
+        """The stage's key: of its inputs and the code."""
+        return key_of(stage.inputs, stage.code)
+
+    @contextmanager
+    def running(self, planned: Sequence[Planned], *later: str) -> Iterator[None]:
+        """Hold the output folder and show progress while the block runs the stages.
+
+        Args:
+            later: names of stages that cannot be planned before others are done.
+
+        Raises:
+            InputError: the folder cannot be used, or has outputs of those names that no stage of
+                ours made.
+        """
+        names = [*(stage.name for stage in planned), *later]
+        with self.stages.claimed() as said:
+            self.stages.check(names)
+            if said:
+                self.reporter.message(said)
+            to_do = [
+                Work(stage.name, stage.kind, stage.amount)
+                for stage in planned
+                if not self.stages.look(stage.name, stage.inputs, code=stage.code).reused
+            ]
+            to_do += [Work(name, name) for name in later]
+            times = StageTimes(self.stages.folder / TIMES)
+            with self.reporter.running(names, to_do, times):
+                yield
+
+    def done(self, stage: Planned) -> StageResult:
+        """The stage's result; it is run once, unless an earlier run left it."""
+        if stage.name not in self._done:
+            with self.reporter.stage(stage.name, stage.title) as outcome:
+                result = self.stages.run(
+                    stage.name, stage.inputs, stage.make, resumable=stage.resumable, code=stage.code
+                )
+                outcome.append("reused" if result.reused else result.reason)
+            self._done[stage.name] = result
+        return self._done[stage.name]
+
+    def plan_text(self, planned: Iterable[Planned]) -> str:
+        """A table of all stages: what each has to do, and whether an earlier run left it."""
+        rows = []
+        for stage in planned:
+            found = self.stages.look(stage.name, stage.inputs, code=stage.code)
+            on_disk = size_text(size_of(found.path)) if found.path.is_dir() else ""
+            state = "cached" if found.reused else f"to do: {found.reason}"
+            rows.append([stage.title or stage.name, stage.size, state, on_disk])
+        n_cached = sum(row[2] == "cached" for row in rows)
+        table = aligned(["Stage", "Size", "State", "On disk"], rows, left=3)
+        return f"{table}\n{len(rows)} stages, {n_cached} cached, {len(rows) - n_cached} to do."

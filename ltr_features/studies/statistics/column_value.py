@@ -1,0 +1,107 @@
+"""What groups of columns are worth to a ranker: trained without each, and with each alone; and
+what is lost if a group's values are shuffled within each query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from letor.dataset import RankingData
+from letor.rankers.base import Ranker
+from letor.trec import run_of
+from ltr_features.studies.statistics.measures import evaluate
+from ltr_features.studies.statistics.significance import TestSettings, compare
+
+
+def retrained_value(
+    per_query: Mapping[str, pd.DataFrame],
+    pairs: Sequence[tuple[str, str]],
+    groups: Sequence[str],
+    kinds: Sequence[str],
+    measure: str,
+    settings: TestSettings,
+    *,
+    query_groups: Mapping[str, Hashable] | None = None,
+    fits: Mapping[str, Sequence[pd.DataFrame]] | None = None,
+) -> pd.DataFrame:
+    """Differences that a group makes: of each pair, the first system has it and the second has not.
+    ``query_groups`` and ``fits`` as in :func:`significance.compare`.
+
+    Returns:
+        ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
+        difference), ``low``, ``high``, ``p``, ``p_corrected`` (over these rows).
+    """
+    named = {name for pair in pairs for name in pair}
+    table = compare(
+        {n: per_query[n] for n in named},
+        pairs,
+        [measure],
+        settings,
+        groups=query_groups,
+        fits={n: frames for n, frames in (fits or {}).items() if n in named},
+    )
+    return pd.DataFrame(
+        {
+            "group": list(groups),
+            "kind": list(kinds),
+            "with": table["system_mean"],
+            "without": table["baseline_mean"],
+            "value": table["difference"],
+            **{name: table[name] for name in ("low", "high", "p", "p_corrected")},
+        }
+    )
+
+
+def shuffled_value(
+    rankers: Sequence[Ranker],
+    parts: Sequence[RankingData],
+    groups: Mapping[str, Callable[[str], bool]],
+    qrels: pd.DataFrame,
+    measure: str,
+    *,
+    seed: int,
+    repeats: int = 3,
+) -> dict[str, float]:
+    """Mean loss in the measure if the values of a group's columns are shuffled among the rows of
+    each query, the same way for all of its columns; mean over ``repeats`` shuffles. The rankers
+    stay as they were trained: correlated columns stand in for each other here too.
+
+    Args:
+        rankers: of each fold. parts: its test rows.
+        groups: for each group, whether a column belongs to it.
+    """
+
+    def mean(changed: Callable[[RankingData], RankingData]) -> float:
+        runs = []
+        for ranker, part in zip(rankers, parts, strict=True):
+            rows = part.select_columns(ranker.feature_names_)
+            runs.append(run_of(rows, ranker.predict(changed(rows))))
+        return float(evaluate(qrels, pd.concat(runs), [measure])[measure].mean())
+
+    whole = mean(lambda rows: rows)
+    losses = {}
+    for number, (group, belongs) in enumerate(groups.items()):
+        values = [
+            mean(_shuffled(belongs, np.random.default_rng([seed, number, repeat])))
+            for repeat in range(repeats)
+        ]
+        losses[group] = whole - float(np.mean(values))
+    return losses
+
+
+def _shuffled(
+    belongs: Callable[[str], bool], rng: np.random.Generator
+) -> Callable[[RankingData], RankingData]:
+    def change(rows: RankingData) -> RankingData:
+        columns = np.flatnonzero([belongs(name) for name in rows.column_names])
+        X = rows.X.copy()
+        # Rows by query, in random order within it, take the values of rows by query.
+        target = np.lexsort((rng.random(len(rows)), rows.query_index))
+        source = np.argsort(rows.query_index, kind="stable")
+        X[np.ix_(target, columns)] = rows.X[np.ix_(source, columns)]
+        return replace(rows, X=X)
+
+    return change

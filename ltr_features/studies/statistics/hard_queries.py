@@ -1,0 +1,209 @@
+"""Gains on hard queries, and what selecting them does to any ranker.
+
+The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard where the baseline
+itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does not repeat: on
+queries chosen so, a ranker of equal quality gains too (regression to the mean).
+
+The estimate here is therefore the gain on queries that an independent ranking finds hard: one that
+is neither the baseline nor a system that is judged. Chosen without a look at the two runs, the
+queries are a population of their own, on which the usual tests of the difference are valid. It is
+the gain on queries that are hard for that ranking.
+
+Other ways to choose are computed beside it, to show how much the choice matters; none of them is
+the estimate:
+
+- by the baseline itself, the papers' rule; with a control (the baseline refitted) the gain net of
+  what the same choice gives the control. The control shares columns, and so luck, with the
+  baseline: where it differs less from the baseline than the system does, the rest stays in;
+- by the mean of system and baseline: the two are interchangeable under the null hypothesis, but the
+  runs that are judged have a say in the choice;
+- by further rankings, and by other rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.studies.statistics.significance import TestSettings, corrected, gain_row
+
+BASELINE = "baseline"
+BOTH = "mean of both"
+#: Name, parameter, and which values it calls hard.
+_Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
+
+DEFINITIONS = {
+    "estimate": "the mean of system minus baseline over the queries that an independent ranking, "
+    "neither the baseline nor a system that is judged, finds hard. The runs that are compared have "
+    "no say in the choice, so their luck has none either; what the estimate says is of queries "
+    "that are hard for that ranking",
+    "hard": "a query on which the value of whoever chooses lies below the threshold, or at or "
+    "below the quantile of its own values (equal values stay together)",
+    "chosen by the baseline itself": "the papers' rule, not the estimate: part of a low value is "
+    "bad luck that does not repeat, so any other ranker gains on such queries",
+    "chosen by the mean of both": "by the mean of system and baseline, query by query; not the "
+    "estimate, as the runs that are judged have a say. If the two were interchangeable, the "
+    "expected gain would be 0",
+    "control gain": "mean of control minus baseline over the same queries: what choosing them "
+    "does to a ranker that knows no more than the baseline",
+    "net gain": "gain minus control gain. It is free of the effect of the choice only so far as "
+    "the control differs from the baseline as freely as the system does; where the control's "
+    "spread is smaller, part of that effect is left in",
+    "spread": "standard deviation over all queries of the per-query difference from the baseline",
+    "interval": "percentile bootstrap over the hard queries, by group, of the gain, or of the net "
+    "gain where there is one; of systems that were fitted several times it is that of their mean "
+    "over fits, without training noise",
+    "p": "Fisher's randomisation test of the same difference, two-sided, by group; of the estimate "
+    "corrected over the systems that are judged, else not",
+}
+
+
+def hard_by_threshold(values: pd.Series, threshold: float = 0.5) -> NDArray[np.bool_]:
+    """bool [n]: queries whose value lies below the threshold (the paper's rule, with 0.5)."""
+    return np.asarray(values.to_numpy(dtype=np.float64) < threshold)
+
+
+def hard_by_quantile(values: pd.Series, quantile: float) -> NDArray[np.bool_]:
+    """bool [n]: queries whose value is at or below the quantile; equal values stay together, so
+    that more than the share ``quantile`` can be chosen.
+
+    Raises:
+        InputError: quantile outside (0, 1].
+    """
+    if not 0 < quantile <= 1:
+        raise InputError(f"a quantile must lie above 0 and not above 1, not {quantile}")
+    v = values.to_numpy(dtype=np.float64)
+    return np.asarray(v <= np.quantile(v, quantile, method="inverted_cdf"))
+
+
+def hard_query_table(
+    baseline: pd.Series,
+    systems: Mapping[str, pd.Series],
+    *,
+    selectors: Mapping[str, pd.Series] | None = None,
+    control: pd.Series | None = None,
+    thresholds: Sequence[float] = (0.5,),
+    quantiles: Sequence[float] = (0.25,),
+    settings: TestSettings | None = None,
+    groups: Mapping[str, Hashable] | None = None,
+) -> pd.DataFrame:
+    """Gains of each system on hard queries, for each way to choose them.
+
+    Queries without relevant documents are hard for everyone and dilute every gain alike; leave
+    them out of all series to see the gain on the others.
+
+    Args:
+        baseline: values of one measure (the paper: NDCG@20), index = query ids.
+        systems: the systems whose gain is wanted, same queries.
+        selectors: rankings other than baseline and systems, by name; the first one chooses the
+            queries of the estimate.
+        control: values of a system that knows no more than the baseline (the baseline refitted
+            on other folds or with another seed) and that is not among the selectors.
+        thresholds: rules "value below the threshold".
+        quantiles: rules "value at or below this quantile of the chooser's values". The first
+            rule, thresholds before quantiles, is that of the estimate.
+        settings: draws and levels of the interval and the test.
+        groups: of the queries, which are tested by group.
+
+    Returns:
+        One row per (rule, chooser, system): ``system``, ``rule`` (e.g. "value < 0.5"),
+        ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
+        (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
+        ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
+        ``high``, ``p``, ``p_corrected``, ``system_spread``, ``control_spread``; see
+        ``DEFINITIONS``. Control and net gain are there where the baseline chose and there is a
+        control; ``low``, ``high`` and ``p`` then describe the net gain. What is not there, and
+        all numbers of a rule that chooses no query, is NaN.
+
+    Raises:
+        InputError: series on different queries, NaN values, a selector with a reserved name, one
+            that is judged or is the control, or a query without a group.
+    """
+    settings = settings or TestSettings()
+    others = dict(selectors or {})
+    _check_selectors(others, {BASELINE: baseline, **systems}, control)
+    queries = baseline.index
+    b = _aligned("baseline", baseline, queries)
+    c = None if control is None else _aligned("control", control, queries)
+    others = {name: _aligned(f"selector {name}", v, queries) for name, v in others.items()}
+    ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
+    rules: list[_Rule] = [(f"value < {t:g}", t, hard_by_threshold) for t in thresholds]
+    rules += [(f"lowest {q:.0%}", q, hard_by_quantile) for q in quantiles]
+    estimate = (rules[0][0], next(iter(others))) if rules and others else None
+    rows = []
+    for rule, parameter, choose in rules:
+        for chooser in (*others, BASELINE, BOTH):
+            for system, s in ranked.items():
+                hard = choose({**others, BASELINE: b, BOTH: (b + s) / 2}[chooser], parameter)
+                row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
+                row |= {"estimate": (rule, chooser) == estimate}
+                compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()
+                labels = group_labels(queries[hard], groups)
+                row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings, labels)
+                row["system_spread"] = (s - b).std()
+                row["control_spread"] = np.nan if c is None else (c - b).std()
+                rows.append(row)
+    table = pd.DataFrame(rows)
+    if len(table):
+        shown = table["estimate"] & table["p"].notna()
+        table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
+        if shown.any():
+            table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+    return table
+
+
+def _check_selectors(
+    selectors: Mapping[str, pd.Series],
+    judged: Mapping[str, pd.Series],
+    control: pd.Series | None,
+) -> None:
+    if {BASELINE, BOTH} & set(selectors):
+        raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
+    for number, (name, values) in enumerate(selectors.items()):
+        same = number == 0 and any(values.equals(one) for one in judged.values())
+        if name in judged or same:
+            raise InputError(
+                f"selector {name!r} is judged itself; hard queries are chosen by another ranking"
+            )
+        if control is not None and control.equals(values):
+            raise InputError("the control chooses no queries: take it out of the selectors")
+
+
+def _gains(
+    b: NDArray[np.float64],
+    s: NDArray[np.float64],
+    c: NDArray[np.float64] | None,
+    settings: TestSettings,
+    groups: Sequence[Hashable] | None,
+) -> dict[str, float]:
+    """Gains of the system's values over the baseline's, net of the control's if there is one."""
+    names = "n_queries n_groups baseline_mean system_mean gain relative_gain control_gain net_gain"
+    row = dict.fromkeys([*names.split(), "low", "high", "p"], float("nan"))
+    if len(b) == 0:
+        return row | {"n_queries": 0, "n_groups": 0}
+    row |= gain_row(s, b, settings, groups)
+    if b.mean() != 0:
+        row["relative_gain"] = row["gain"] / b.mean()
+    if c is not None:
+        net = gain_row(s, c, settings, groups)
+        row |= {"control_gain": (c - b).mean(), "net_gain": net["gain"]}
+        row |= {name: net[name] for name in ("low", "high", "p")}
+    return row
+
+
+def _aligned(name: str, values: pd.Series, queries: pd.Index) -> pd.Series:
+    if not values.index.is_unique or set(values.index) != set(queries):
+        raise InputError(
+            f"{name}: values of {len(values)} queries, the baseline has {len(queries)}; all need "
+            "a value for each of the same queries"
+        )
+    values = values.loc[queries].astype(np.float64)
+    if values.isna().any():
+        raise InputError(f"{name}: query {values.index[values.isna()][0]!r} has no value (NaN)")
+    return values

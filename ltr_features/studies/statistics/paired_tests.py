@@ -1,0 +1,235 @@
+"""Tests and intervals of mean paired differences, by groups of queries where there are any.
+
+All take per-query differences (system minus baseline), one column per comparison. Queries that
+belong together (made from one article, say) are not independent: where ``groups`` says which do,
+whole groups change their sign, are drawn, and count as observations. Without groups every query is
+a group of its own. Random draws come from a generator seeded by the caller and are the same for
+every column, so a p-value depends on its own differences, the groups, the seed and the number of
+draws only: not on the other comparisons, not on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from letor.errors import InputError
+from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
+
+EXACT_PATTERNS = 1 << 16
+"""Up to so many sign patterns all of them are tried."""
+PATTERNS_AT_ONCE = 2048
+RESAMPLES_AT_ONCE = 256
+
+
+def fisher_randomisation(
+    differences: ArrayLike,
+    *,
+    groups: Sequence[Hashable] | None = None,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Two-sided p-values of Fisher's randomisation test (R. A. Fisher, The Design of Experiments,
+    1935; for retrieval: Smucker, Allan, Carterette, CIKM 2007).
+
+    Under the null hypothesis the sign of each group's differences is arbitrary. p is the share of
+    sign patterns whose mean is at least as far from 0 as the observed one: over all 2^G patterns
+    of G groups when there are at most ``n_permutations`` or ``EXACT_PATTERNS``, otherwise
+    (b + 1)/(m + 1) over m random patterns. Sums are exact: differences are rounded to integer
+    multiples of 2^-50 (or coarser for more than 2^11 queries) of the largest one; patterns within
+    the rounding error of the observed value count as equal to it.
+
+    Args:
+        differences: float64 [n] or [n, k].
+        groups: [n], a label per query; without it each query is a group.
+        n_permutations: number m of random patterns, at least 1.
+        seed: seed of the patterns.
+
+    Returns:
+        float64 [k].
+
+    Raises:
+        InputError: no queries, NaN or infinite differences, no permutations, or a group missing.
+    """
+    d = _columns(differences)
+    if n_permutations < 1:
+        raise InputError(f"n_permutations must be 1 or more, not {n_permutations}")
+    code = _codes(groups, len(d))
+    n = int(code.max()) + 1
+    integers = np.zeros((-(-n // 64) * 64, d.shape[1]), dtype=np.int64)
+    np.add.at(integers, code, _as_integers(d))
+    # Each of the values may be off by half a unit, in the observed and in the permuted sum.
+    threshold = np.maximum(np.abs(integers.sum(axis=0)) - len(d), 0)
+    if _is_exact(n, n_permutations):
+        patterns = np.arange(2**n, dtype=np.uint64).reshape(-1, 1)
+        return count_extreme(integers, patterns, threshold) / 2.0**n
+    rng = np.random.default_rng([seed, 0])
+    count = np.zeros(d.shape[1], dtype=np.int64)
+    for start in range(0, n_permutations, PATTERNS_AT_ONCE):
+        size = (min(PATTERNS_AT_ONCE, n_permutations - start), len(integers) // 64)
+        patterns = rng.integers(0, 2**64, size=size, dtype=np.uint64)
+        count += count_extreme(integers, patterns, threshold)
+    return (count + 1) / (n_permutations + 1)
+
+
+def paired_t(
+    differences: ArrayLike, *, groups: Sequence[Hashable] | None = None
+) -> NDArray[np.float64]:
+    """Two-sided p-values of the paired t-test, of the groups' means where there are groups (each
+    group counts once, however many queries it has); float64 [k]. NaN for a single query or group,
+    1 where all differences are 0.
+
+    Raises:
+        InputError: no queries, NaN or infinite differences, or a group missing.
+    """
+    d = _columns(differences)
+    sums, sizes = group_sums(d, groups)
+    error, freedom = group_error(sums / sizes[:, None])
+    return t_test((sums / sizes[:, None]).mean(axis=0), error, freedom)
+
+
+def bootstrap_interval(
+    differences: ArrayLike,
+    *,
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Percentile bootstrap interval of each mean difference over queries, float64 [k, 2]; groups
+    are drawn whole. NaN for a single group.
+
+    Raises:
+        InputError: no queries, NaN or infinite differences, a group missing, confidence outside
+            (0, 1), or no resamples.
+    """
+    d = _columns(differences)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples must be 1 or more, not {n_resamples}")
+    sums, sizes = group_sums(d, groups)
+    n = len(sizes)
+    if n < 2:
+        return np.full((d.shape[1], 2), np.nan)
+    values = np.column_stack([sums, sizes])
+    rng = np.random.default_rng([seed, 1])
+    means = np.empty((n_resamples, d.shape[1]))
+    for start in range(0, n_resamples, RESAMPLES_AT_ONCE):
+        stop = min(start + RESAMPLES_AT_ONCE, n_resamples)
+        rows = rng.integers(0, n, size=(stop - start, n), dtype=np.int64)
+        drawn = resampled_sums(values, rows)
+        means[start:stop] = drawn[:, :-1] / drawn[:, -1:]
+    tail = (1 - confidence) / 2
+    return np.quantile(means, [tail, 1 - tail], axis=0).T
+
+
+def group_labels(
+    queries: Iterable[Hashable], groups: Mapping[str, Hashable] | None
+) -> list[Hashable] | None:
+    """The group of each query; None without groups.
+
+    Raises:
+        InputError: a query has none.
+    """
+    if groups is None:
+        return None
+    missing = [str(query) for query in queries if str(query) not in groups]
+    if missing:
+        raise InputError(
+            f"{len(missing):,} queries have no group, the first is {missing[0]!r}; give each query "
+            "one, those that stand alone a group of their own"
+        )
+    return [groups[str(query)] for query in queries]
+
+
+def group_sums(
+    values: NDArray[np.float64], groups: Sequence[Hashable] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Sums of the rows of each group, float64 [G, k], and its number of rows, int64 [G].
+
+    Raises:
+        InputError: not one group for each row.
+    """
+    code = _codes(groups, len(values))
+    sizes = np.bincount(code)
+    sums = np.zeros((len(sizes), values.shape[1]))
+    np.add.at(sums, code, values)
+    return sums, sizes
+
+
+def group_error(
+    differences: ArrayLike, groups: Sequence[Hashable] | None = None
+) -> tuple[NDArray[np.float64], float]:
+    """Standard error of each mean over queries, groups being drawn (the mean as a ratio of sums,
+    linearised), float64 [k], and its degrees of freedom; NaN and 1 for a single group."""
+    d = _columns(differences)
+    sums, sizes = group_sums(d - d.mean(axis=0), groups)
+    n = len(sizes)
+    if n < 2:
+        return np.full(d.shape[1], np.nan), 1.0
+    return np.asarray(np.sqrt(n / (n - 1) * (sums**2).sum(axis=0)) / len(d)), n - 1.0
+
+
+def t_test(
+    mean: NDArray[np.float64], error: NDArray[np.float64], freedom: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Two-sided p-values; without any error 1 where the mean is 0, else 0."""
+    from scipy.stats import t
+
+    without = np.where(np.isnan(error), np.nan, np.where(mean == 0, 0.0, np.inf))
+    return np.asarray(
+        2 * t.sf(np.abs(np.divide(mean, error, out=without, where=error > 0)), freedom)
+    )
+
+
+def detectable(
+    error: NDArray[np.float64], freedom: float | NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """The differences that a two-sided t-test at level ``alpha`` finds in 80 % of samples."""
+    from scipy.stats import t
+
+    return np.asarray((t.ppf(1 - alpha / 2, freedom) + t.ppf(0.8, freedom)) * error)
+
+
+def smallest_p(differing: int, n_groups: int, n_permutations: int) -> float:
+    """The smallest p-value that the randomisation test can give."""
+    exact = 2.0 ** (1 - differing) if differing else 1.0
+    return exact if _is_exact(n_groups, n_permutations) else max(exact, 1 / (n_permutations + 1))
+
+
+def _is_exact(n_groups: int, n_permutations: int) -> bool:
+    return n_groups < 63 and 2**n_groups <= max(EXACT_PATTERNS, n_permutations)
+
+
+def _codes(groups: Sequence[Hashable] | None, n: int) -> NDArray[np.int64]:
+    """int64 [n]: number of each query's group, from 0 in order of appearance."""
+    if groups is None:
+        return np.arange(n)
+    if len(groups) != n:
+        raise InputError(f"{len(groups)} groups for {n} queries; give one for each")
+    code, _ = pd.factorize(np.asarray(groups, dtype=object))
+    if (code < 0).any():
+        raise InputError(f"query number {int(np.argmin(code)) + 1} has no group")
+    return np.asarray(code, dtype=np.int64)
+
+
+def _columns(differences: ArrayLike) -> NDArray[np.float64]:
+    d = np.ascontiguousarray(differences, dtype=np.float64)
+    d = d.reshape(-1, 1) if d.ndim == 1 else d
+    if d.ndim != 2 or len(d) == 0:
+        raise InputError(f"per-query differences must be [n] or [n, k], n > 0, not {d.shape}")
+    if not np.isfinite(d).all():
+        bad = int(np.flatnonzero(~np.isfinite(d).all(axis=1))[0])
+        raise InputError(f"the difference of query number {bad + 1} is not a finite number")
+    return d
+
+
+def _as_integers(d: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Columns scaled by a power of two so that n of the largest value still fit in int64."""
+    bits = min(50, 61 - len(d).bit_length())
+    _, exponent = np.frexp(np.abs(d).max(axis=0))
+    return np.rint(np.ldexp(d, bits - exponent)).astype(np.int64)

@@ -1,0 +1,161 @@
+"""Where a system wins and loses: queries by length, entities, relevant documents, shared words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.columns.entity_source import EntitySource
+from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.studies.statistics.significance import TestSettings, gain_row
+
+ENTITIES = "entities"
+#: Classes that do not depend on the queries: the largest value of each, and what they are called.
+_FIXED = {ENTITIES: ((0.0, 1.0), ("none", "one", "two or more"))}
+
+
+def query_properties(context: ColumnContext, source: EntitySource | None = None) -> pd.DataFrame:
+    """Properties of every query that has a relevant document, index = query ids.
+
+    Args:
+        context: of the collection. source: links the queries' entities, see :func:`entity_source`.
+
+    Returns:
+        ``words``: distinct words of the query that some document has. ``relevant documents``:
+        judged 1 or more. ``overlap``: share of its words that a relevant document has, mean over
+        these. ``entities``: distinct entities that the query mentions, if there is a source.
+    """
+    collection, Q = context.collection, context.query_counts
+    relevant = collection.judgements.grade >= 1
+    query, document = (
+        collection.judgements.query[relevant],
+        collection.judgements.document[relevant],
+    )
+    D = context.index.counts("whole").astype(bool)
+    shared = np.asarray(Q[query].astype(bool).multiply(D[document]).sum(axis=1)).ravel()
+    words = np.diff(Q.indptr)
+    n = np.bincount(query, minlength=collection.n_queries)
+    sums = np.bincount(query, shared / np.maximum(words[query], 1), collection.n_queries)
+    table = pd.DataFrame(
+        {"words": words, "relevant documents": n, "overlap": sums / np.maximum(n, 1)},
+        index=pd.Index(collection.query_ids, name="qid"),
+    )
+    if source is not None:
+        bags = source.query_entities(context).bags
+        table[ENTITIES] = np.asarray(bags.sum(axis=1)).ravel().astype(np.int64)
+    return table[n > 0]
+
+
+def judged_properties(qrels: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame:
+    """What is known of queries without their collection; of those with a relevant document.
+
+    Args:
+        qrels: columns ``qid`` and ``label``. texts: of the queries; may be empty.
+
+    Returns:
+        ``words``: distinct words of the query, as blanks separate them, if all queries have a
+        text. ``relevant documents``: judged 1 or more. Index = query ids.
+    """
+    n = qrels[qrels["label"] >= 1].groupby("qid", sort=False).size()
+    table = pd.DataFrame({"relevant documents": n})
+    if len(table) and table.index.isin(list(texts)).all():
+        words = [len(set(texts[query].lower().split())) for query in table.index]
+        table.insert(0, "words", words)
+    return table
+
+
+def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
+    """The first of the column families, or of their parts, that links entities."""
+    parts = chain.from_iterable(getattr(family, "parts", [family]) for family in families)
+    return next((part for part in parts if isinstance(part, EntitySource)), None)
+
+
+def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
+    """The class of every query by every property.
+
+    Args:
+        properties: a row per query, a number per column. Each makes up to ``n_classes`` classes of
+            about equally many queries, queries of equal value together; ``entities`` makes those
+            with none, one and more.
+
+    Returns:
+        Index and columns as given (no columns if there are no queries); ordered categories, named
+        by their values, none of them empty.
+    """
+    classes = {}
+    for name in properties.columns if len(properties) else []:
+        values = properties[name].to_numpy(dtype=np.float64)
+        if name in _FIXED:
+            edges, called = _FIXED[name]
+            codes = np.searchsorted(edges, values, side="left")
+            labels = {code: called[code] for code in np.unique(codes)}
+        else:
+            codes = _classes(values, n_classes)
+            groups = {code: values[codes == code] for code in np.unique(codes)}
+            labels = {code: _label(group, _short) for code, group in groups.items()}
+            if len(set(labels.values())) < len(labels):
+                labels = {code: _label(group, repr) for code, group in groups.items()}
+        places = np.searchsorted(list(labels), codes)
+        classes[name] = pd.Categorical.from_codes(places, list(labels.values()), ordered=True)
+    return pd.DataFrame(classes, index=properties.index)
+
+
+def query_class_table(
+    classes: pd.DataFrame,
+    systems: Mapping[str, tuple[pd.Series, pd.Series]],
+    *,
+    settings: TestSettings | None = None,
+    groups: Mapping[str, Hashable] | None = None,
+) -> pd.DataFrame:
+    """Gains by class of queries.
+
+    Args:
+        classes: as :func:`query_classes` makes them, of the queries to be counted.
+        systems: values of system and baseline by query, by the name of the comparison.
+        groups: of the queries, which are tested by group.
+
+    Returns:
+        One row per (comparison, property, class): ``comparison``, ``property``, ``class``
+        (the values in it), and the columns of :func:`significance.gain_row`; p is not
+        corrected.
+
+    Raises:
+        InputError: a system without a value for some query, or a query without a group.
+    """
+    settings = settings or TestSettings()
+    rows = []
+    for comparison, values in systems.items():
+        if not all(classes.index.isin(one.index).all() for one in values):
+            raise InputError(f"{comparison}: system and baseline have values of other queries")
+        s, b = (one.loc[classes.index].to_numpy(dtype=np.float64) for one in values)
+        for name in classes.columns:
+            for label in classes[name].cat.categories:
+                chosen = (classes[name] == label).to_numpy()
+                row: dict[str, object] = {
+                    "comparison": comparison,
+                    "property": name,
+                    "class": label,
+                }
+                labels = group_labels(classes.index[chosen], groups)
+                rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
+    return pd.DataFrame(rows)
+
+
+def _classes(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    edges = np.quantile(values, np.arange(1, n) / n, method="inverted_cdf")
+    return np.searchsorted(np.unique(edges), values, side="left")
+
+
+def _label(values: NDArray[np.float64], shown: Callable[[float], str]) -> str:
+    low, high = float(values.min()), float(values.max())
+    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+
+
+def _short(value: float) -> str:
+    return f"{value:g}" if value == round(value) else f"{value:.2f}"

@@ -1,0 +1,238 @@
+"""Clickthrough experiments: their files, the ranking of test queries, tables and resumption."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from folders import different
+from scipy.stats import ttest_1samp
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.clickthrough import run
+from ltr_features.studies.kinds.clickthrough.config import load_clickthrough
+from ltr_features.studies.kinds.clickthrough.run import run_clickthrough
+from ltr_features.studies.kinds.clickthrough.scoring import NDCG
+from ltr_features.studies.kinds.clickthrough.tables import outcome_of
+from ltr_features.studies.run import find_experiment
+from ltr_features.studies.stages import NOTE
+from ltr_features.studies.statistics.measures import evaluate
+
+EXPERIMENT = """
+kind = "clickthrough"
+title = "Small"
+introduction = "Two topics."
+cutoffs = [1, 3]
+lambda1 = [0.1, 0.5]
+lambda2 = [0.0, 0.5]
+weights = [0.0, 0.5, 1.0]
+[tasks.small]
+folder = "small"
+train = "train"
+[[tables]]
+name = "one"
+title = "All"
+task = "small"
+evaluations = ["PR"]
+expectations = [["UM", "<=", "PR mixed"], ["UM", "~", "PR"]]
+[[tables.rows]]
+label = "UM"
+model = "unigram"
+paper = [0.3, 0.4]
+[[tables.rows]]
+label = "PR"
+model = "bltm-pr"
+params = { n_topics = 2, iterations = 3 }
+[[tables.rows]]
+label = "PR mixed"
+model = "bltm-pr"
+params = { n_topics = 2, iterations = 3 }
+mixed = true
+[[tables.rows]]
+label = "LSA + VSM"
+model = "lsa"
+params = { rank = 2 }
+mixed = true
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Titles of two topics whose queries use other words."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data" / "small"
+    (folder / "qrels").mkdir(parents=True)
+    titles = [" ".join(f"t{i % 2}w{j}" for j in rng.integers(0, 9, 5)) for i in range(40)]
+    queries = [" ".join(f"q{i % 2}w{j}" for j in rng.integers(0, 5, 3)) for i in range(30)]
+    queries = [f"{text} t{i % 2}w1" for i, text in enumerate(queries)]
+    for name, texts, extra in (
+        ("corpus", titles, lambda t: {"title": t, "text": "x"}),
+        ("queries", queries, lambda t: {"text": t}),
+    ):
+        lines = (json.dumps({"_id": f"{name}{i}", **extra(t)}) for i, t in enumerate(texts))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    for split, rows in (("train", range(18)), ("test", range(18, 30))):
+        lines = ["query-id\tcorpus-id\tscore"]
+        for i in rows:
+            for d in rng.choice(20, 4, replace=False):
+                lines.append(f"queries{i}\tcorpus{2 * d + i % 2}\t{1 + d % 2}")
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "x.toml").write_text(EXPERIMENT)
+    return tmp_path
+
+
+def run_it(data, out="out"):
+    return run_clickthrough(data / "x.toml", data=data / "data", out=data / out, threads=1)
+
+
+def test_the_report_has_every_row_and_expectation(data):
+    folder = run_it(data)
+    rows = pd.read_csv(folder / "rows.csv")
+    assert list(rows["label"]) == ["UM", "PR", "PR mixed", "LSA + VSM"]
+    assert rows["NDCG@3"].between(0, 1).all()
+    text = (folder / "tables.txt").read_text()
+    assert "UM <= PR mixed: " in text
+    assert "PR, function and gradient evaluations by iteration: " in text
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") == 1
+    assert "0.400" in page
+
+
+def test_test_queries_of_one_group_are_tested_together(data):
+    lines = [f"queries{i}\tperson {i // 4}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    text = EXPERIMENT.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    (data / "x.toml").write_text(text)
+    folder = run_it(data)
+    text = " ".join((folder / "tables.txt").read_text().split())
+    assert "groups of test queries: 4" in text
+    assert len(re.findall(r"design effect [0-9.]+", text)) == 2
+    values = [
+        pd.read_csv(path).set_index("query")["NDCG@3"]
+        for path in sorted((data / "out" / "rows" / "small").glob("*/per_query.csv"))
+        if path.parent.name.startswith(("unigram", "bltm")) and "mixed" not in path.parent.name
+    ]
+    d = values[0] - values[1]
+    p = ttest_1samp(d.groupby([int(q[7:]) // 4 for q in d.index]).mean(), 0).pvalue
+    assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1]
+    assert "p = 1.00" not in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
+    (data / "data" / "people.tsv").write_text(lines[0])
+    with pytest.raises(InputError, match="11 queries have no group"):
+        run_it(data, "again")
+    assert not (data / "again" / "models").exists()
+
+
+def test_another_run_gives_the_same_bytes_but_for_clock_times(data):
+    run_it(data)
+    run_it(data, "again")
+    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
+    assert {Path(name).name for name in different(data / "out", data / "again")} <= timed
+    manifest = json.loads((data / "out" / "report" / "manifest.json").read_text())
+    assert set(manifest["files"]) == {"rows.csv"}
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(data, capsys):
+    file, sets = data / "x.toml", data / "data"
+    run_clickthrough(file, data=sets, out=data / "out", dry_run=True)
+    assert "8 stages, 0 cached, 8 to do" in capsys.readouterr().out
+    assert not (data / "out").exists()
+
+
+def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
+    fitted = []
+    kept = run.get_model
+
+    def counting(name):
+        fitted.append(name)
+        return kept(name)
+
+    monkeypatch.setattr(run, "get_model", counting)
+    first = (run_it(data) / "tables.txt").read_bytes()
+    assert fitted == ["unigram", "bltm-pr", "lsa"]
+    assert (run_it(data) / "tables.txt").read_bytes() == first
+    assert len(fitted) == 3
+
+
+def test_ndcg_equals_that_of_the_measures():
+    rng = np.random.default_rng(1)
+    query, document = np.divmod(rng.choice(5 * 30, 40, replace=False), 30)
+    grade = rng.integers(1, 4, 40)
+    scores = rng.integers(0, 6, (5, 30)).astype(float)  # with many ties
+    ours = NDCG(5, 30, query, document, grade, (1, 3, 10)).all(scores)
+    names = np.array([f"{d:02}" for d in range(30)])
+    qrels = pd.DataFrame({"qid": query.astype(str), "docno": names[document], "label": grade})
+    every = np.repeat(np.arange(5), 30), np.tile(np.arange(30), 5)
+    ranking = pd.DataFrame(
+        {"qid": every[0].astype(str), "docno": names[every[1]], "score": scores.ravel()}
+    )
+    expected = evaluate(qrels, ranking, ["NDCG@1", "NDCG@3", "NDCG@10"])
+    for name, values in expected.iterrows():
+        np.testing.assert_allclose(ours[int(name)], values, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("relation", "difference", "p", "outcome"),
+    [
+        ("<", 0.1, 0.01, "held"),
+        ("<", 0.1, 0.2, "not held: better, not significantly"),
+        ("<", -0.1, 0.2, "not held: not better"),
+        ("<", -0.1, 0.01, "not held: the opposite is significant"),
+        ("<=", -0.1, 0.2, "held"),
+        ("<=", -0.1, 0.01, "not held: the opposite is significant"),
+        ("~", 0.1, 0.2, "held"),
+        ("~", -0.1, 0.01, "not held: they differ"),
+    ],
+)
+def test_outcomes_of_expectations(relation, difference, p, outcome):
+    assert outcome_of(relation, difference, p, 0.05) == outcome
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('model = "lsa"', 'model = "bert"', "row 'LSA . VSM': there is no model 'bert'"),
+        ("n_topics = 2", "topics = 2", "unexpected keyword argument 'topics'"),
+        ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "there is no row XY"),
+        ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
+        ('task = "small"', 'task = "big"', "there is no task 'big'"),
+        ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, old, new, message):
+    path = tmp_path / "bad.toml"
+    path.write_text(EXPERIMENT.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        load_clickthrough(path)
+
+
+def test_missing_data_are_named_before_anything_runs(data):
+    with pytest.raises(InputError, match="no such folder; name the folder of data sets"):
+        run_clickthrough(data / "x.toml", data=data, out=data / "out")
+    assert not (data / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["clickthrough_table1", "clickthrough_table2"])
+def test_installed_experiments_are_complete(name):
+    path = find_experiment(name)
+    config = load_clickthrough(path)
+    rows = [row for row in config.tables[0].rows if row.paper]
+    assert len(rows) == {"clickthrough_table1": 11, "clickthrough_table2": 9}[name]
+    assert tomllib.loads(path.read_text(encoding="utf-8"))["kind"] == "clickthrough"
+
+
+def test_every_file_is_known_by_its_content(data, capsys):
+    run_it(data)
+    folder = data / "data" / "small"
+    for file in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
+        content = (folder / file).read_text()
+        (folder / file).write_text(content.replace("1", "2", 1))
+        run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+        assert "0 cached, 8 to do" in capsys.readouterr().out
+        (folder / file).write_text(content)
+    run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+    assert "8 cached, 0 to do" in capsys.readouterr().out

@@ -1,0 +1,100 @@
+"""Experiment files of the kind "matching" are checked as a whole."""
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.matching.config import RowConfig, load_matching
+from ltr_features.studies.run import kind_of
+
+EXPERIMENTS = Path(str(resources.files("ltr_features.studies"))) / "experiments"
+SMALL = """
+kind = "matching"
+title = "t"
+introduction = "i"
+[settings]
+rank = 3
+max_epochs = 2
+[choose]
+margin = [0.1, 0.3]
+learning_rate = [0.1]
+[tasks.links]
+source = "links"
+folder = "articles"
+[[tables]]
+name = "one"
+title = "One"
+task = "links"
+order = [["TFIDF", "SSI"]]
+[[tables.rows]]
+label = "TFIDF"
+model = "tfidf"
+[[tables.rows]]
+label = "SSI"
+model = "ssi"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "experiment.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(EXPERIMENTS.glob("*.toml")) if kind_of(path) == "matching"],
+    ids=lambda path: path.stem,
+)
+def test_our_own_experiments_are_valid(path):
+    config = load_matching(path)
+    assert config.tables
+    for table in config.tables:
+        assert all(config.trials(row) for row in table.rows if row.model is not None)
+
+
+def test_settings_reach_only_models_that_have_them_and_every_choice_is_a_trial(tmp_path):
+    config = load_matching(written(tmp_path, SMALL))
+    tfidf, ssi = config.tables[0].rows
+    assert config.trials(tfidf) == [{"seed": 0}]
+    common = {"seed": 0, "rank": 3, "max_epochs": 2, "learning_rate": 0.1}
+    assert config.trials(ssi) == [common | {"margin": 0.1}, common | {"margin": 0.3}]
+
+
+def test_a_rows_own_choice_replaces_that_of_the_experiment(tmp_path):
+    config = load_matching(written(tmp_path, SMALL))
+    lsi = RowConfig(label="LSI", model="lsi", choose={"rank": [2, 3]})
+    assert config.trials(lsi) == [{"seed": 0, "rank": 2}, {"seed": 0, "rank": 3}]
+    ssi = RowConfig(label="x", model="ssi", choose={}, params={"rank": 5})
+    assert config.trials(ssi) == [{"seed": 0, "rank": 5, "max_epochs": 2}]
+    assert config.trials(RowConfig(label="only in the paper")) == []
+
+
+def test_all_problems_are_named_at_once(tmp_path):
+    text = SMALL.replace('task = "links"', 'task = "absent"').replace('"tfidf"', '"tf"')
+    text = text.replace("margin = [0.1, 0.3]", "margin = [-1.0]")
+    text += '[curves]\ntask = "links"\nmodel = "tfidf"\nshares = [1.0]\nranks = [2]\n'
+    text += '[scatter]\ntable = "two"\nmodel = "SSI"\nagainst = ["TFIDF"]\n'
+    with pytest.raises(InputError) as error:
+        load_matching(written(tmp_path, text))
+    message = str(error.value)
+    for part in ("absent", "no model 'tf'", "margin must be", "not trained", "table 'two'"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('label = "SSI"', 'label = "TFIDF"', "two rows have the label TFIDF"),
+        ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "unknown rows PSI"),
+        ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
+        ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
+        ('model = "ssi"', "params = {rank = 2}", "parameters without a model"),
+        ("rank = 3", "rank = ", "not TOML"),
+    ],
+)
+def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
+    with pytest.raises(InputError, match=message):
+        load_matching(written(tmp_path, SMALL.replace(old, new)))

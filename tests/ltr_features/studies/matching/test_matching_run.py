@@ -1,0 +1,248 @@
+"""A whole run on small data: tables, reuse, resuming."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from folders import different
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.matching.config import TableConfig
+from ltr_features.studies.kinds.matching.run import run_matching
+from ltr_features.studies.kinds.matching.tables import Results, RowResult, check_text, order_checks
+from ltr_features.studies.stages import NOTE
+
+SMALL = """
+kind = "matching"
+title = "Small <experiment>"
+introduction = "Generated articles."
+notes = ["A finding."]
+[settings]
+rank = 4
+max_epochs = 2
+hold_out = "pairs"
+[choose]
+learning_rate = [0.03, 0.3]
+[tasks.links]
+source = "links"
+folder = "articles"
+n_triples = 300
+[tasks.mates]
+source = "pairs"
+folder = "sentences"
+[[tables]]
+name = "one"
+title = "One"
+task = "links"
+order = [["TFIDF", "SSI"]]
+[[tables.rows]]
+label = "TFIDF"
+model = "tfidf"
+paper = { rank_loss = 1.62, map = 0.329, map_error = 0.01, p10 = 0.163 }
+[[tables.rows]]
+label = "SSI"
+model = "ssi"
+note = "A remark."
+[[tables.rows]]
+label = "In the paper only"
+paper = { map = 0.614 }
+[[tables]]
+name = "two"
+title = "Two"
+task = "mates"
+[[tables.rows]]
+label = "TFIDF of links"
+model = "tfidf"
+task = "links"
+[[tables.rows]]
+label = "CL-LSI"
+model = "cl-lsa"
+params = { vocabularies = "separate", rank = 5 }
+[[tables.rows]]
+label = "SSI of two languages"
+model = "cross-language"
+params = { hold_out = "queries" }
+[scatter]
+table = "one"
+model = "SSI"
+against = ["TFIDF"]
+[curves]
+task = "links"
+model = "ssi"
+shares = [0.5, 1.0]
+ranks = [2]
+epochs = 2
+n_queries = 10
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(small_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    toml = folder / "small.toml"
+    toml.write_text(SMALL, encoding="utf-8")
+    report = run_matching(toml, data=small_data, out=folder / "out", threads=1)
+    return small_data, toml, folder / "out", report
+
+
+def made(out):
+    return {path: path.stat().st_mtime_ns for path in sorted(out.rglob("result.json"))}
+
+
+def test_tables_show_our_numbers_beside_the_papers(finished):
+    *_, report = finished
+    text = (report / "tables.txt").read_text(encoding="utf-8")
+    rows = pd.read_csv(report / "rows.csv").set_index("label")
+    assert list(rows.index) == [
+        "TFIDF", "SSI", "TFIDF of links", "CL-LSI", "SSI of two languages",
+    ]  # fmt: skip
+    ssi, tfidf = rows.loc["SSI"], rows.loc["TFIDF"]
+    assert f"{ssi['map']:.3f} ±{ssi['map_error']:.3f}" in text
+    assert "0.329 ±0.010" in text
+    assert "0.614" in text
+    assert tfidf["paper_rank_loss"] == 1.62
+    assert rows.loc["TFIDF of links", "map"] == tfidf["map"]
+    [line] = re.findall(r"TFIDF < SSI: .*", text)
+    assert f"{ssi['map'] - tfidf['map']:+.4f}" in line
+    assert "SSI: A remark." in text
+
+
+def test_queries_made_of_one_document_are_tested_together(finished):
+    """As fisher's test on the sums of the groups says; here each article asks once."""
+    _, _, out, _ = finished
+    frames = [pd.read_csv(path) for path in out.rglob("per_query.csv")]
+    assert all(frame["group"].is_unique for frame in frames)
+    ap = np.linspace(0, 0.5, 12)
+    rows = {
+        ("t", label): RowResult(
+            {}, [], pd.DataFrame({"query": range(12), "group": np.arange(12) // 3, "ap": values})
+        )
+        for label, values in (("a", ap), ("b", ap + 0.1))
+    }
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
+                        order=[("a", "b")])  # fmt: skip
+    [check] = order_checks(Results(None, rows, {}, {}), table)
+    assert (check.p, check.n_groups) == (2 / 2**4, 4)
+    assert check.outcome == "holds, not significantly"
+    assert "by 4 groups of queries" in check_text(check)
+
+
+def test_remarks_on_fits_stand_below_the_table(finished):
+    """Of the model that is reported; the small task has few pairs for two languages."""
+    *_, out, report = finished
+    texts = [(report / name).read_text(encoding="utf-8") for name in ("tables.txt", "report.html")]
+    found = [json.loads(path.read_text("utf-8"))["remarks"] for path in made(out)]
+    assert any(found)
+    for sentence in (s for remarks in found for s in remarks):
+        beginning = " ".join(sentence.split()[:4])
+        assert all(beginning in " ".join(text.split()) for text in texts)
+
+
+def test_equal_rows_are_trained_once(finished):
+    _, _, out, _ = finished
+    assert len(made(out)) == 4
+
+
+def test_the_page_is_one_file_with_tables_and_figures(finished):
+    *_, report = finished
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert "Small &lt;experiment&gt;" in page
+    assert "<experiment>" not in page
+    assert page.count("<table>") == 2
+    assert page.count('<svg class="figure"') == 3
+    assert "A finding." in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_a_second_run_trains_nothing_and_gives_the_same_bytes(finished):
+    data, toml, out, report = finished
+    before = made(out)
+    files = {path.name: path.read_bytes() for path in report.iterdir()}
+    run_matching(toml, data=data, out=out, threads=1)
+    assert made(out) == before
+    assert {path.name: path.read_bytes() for path in report.iterdir()} == files
+
+
+def test_another_run_gives_the_same_bytes_but_for_clock_times(finished, tmp_path):
+    data, toml, out, report = finished
+    run_matching(toml, data=data, out=tmp_path / "out", threads=2)
+    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
+    assert {Path(name).name for name in different(out, tmp_path / "out")} <= timed
+    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+    assert set(manifest["files"]) == {"rows.csv"}
+    assert manifest["inputs"]["links"][0]["sha256"]
+
+
+def test_an_interrupted_run_makes_only_what_is_missing(finished):
+    data, toml, out, _report = finished
+    before = made(out)
+    [missing] = [path for path in before if "cross-language" in str(path)]
+    measures = json.loads(missing.read_text())["measures"]
+    missing.unlink()
+    run_matching(toml, data=data, out=out, threads=1)
+    after = made(out)
+    assert {path for path in before if before[path] != after[path]} == {missing}
+    assert json.loads(missing.read_text())["measures"] == measures
+
+
+def test_new_notes_train_nothing(finished):
+    data, toml, out, report = finished
+    before = made(out)
+    edited = toml.with_name("edited.toml")
+    edited.write_text(SMALL.replace("A finding.", "Another one."), encoding="utf-8")
+    run_matching(edited, data=data, out=out, threads=1)
+    assert made(out) == before
+    assert "Another one." in (report / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(small_data, tmp_path, capsys):
+    toml = tmp_path / "small.toml"
+    toml.write_text(SMALL, encoding="utf-8")
+    run_matching(toml, data=small_data, out=tmp_path / "out", dry_run=True)
+    printed = capsys.readouterr().out
+    assert re.search("links: SSI +ssi, 2 trained +to do: not made yet", printed)
+    assert "8 stages, 0 cached, 8 to do" in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_are_named_before_anything_is_made(tmp_path):
+    toml = tmp_path / "small.toml"
+    toml.write_text(SMALL, encoding="utf-8")
+    with pytest.raises(InputError, match=r"corpus\.jsonl\.gz: no such file"):
+        run_matching(toml, data=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_file_is_known_by_its_content(finished, tmp_path, capsys):
+    """Articles count for the tasks, rows and curves on links, sentences for the others."""
+    data, toml, out, _ = finished
+    copied = tmp_path / "data"
+    shutil.copytree(data, copied)
+
+    def to_do():
+        run_matching(toml, data=copied, out=out, dry_run=True)
+        lines = capsys.readouterr().out.splitlines()
+        return {line.split("  ")[0] for line in lines if "to do: changed" in line}
+
+    assert not to_do()
+    links = set()
+    for file in ("articles/links.tsv", "articles/corpus.jsonl.gz"):
+        content = (copied / file).read_bytes()
+        (copied / file).write_bytes(content + content)
+        links = to_do()
+        assert links
+        assert not any("mates" in stage for stage in links)
+        (copied / file).write_bytes(content)
+    for file in ("train.ja", "train.en", "dev.ja", "dev.en", "test.ja", "test.en"):
+        path = copied / "sentences" / file
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"1", b"2"))
+        mates = to_do()
+        assert mates
+        assert not mates & links
+        path.write_bytes(content)

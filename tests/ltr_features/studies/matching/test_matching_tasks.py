@@ -1,0 +1,193 @@
+"""Tasks: what is trained on, what is tested, and that the two stay apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.matching.config import TaskConfig
+from ltr_features.studies.kinds.matching.tasks import (
+    Task,
+    draw_words,
+    heaviest,
+    make_task,
+    unseen_documents,
+)
+
+LINKS = TaskConfig(source="links", folder="articles", n_triples=500, n_test_queries=20)
+MATES = TaskConfig(source="pairs", folder="sentences", n_documents=30, n_triples=500)
+
+
+def pairs(preferences) -> set[tuple[int, int]]:
+    return set(zip(preferences.query.tolist(), preferences.document.tolist(), strict=True))
+
+
+def test_links_are_dealt_once(small_data):
+    task = make_task(LINKS, small_data)
+    train, test = pairs(task.train), pairs(task.test)
+    assert not train & test
+    assert len(train) + len(test) == 60 * 6  # without the self-link and the unknown target
+    assert 0.6 < len(train) / (len(train) + len(test)) < 0.8
+    assert set(zip(task.known_query, task.known_document, strict=True)) <= train
+    assert (task.excluded == np.arange(60)).all()
+    assert len(task.asked) == 20
+    assert task.D is task.Q
+
+
+def test_the_documents_split_has_no_link_between_the_parts(small_data):
+    task = make_task(LINKS.model_copy(update={"split": "documents"}), small_data)
+    assert not set(task.database) & set(task.candidates)
+    assert {row for pair in pairs(task.train) for row in pair} <= set(task.candidates)
+    assert {row for pair in pairs(task.test) for row in pair} <= set(task.database)
+    assert set(task.triples[2]) <= set(task.database)
+
+
+def test_training_documents_are_split_again(small_data):
+    config = LINKS.model_copy(update={"split": "documents"})
+    task = make_task(config, small_data)
+    inner = unseen_documents(task, config)
+    assert pairs(inner.train) | pairs(inner.test) <= pairs(task.train)
+    assert not set(inner.database) & set(inner.candidates)
+    assert set(inner.database) | set(inner.candidates) == set(task.candidates)
+    assert {row for pair in pairs(inner.test) for row in pair} <= set(inner.database)
+    assert {row for pair in pairs(inner.train) for row in pair} <= set(inner.candidates)
+
+
+def test_triples_have_a_test_answer_and_another_document(small_data):
+    task = make_task(LINKS, small_data)
+    query, positive, negative = task.triples
+    assert set(zip(query, positive, strict=True)) <= pairs(task.test)
+    others = set(zip(query, negative, strict=True))
+    assert not others & (pairs(task.test) | pairs(task.train))
+    assert (query != negative).all()
+    assert 300 < len(query) <= 500
+
+
+def test_keyword_queries_are_words_of_their_article_and_new_in_testing(small_data):
+    config = LINKS.model_copy(update={"query_words": 3, "queries_per_article": 2, "n_words": 80})
+    task = make_task(config, small_data)
+    assert task.Q.shape == (180, task.D.shape[1])
+    assert (np.diff(task.Q.indptr) <= 3).all()
+    for row in range(180):
+        own = set(task.D[task.excluded[row]].indices)
+        assert set(task.Q[row].indices) <= own
+    assert task.train.query.max() < 120 <= task.test.query.min()
+    assert (task.excluded[120:] == np.arange(60)).all()
+    assert (task.groups == task.excluded).all()
+    # The known answers of a test query are the training links of its article.
+    trained = {(task.excluded[q], d) for q, d in pairs(task.train)}
+    known = set(zip(task.excluded[task.known_query], task.known_document, strict=True))
+    assert known <= trained
+    assert (np.diff(task.known_query) >= 0).all()
+
+
+def test_mates_are_tested_among_test_and_drawn_sentences(small_data):
+    task = make_task(MATES, small_data)
+    assert task.Q.shape[0] == task.D.shape[0] == 105
+    assert pairs(task.train) == {(i, i) for i in range(80)}
+    assert pairs(task.test) == {(i, i) for i in range(85, 105)}
+    assert len(task.database) == 50
+    assert set(range(85, 105)) <= set(task.database)
+    assert (task.excluded == -1).all()
+
+
+def test_a_share_of_the_training_pairs(small_data):
+    for config in (LINKS, MATES):
+        every = make_task(config, small_data)
+        some = make_task(config.model_copy(update={"use_share": 0.25}), small_data)
+        assert len(some.train) == round(0.25 * len(every.train))
+        assert pairs(some.train) <= pairs(every.train)
+        assert pairs(some.test) == pairs(every.test)
+
+
+def test_the_dictionary_has_the_most_frequent_words_of_enough_documents(small_data):
+    limited = make_task(LINKS.model_copy(update={"n_words": 12}), small_data)
+    assert limited.D.shape[1] == 12
+    frequent = make_task(LINKS.model_copy(update={"min_documents": 3}), small_data)
+    assert np.bincount(frequent.D.indices, minlength=frequent.D.shape[1]).min() >= 3
+
+
+def test_a_task_comes_back_from_its_folder(small_data, tmp_path):
+    for name, config in (("links", LINKS), ("mates", MATES)):
+        task, folder = make_task(config, small_data), tmp_path / name
+        folder.mkdir()
+        task.save(folder)
+        loaded = Task.load(folder)
+        assert (loaded.Q != task.Q).nnz == 0
+        assert (loaded.D != task.D).nnz == 0
+        assert pairs(loaded.train) == pairs(task.train)
+        assert pairs(loaded.test) == pairs(task.test)
+        np.testing.assert_array_equal(loaded.triples, task.triples)
+        np.testing.assert_array_equal(loaded.asked, task.asked)
+
+
+def test_a_task_is_the_same_again(small_data):
+    first, second = make_task(LINKS, small_data), make_task(LINKS, small_data, threads=1)
+    np.testing.assert_array_equal(first.triples, second.triples)
+    assert (first.Q != second.Q).nnz == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_heaviest_keeps_the_largest_weights(seed, n):
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(0, 4, (5, 8)).astype(np.float32)
+    kept = heaviest(sp.csr_matrix(dense), n).toarray()
+    for row, own in zip(dense, kept, strict=True):
+        expected = np.zeros(8)
+        best = sorted(np.flatnonzero(row), key=lambda j: (-row[j], j))[:n]
+        expected[best] = row[best]
+        length = np.linalg.norm(expected)
+        np.testing.assert_allclose(own, expected / length if length else expected, rtol=1e-6)
+
+
+def test_drawn_words_are_distinct_and_all_where_there_are_few():
+    counts = sp.csr_matrix(np.array([[1, 5, 0, 2], [0, 3, 0, 0]], np.int32))
+    drawn = draw_words(counts, np.array([0, 1, 0]), 2, np.random.default_rng(0))
+    assert drawn.shape == (3, 4)
+    assert (drawn.data == 1).all()
+    assert np.diff(drawn.indptr).tolist() == [2, 1, 2]
+    assert not set(drawn[0].indices) & {2}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("links.tsv", "A0\tA1\tA2\n", "links.tsv, line 1: 3 columns"),
+        ("links.tsv", "A0\tA1\n", "training and .* test pairs"),
+        ("corpus.jsonl.gz", None, "no such file"),
+    ],
+)
+def test_bad_files_are_named(small_data, tmp_path, name, content, message):
+    folder = tmp_path / "articles"
+    folder.mkdir()
+    for path in (small_data / "articles").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        make_task(LINKS, tmp_path)
+
+
+def test_languages_of_unequal_length_are_refused(small_data, tmp_path):
+    folder = tmp_path / "sentences"
+    folder.mkdir()
+    for path in (small_data / "sentences").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "train.en").write_text("one line\n", encoding="utf-8")
+    with pytest.raises(InputError, match="unequal numbers of lines"):
+        make_task(MATES, tmp_path)
+
+
+@pytest.mark.data
+def test_wikispeedia_has_its_links(data_folder: Path):
+    config = TaskConfig(source="links", folder="wikispeedia", n_words=2000, heaviest=20)
+    facts = make_task(config, data_folder).facts()
+    assert facts["documents"] == 4598
+    assert 119_000 < facts["training_pairs"] + facts["test_pairs"] < 120_000
+    assert facts["words_per_document"] <= 20

@@ -1,0 +1,371 @@
+"""Runs made elsewhere: TREC runs, scores of LETOR rows, RankLib's score files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from letor.column_names import write_rows
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.missing import Missing
+from letor.trec import qrels_of, run_of, write_qrels, write_run
+from letor.writing import write_letor
+from ltr_features.cli import app
+from ltr_features.studies.kinds.compare import compare_files, read_ranking, read_scores
+from ltr_features.studies.lock import locked
+from ltr_features.studies.statistics.measures import evaluate, unjudged_queries
+from ltr_features.studies.statistics.significance import TestSettings
+
+TEST = TestSettings(n_permutations=200, n_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """20 queries of 5 rows: a good system, a bad one, in all formats."""
+    folder: Path = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    y = np.tile([2, 1, 0, 0, 0], 20).astype(np.float32)
+    order = np.concatenate([5 * i + rng.permutation(5) for i in range(20)])
+    y = y[order]
+    rows = RankingData(
+        X=np.stack([y, rng.random(100)], axis=1).astype(np.float32),
+        y=y,
+        query_ids=[f"q{i}" for i in range(20)],
+        query_index=np.repeat(np.arange(20), 5),
+        column_names=["a", "b"],
+        document_ids=np.array([f"d{i:03d}" for i in range(100)], dtype=object),
+    )
+    scores = {"good": y + 0.5 * rng.random(100), "bad": rng.random(100)}
+    write_letor(rows, folder / "rows.txt")
+    write_qrels(qrels_of(rows), folder / "qrels.txt")
+    for name, values in scores.items():
+        write_run(run_of(rows, values), folder / f"{name}.run")
+        (folder / f"{name}.scores").write_text("".join(f"{v!r}\n" for v in values.tolist()))
+        lines = [
+            f"q{i // 5}\t{i % 5}\t{v!r}\n" for i, v in enumerate(values.tolist())
+        ]  # RankLib -score
+        (folder / f"{name}.ranklib").write_text("".join(lines))
+    return folder, rows, scores
+
+
+def summary(report: Path) -> pd.DataFrame:
+    return pd.read_csv(report / "comparisons.csv")
+
+
+@pytest.mark.parametrize("suffix", ["run", "scores", "ranklib"])
+def test_every_format_gives_the_same_comparison(files, tmp_path, suffix):
+    folder, rows, scores = files
+    data = {"qrels": folder / "qrels.txt"} if suffix == "run" else {"data": folder / "rows.txt"}
+    report = compare_files(
+        [folder / f"bad.{suffix}", folder / f"good.{suffix}"], tmp_path, test=TEST, **data
+    )
+    table = summary(report).set_index("measure")
+    assert (table["system"] == "good").all()
+    assert (table["baseline"] == "bad").all()
+    for measure in ("NDCG@10", "MAP"):
+        for name, column in (("good", "system_mean"), ("bad", "baseline_mean")):
+            expected = evaluate(qrels_of(rows), run_of(rows, scores[name]), [measure])
+            assert table.loc[measure, column] == pytest.approx(expected[measure].mean())
+    assert table.loc["NDCG@10", "significant"]
+
+
+def test_runs_and_scores_can_be_mixed_and_have_several_baselines(files, tmp_path):
+    folder = files[0]
+    other = tmp_path / "third.run"
+    other.write_text((folder / "bad.run").read_text())
+    report = compare_files(
+        [folder / "bad.run", other, folder / "good.scores"],
+        tmp_path / "out",
+        data=folder / "rows.txt",
+        baselines=["bad", "third"],
+        measures=["MAP"],
+        test=TEST,
+    )
+    pairs = set(map(tuple, summary(report)[["system", "baseline"]].to_numpy()))
+    assert pairs == {("good", "bad"), ("good", "third"), ("third", "bad")}
+
+
+def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, tmp_path):
+    folder, rows, _ = files
+    qrels = qrels_of(rows)
+    write_qrels(qrels[qrels["qid"] != "q3"], tmp_path / "qrels.txt")
+    lines = (folder / "good.run").read_text().splitlines(keepends=True)
+    (tmp_path / "good.run").write_text("".join(li for li in lines if not li.startswith("q5 ")))
+    report = compare_files(
+        [folder / "bad.run", tmp_path / "good.run"],
+        tmp_path / "out",
+        qrels=tmp_path / "qrels.txt",
+        test=TEST,
+    )
+    assert (summary(report)["n_queries"] == 19).all()
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert values[(values["query"] == "q5") & (values["system"] == "good")]["MAP"].tolist() == [0]
+    html = (report / "report.html").read_text()
+    assert "queries without any judgement" in html
+    assert "1, left out of every mean" in html
+    assert "1 judged queries are missing and count 0" in html
+    run = read_ranking(folder / "bad.run", None)
+    assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
+
+
+def test_bad_input_is_named(files, tmp_path):
+    folder, rows, _ = files
+    runs = [folder / "bad.scores", folder / "good.scores"]
+    with pytest.raises(InputError, match=r"is no TREC run.*--data"):
+        compare_files(runs, tmp_path, qrels=folder / "qrels.txt")
+    with pytest.raises(InputError, match=r"there is no file .*x; .*no run 'god'; did you mean"):
+        compare_files([*runs, Path("x")], tmp_path, data=folder / "rows.txt", baselines=["god"])
+    with pytest.raises(InputError, match="two runs or more; give the judgements"):
+        compare_files(runs[:1], tmp_path)
+    short = tmp_path / "short"
+    short.write_text("1\n2\n")
+    with pytest.raises(InputError, match="2 scores, the data has 100 rows"):
+        read_scores(short, rows)
+    short.write_text("1\nx\n")
+    with pytest.raises(InputError, match="line 2: 'x' is not a finite number"):
+        read_scores(short, rows)
+    short.write_text("q9\t0\t1.5\n")
+    with pytest.raises(InputError, match=r"line 1: query 'q9', but row 1 .* is of query 'q0'"):
+        read_scores(short, rows)
+
+
+def test_the_command_takes_names_texts_and_measures(files, tmp_path):
+    folder = files[0]
+    texts = tmp_path / "queries.jsonl"
+    texts.write_text(
+        "".join(json.dumps({"_id": f"q{i}", "text": f"text {i}"}) + "\n" for i in range(20))
+    )
+    arguments = ["compare", str(folder / "bad.run"), str(folder / "good.run")]
+    arguments += ["--qrels", str(folder / "qrels.txt"), "--name", "Old", "--name", "New"]
+    arguments += ["--measure", "NDCG@5", "--queries", str(texts), "--permutations", "100"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "New is significantly better than Old" in result.output
+    assert "text 7" in (tmp_path / "out" / "report" / "report.html").read_text()
+
+
+def compared(folder: Path, out: Path, **options) -> Path:
+    runs = [folder / "bad.run", folder / "good.run"]
+    return compare_files(runs, out, qrels=folder / "qrels.txt", test=TEST, **options)
+
+
+def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, tmp_path):
+    folder, rows, _ = files
+    titles = tmp_path / "documents.jsonl"
+    records = [{"_id": f"d{i:03d}", "title": f"Title <{i}>", "text": "x"} for i in range(60)]
+    records[7] = {"_id": "d007", "title": " ", "text": "begins  like this"}
+    titles.write_text("".join(json.dumps(r) + "\n" for r in [*records, {"_id": "z", "text": ""}]))
+    report = compared(folder, tmp_path / "out", documents=titles)
+    moves = pd.read_csv(report / "tables" / "moves.csv", keep_default_na=False)
+    label = dict(zip(rows.document_ids, rows.y, strict=True))
+    ranks = [
+        run.assign(rank=run.groupby("qid")["score"].rank(ascending=False)).set_index("docno")[
+            "rank"
+        ]
+        for run in (read_ranking(folder / f"{n}.run", None) for n in ("bad", "good"))
+    ]
+    assert len(moves) > 20
+    for move in moves.to_dict("records"):
+        found = (ranks[0][move["document"]], ranks[1][move["document"]])
+        assert (move["before"], move["after"]) == found
+        assert found[0] != found[1]
+        assert move["label"] == label[move["document"]]
+        number = int(move["document"][1:])
+        title = "begins like this" if number == 7 else f"Title <{number}>" if number < 60 else ""
+        assert move["title"] == title
+    assert set(moves["columns"]) == {""}
+    html = (report / "report.html").read_text()
+    assert "What moved" in html
+    assert "ranked documents without a title" in html
+    assert "40, shown by their ids" in html
+    for absent in ("Pushed by", "TreeSHAP", "Title <"):
+        assert absent not in html
+    known, unknown = (
+        moves[(moves["title"] == "") == empty]["document"].iloc[0] for empty in (0, 1)
+    )
+    assert f'<th scope="row">Title &lt;{int(known[1:])}&gt;<small>{known}</small></th>' in html
+    assert f'<th scope="row">{unknown}</th>' in html
+
+
+def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
+    (tmp_path / "a.run").write_text("q Q0 x 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 1 t\n")
+    (tmp_path / "b.run").write_text("q Q0 x 1 3 t\nq Q0 b 2 2 t\nq Q0 a 3 1 t\n")
+    (tmp_path / "qrels").write_text("q 0 x 1\n")
+    runs = [tmp_path / "a.run", tmp_path / "b.run"]
+    report = compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST)
+    moves = pd.read_csv(report / "tables" / "moves.csv").set_index("document")
+    assert moves[["before", "after"]].to_dict("index") == {
+        "x": {"before": 3, "after": 1},
+        "a": {"before": 1, "after": 3},
+    }
+
+
+@pytest.mark.parametrize("option", ["queries", "documents"])
+def test_texts_that_fit_nothing_are_an_error(files, tmp_path, option):
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"_id": "other", "text": "t"}\n')
+    with pytest.raises(InputError, match=rf"--{option} .*texts.jsonl: none of its ids .*same ids"):
+        compared(files[0], tmp_path / "out", **{option: path})
+    path.write_text('{"_id": "q1", "text": "t"}\n["q2"]\n')
+    with pytest.raises(InputError, match=r"line 2: expected a JSON object with _id and"):
+        compared(files[0], tmp_path / "out", **{option: path})
+    assert not (tmp_path / "out" / "report").exists()
+
+
+def test_queries_without_a_text_are_counted(files, tmp_path):
+    path = tmp_path / "texts.tsv"
+    path.write_text("q1\tone\nq2\ttwo\n")
+    html = (compared(files[0], tmp_path / "out", queries=path) / "report.html").read_text()
+    assert "judged queries without a text" in html
+    assert "18, shown by their ids" in html
+    path.write_text("q1 one\n")
+    with pytest.raises(InputError, match="line 1: expected id, tab, text"):
+        compared(files[0], tmp_path / "out", queries=path)
+
+
+def test_corrections_have_full_names_only(files, tmp_path):
+    arguments = ["compare", str(files[0] / "bad.run"), str(files[0] / "good.run")]
+    arguments += ["--qrels", str(files[0] / "qrels.txt"), "--correction", "bonf"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code != 0
+    with pytest.raises(InputError, match="no method 'bonf'; did you mean 'bonferroni'"):
+        compare_files(
+            [files[0] / "bad.run", files[0] / "good.run"],
+            tmp_path / "out",
+            qrels=files[0] / "qrels.txt",
+            test=TestSettings(correction="bonf"),
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_is_held_before_anything_is_read(files, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("not a line of judgements\n")
+    runs = [files[0] / "bad.run", files[0] / "good.run"]
+    with locked(tmp_path), pytest.raises(InputError, match="a run is going on there"):
+        compare_files(runs, tmp_path, qrels=broken, test=TEST)
+    with pytest.raises(InputError, match="broken"):
+        compare_files(runs, tmp_path, qrels=broken, test=TEST)
+
+
+def test_a_report_that_is_not_ours_is_refused_before_anything_is_read(files, tmp_path):
+    (tmp_path / "report").write_text("mine")
+    with pytest.raises(InputError, match="was not made by this program"):
+        compare_files(
+            [files[0] / "bad.run"] * 2,
+            tmp_path,
+            qrels=files[0] / "qrels.txt",
+            names=["a", "b"],
+            test=TEST,
+        )
+
+
+def test_rows_that_say_what_they_lack_are_compared_as_by_all_judgements(files, tmp_path):
+    _, rows, scores = files
+    kept = rows.select_rows(np.flatnonzero(np.arange(100) % 5 < 3))  # three rows of each query
+    lost = rows.y[np.arange(100) % 5 >= 3].reshape(20, 2)
+    missing = {
+        f"q{i}": {int(label): 1 for label in labels if label}
+        for i, labels in enumerate(lost)
+        if i > 0
+    }
+    missing["q20"] = {1: 3}
+    kept = replace(kept, missing=Missing(missing, frozenset(["q0"])))
+    write_rows(kept, tmp_path / "rows.txt")
+    every = qrels_of(rows)
+    every = every[every["qid"] != "q0"]
+    more = pd.DataFrame({"qid": ["q20"] * 3, "docno": ["a", "b", "c"], "label": [1] * 3})
+    write_qrels(pd.concat([every, more]), tmp_path / "qrels.txt")
+    runs = []
+    for name, values in scores.items():
+        runs.append(tmp_path / f"{name}.run")
+        write_run(run_of(kept, values[np.arange(100) % 5 < 3]), runs[-1])
+    by_rows, by_qrels = (
+        compare_files(runs, tmp_path / option, test=TEST, **{option: tmp_path / file})
+        for option, file in (("data", "rows.txt"), ("qrels", "qrels.txt"))
+    )
+    pd.testing.assert_frame_equal(summary(by_rows), summary(by_qrels))
+    page = (by_rows / "report.html").read_text()
+    assert kept.missing.n_relevant > 3
+    assert f"{kept.missing.n_relevant} of " in page
+
+
+def groups_file(folder: Path, n: int = 20, size: int = 4) -> Path:
+    path = folder / "groups.tsv"
+    path.write_text("".join(f"q{i}\tarticle {i // size}\n" for i in range(n)), encoding="utf-8")
+    return path
+
+
+def test_queries_that_belong_together_are_tested_together(files, tmp_path):
+    folder, _, _ = files
+    runs, groups = [folder / "bad.run", folder / "good.run"], groups_file(tmp_path)
+    report = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
+    )
+    table = summary(report).set_index("measure")
+    assert (table["n_groups"] == 5).all()
+    assert (table["smallest_p"] >= 2 / 32).all()
+    assert not table["significant"].any()
+    text = " ".join((report / "summary.txt").read_text("utf-8").split())
+    assert "The 20 queries belong to 5 groups and are tested by group" in text
+    assert "No difference could have been significant" in text
+    alone = compare_files(runs, tmp_path / "alone", qrels=folder / "qrels.txt", test=TEST)
+    assert summary(alone)["significant"].any()
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert set(values.loc[values["query"] == "q7", "group"]) == {"article 1"}
+    # Another file of groups makes another report.
+    groups_file(tmp_path, size=1)
+    again = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
+    )
+    assert (summary(again)["n_groups"] == 20).all()
+
+
+def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
+    folder, rows, _ = files
+    third = np.random.default_rng(3).random(100)
+    write_run(run_of(rows, third), tmp_path / "third.run")
+    runs = [folder / "bad.run", folder / "good.run", tmp_path / "third.run"]
+    report = compare_files(
+        runs, tmp_path / "out", qrels=folder / "qrels.txt", hard_by="third", test=TEST
+    )
+    table = pd.read_csv(report / "tables" / "hard_queries.csv")
+    estimate = table[table["estimate"]]
+    assert estimate[["system", "chosen_by"]].to_numpy().tolist() == [["good", "third"]]
+    values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
+    assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
+    assert "that a third ranking, third, ranks badly" in " ".join(
+        (report / "summary.txt").read_text("utf-8").split()
+    )
+    without = compare_files(runs, tmp_path / "none", qrels=folder / "qrels.txt", test=TEST)
+    assert "there is no estimate, as no independent ranking" in " ".join(
+        (without / "summary.txt").read_text("utf-8").split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hard-by", "god"], "--hard-by: no run 'god'; did you mean 'good'"),
+        (["--hard-by", "bad"], "--hard-by bad: a baseline cannot say which queries are hard"),
+        (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
+        (["--groups", "none.tsv"], "there is no file none.tsv"),
+        (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
+    ],
+)
+def test_bad_groups_and_choosers_are_named(files, tmp_path, monkeypatch, options, message):
+    folder, _, _ = files
+    monkeypatch.chdir(tmp_path)
+    groups_file(tmp_path, n=4).rename(tmp_path / "short.tsv")
+    runs = [str(folder / "bad.run"), str(folder / "good.run")]
+    arguments = ["compare", *runs, "--qrels", str(folder / "qrels.txt"), "--out", "o", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code != 0
+    assert message in (result.output + str(result.exception))

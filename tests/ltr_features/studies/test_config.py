@@ -1,0 +1,209 @@
+"""Experiment files are checked as a whole."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.config import EvaluationConfig
+from ltr_features.studies.kinds.checks import demo_config, load_config
+from ltr_features.studies.kinds.experiment import model_column
+
+EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
+DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
+
+
+def load(tmp_path, text: str):
+    path = tmp_path / "experiment.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path)
+
+
+def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
+    config = demo_config()
+    by_name = {system.name: system for system in config.systems}
+    system, baseline = config.evaluation.comparisons[0]
+    assert by_name[baseline].columns == ("letor46",)
+    every = {part.family for part in config.columns} | {model.name for model in config.models}
+    assert set(by_name[system].columns) == every
+    # A control that knows SSI's start, too: the gain of what is learned.
+    assert ("words+SSI", "words+LSA") in config.evaluation.comparisons
+
+    other = demo_config(tmp_path / "dump.xml", seed=7)
+    named = [part.options["dump"] for part in other.columns if "dump" in part.options]
+    assert {other.collection.dump, *named} == {str(tmp_path / "dump.xml")}
+    assert other.seed == 7
+
+
+def test_all_mistakes_are_listed_at_once(tmp_path):
+    text = DEMO.replace("words_per_query = 10", "words_per_qery = 10").replace(
+        "candidate_depth = 100", "candidate_depth = 0"
+    )
+    with pytest.raises(InputError) as error:
+        load(tmp_path, text)
+    message = str(error.value)
+    assert "experiment.toml" in message
+    assert "words_per_qery; did you mean 'words_per_query'" in message
+    assert "candidate_depth" in message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "no system 'nobody'"),
+        (
+            'columns = ["letor46", "vsm", "lsa"]',
+            'columns = ["letor47", "vsm", "lsa"]',
+            "no columns 'letor47'; did you mean 'letor46'",
+        ),
+        ('score = "bm25_whole"', "", "give either score or columns"),
+        ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "unknown measure 'MAPP'"),
+        ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "not TOML"),
+        ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
+        (
+            'name = "words+LSA"',
+            'name = "words LSA"\n',
+            r"no system 'words\+LSA'; did you mean 'words LSA'",
+        ),
+        ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
+        ('name = "by-article"', 'name = "../x"', "splits.1.name"),
+        ('model = "ssi"', 'model = "ssi"\nterms = "letters"', "models.1.terms.*'letter-trigrams'"),
+        (
+            "options = { min_document_frequency = 3 }",
+            'options = { terms = "letters" }',
+            "terms must be 'words' or 'letter-trigrams' or 'both', got 'letters'",
+        ),
+        ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
+        ("num_leaves = 15", "leaves = 15", "params.leaves; did you mean 'num_leaves'"),
+        ('score = "vsm"', 'score = "vsn"', "no column 'vsn'; did you mean 'vsm'"),
+        ("turn = 2", "turn = 4", "turn is 4.*use 0 to 3"),
+        ('hard_control = "words, refit 1"', 'hard_control = "words"', "hard_control must be"),
+        ('["BM25", "words, refit 2"]', '["words"]', "hard_selectors must not have 'words'"),
+        (
+            'score = "vsm"',
+            'score = "vsm"\nrepeats = 2',
+            "'TF-IDF': repeats: nothing of it is fitted",
+        ),
+        ("repeats = 3", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
+        ("repeats = 3", 'groups = "g.tsv"', "groups: .*g.tsv: cannot be read"),
+        ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
+        ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
+        ('family = "vsm"', 'family = "vms"', "no such family; did you mean 'vsm'"),
+        ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
+        ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
+        ('by = "group"', "inner_parts = 4", "inner_parts is 4, but a fold trains on 3 parts"),
+        ('stopwords = "english"', 'stopwords = "klingon"', "text: stopwords: no list"),
+        ("[evaluation]", '[evaluation]\ncorrection = "hulm"', "did you mean 'holm'"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, before, after, message):
+    assert before in DEMO
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, DEMO.replace(before, after, 1))
+
+
+def test_models_are_told_their_terms(tmp_path):
+    text = DEMO.replace('model = "ssi"', 'model = "ssi"\nterms = "both"', 1)
+    recipes = {model.name: model_column(model) for model in load(tmp_path, text).models}
+    assert (recipes["ssi"].terms, recipes["lsa"].terms) == ("both", "words")
+
+
+def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
+    text = DEMO.replace("candidate_depth = 100", "candidate_dept = 100")
+    text = text.replace("\nrank = 50", "\nrnak = 50").replace("turn = 2", "turn = -2")
+    with pytest.raises(InputError) as error:
+        load(tmp_path, text)
+    for said in ("candidate_depth", "'rank'", "systems.9.turn", "3 to mend"):
+        assert said in str(error.value)
+
+
+GRID = """
+title = "t"
+collection = { source = "wikipedia-sections" }
+columns = [{ family = "letor46" }, { family = "vsm" }]
+rankers = [{ name = "a", ranker = "lambdamart" }, { name = "b", ranker = "adarank" }]
+splits = [{ name = "s", title = "S" }]
+
+[[systems]]
+name = "words"
+columns = ["letor46"]
+rankers = ["a", "b"]
+
+[[systems]]
+name = "more"
+columns = ["letor46", "vsm"]
+rankers = ["b", "a"]
+
+[[systems]]
+name = "bm25"
+score = "bm25_whole"
+
+[evaluation]
+measures = ["NDCG@10"]
+comparisons = [["more", "words"], ["words", "bm25"]]
+"""
+
+
+def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
+    with pytest.raises(InputError) as error:
+        load(tmp_path, GRID.replace('title = "S" }', 'title = "S", folds = 2 }'))
+    assert "1 to mend" in str(error.value)
+    assert "splits.0.folds" in str(error.value)
+
+
+def test_names_with_commas_are_told_apart(tmp_path):
+    with pytest.raises(InputError, match="no system 'x'; there are 'words, a', 'words, b'"):
+        load(tmp_path, GRID + 'hard_baseline = "x"\nhard_systems = ["bm25"]\n')
+
+
+def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
+    config = load(tmp_path, GRID)
+    assert [s.name for s in config.all_systems] == [
+        "words, a",
+        "words, b",
+        "more, b",
+        "more, a",
+        "bm25",
+    ]
+    assert config.pairs == [
+        ("more, b", "words, b"),
+        ("more, a", "words, a"),
+        ("words, a", "bm25"),
+        ("words, b", "bm25"),
+    ]
+    assert config.ranker_of(config.all_systems[1]).ranker == "adarank"
+    assert config.ranker_of(config.all_systems[-1]) is None
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
+        load_config(tmp_path / "nothing.toml")
+
+
+def test_the_value_of_columns_trains_the_system_without_each_and_the_first_with_each(tmp_path):
+    config = load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "more, a"'))
+    assert [(v.name, v.columns, v.ranker, kind) for v, _, kind in config.variants] == [
+        ("more, a without letor46", ("vsm",), "a", "left out"),
+        ("more, a without vsm", ("letor46",), "a", "left out"),
+        ("letor46 alone", ("letor46",), "a", "alone"),
+        ("letor46 with vsm", ("letor46", "vsm"), "a", "added"),
+    ]
+    assert len(config.all_systems) == 5 + 4
+    with pytest.raises(InputError, match="needs two column groups"):
+        load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "words, a"'))
+
+
+def test_rules_for_hard_queries_have_the_papers_defaults_and_may_take_all(tmp_path):
+    given = EvaluationConfig(measures=("MAP",), comparisons=(("a", "b"),))
+    assert (given.hard_thresholds, given.hard_quantiles) == ((0.5,), (0.25,))
+
+    def quantile(value):
+        text = DEMO.replace("[evaluation]", f"[evaluation]\nhard_quantiles = [{value}]", 1)
+        return load(tmp_path, text).evaluation.hard_quantiles
+
+    assert quantile(1.0) == (1.0,)
+    for wrong in (0.0, 1.01):
+        with pytest.raises(InputError, match="hard_quantiles must lie above 0 and not above 1"):
+            quantile(wrong)

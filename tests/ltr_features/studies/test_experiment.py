@@ -1,0 +1,328 @@
+"""The whole path on a small synthetic dump: the same bytes for any number of threads, reuse, and
+rows that say what they are."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from dumps import topical_dump
+from folders import different
+
+from letor.errors import InputError
+from letor.evaluation import per_query
+from letor.folds import Fold, letor_rotation
+from letor.measures import parse_measure
+from letor.rankers.base import Ranker
+from letor.trec import read_run
+from ltr_features.columns.term_space import TermSpace
+from ltr_features.studies.config import ExperimentConfig
+from ltr_features.studies.kinds.assemble import run_experiment
+from ltr_features.studies.kinds.checks import demo_config
+from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.kinds.systems import turned
+from ltr_features.studies.statistics.measures import evaluate
+from ltr_features.studies.times import TIMES
+from ssi_models.ssi.low_rank import LowRankSSI
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> ExperimentConfig:
+    dump = tmp_path_factory.mktemp("dump") / "topics.xml"
+    dump.write_bytes(topical_dump(25, 5))
+    values = demo_config(dump).model_dump(mode="json")
+    values["collection"] |= {"words_per_query": 4, "min_words": 20, "min_document_frequency": 2}
+    values["candidate_depth"] = 30
+    for part in values["columns"]:
+        if "dimension" in part["options"]:
+            part["options"] |= {"dimension": 8, "epochs": 2}
+    lsa, ssi = values["models"]
+    lsa["params"] |= {"rank": 8}
+    ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
+    values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
+    values["nearest_words"] = ["commonaa", "absent"]
+    values["repeats"] = 1
+    repeated = {system["name"]: system for system in values["systems"]}
+    for name in ("words", "words+SSI", "SSI"):
+        repeated[name]["repeats"] = 2
+    return ExperimentConfig.model_validate(values)
+
+
+@pytest.fixture(scope="module")
+def run(config, tmp_path_factory):
+    """The experiment, run once with one thread."""
+    experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
+    run_experiment(experiment)
+    return experiment
+
+
+def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config, tmp_path):
+    """The times that stages took are the one file that differs."""
+    run_experiment(Experiment(config, tmp_path, threads=2))
+    assert different(run.stages.folder, tmp_path) == {TIMES}
+
+
+def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    for name in ("corpus", "queries"):
+        lines = [json.dumps({"_id": f"{name} {i}", "text": "a word"}) for i in range(9)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    judged = "".join(f"queries {i}\tcorpus {i}\t1\n" for i in range(9))
+    (tmp_path / "qrels" / "test.tsv").write_text(judged)
+    values = demo_config().model_dump(mode="json")
+    values["collection"] = {"source": "beir", "folder": str(tmp_path)}
+    experiment = Experiment(ExperimentConfig.model_validate(values), tmp_path / "out")
+    with pytest.raises(InputError, match="query id 'queries 0': LETOR text and TREC files need"):
+        run_experiment(experiment)
+    assert not (tmp_path / "out" / "collection").exists()
+
+
+def test_a_second_run_makes_nothing_again(run, config):
+    root = run.stages.folder
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    again = Experiment(config, root)
+    run_experiment(again)
+    probes = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    assert probes == before
+
+
+def test_every_query_is_tested_once_and_its_pool_is_complete(run):
+    folder = run.stages.folder / "letor" / "by-query"
+    tested = [
+        query
+        for fold in range(1, 6)
+        for query in run.read_rows(folder / f"Fold{fold}", "test.txt.zst").query_ids
+    ]
+    assert sorted(tested) == sorted(run.collection.query_ids)
+    rows = run.read_rows(folder / "Fold1", "test.txt.zst")
+    assert len(rows.column_names) == 46 + 1 + 34 + 2
+    assert list(rows.column_names)[-2:] == ["lsa", "ssi"]
+    assert rows.provenance["ssi"]["fold"] == "Fold1"
+    for part in ("train", "vali"):
+        assert not set(run.read_rows(folder / "Fold1", f"{part}.txt.zst").query_ids) & set(
+            rows.query_ids
+        )
+
+
+def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
+    """For test rows: the model trained on the fold's training queries, as its file says."""
+    split = run.config.splits[0]
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    row = {q: i for i, q in enumerate(run.collection.query_ids)}
+    document = {d: i for i, d in enumerate(run.collection.document_ids)}
+    folder = run.stages.folder / "models" / "by-query" / "ssi"
+    scores = run.trained_column(split, run.config.models[1], folder)
+    folds = run.folds(split)
+    parts = run.train_parts(split, folds, folds[0])
+    model = LowRankSSI.load(scores.path(np.sort(np.concatenate(parts)), parts, 0))
+    space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
+    expected = model.score(
+        space.Q,
+        space.D,
+        [row[rows.query_ids[i]] for i in rows.query_index],
+        [document[d] for d in rows.document_ids],
+    )
+    np.testing.assert_array_equal(rows.column("ssi"), expected)
+
+
+def test_articles_are_kept_together_by_group_splits(run):
+    group = dict(zip(run.collection.query_ids, run.collection.query_groups, strict=True))
+    folder = run.stages.folder / "letor" / "by-article" / "Fold2"
+    parts = [run.read_rows(folder, f"{p}.txt.zst").query_ids for p in ("train", "vali", "test")]
+    groups = [{group[q] for q in part} for part in parts]
+    assert not groups[0] & groups[2]
+    assert not groups[0] & groups[1]
+    assert not groups[1] & groups[2]
+
+
+def test_saved_rankers_give_the_run_s_scores(run):
+    folder = run.stages.folder / "systems" / "by-query" / "words_SSI"
+    ranker = Ranker.load(folder / "Fold3")
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
+    scores = ranker.predict(rows.select_columns(ranker.feature_names_))
+    ours = pd.DataFrame(
+        {"qid": [rows.query_ids[i] for i in rows.query_index], "docno": list(rows.document_ids)}
+    ).assign(score=scores)
+    best = ours.loc[ours.groupby("qid")["score"].idxmax()].set_index("qid")["score"]
+    written = pd.read_csv(
+        folder / "run.txt.gz", sep=" ", names=["qid", "q0", "docno", "rank", "score", "tag"]
+    )
+    first = written[written["rank"] == written.groupby("qid")["rank"].transform("min")]
+    first = first.set_index("qid")["score"]
+    np.testing.assert_allclose(first[best.index], best, rtol=1e-5)
+
+
+@pytest.mark.parametrize("system", ["BM25", "words", "words_SSI"])
+def test_written_runs_are_the_rankings_that_were_evaluated(run, system):
+    """Ties included: evaluating the written run gives the written values."""
+    folder = run.stages.folder / "systems" / "by-query" / system
+    values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str}).set_index("qid")
+    again = evaluate(run.qrels, read_run(folder / "run.txt.gz"), list(values.columns))
+    pd.testing.assert_frame_equal(again, values, check_names=False, check_exact=True)
+
+
+def test_the_report_tells_verdict_definitions_and_settings(run):
+    report = run.stages.folder / "report"
+    html = (report / "report.html").read_text(encoding="utf-8")
+    summary = (report / "summary.txt").read_text(encoding="utf-8")
+    for text in ("Unseen queries", "Unseen articles", "words+SSI"):
+        assert text in html
+        assert text in summary
+    assert "before training (latent semantic indexing beside the tf-idf cosine)" in html
+    assert "accumulator_start" in html
+    assert "commonaa" in html
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    comparisons = pd.read_csv(report / "comparisons.csv")
+    assert len(comparisons) == 2 * 7 * 4
+    assert ((comparisons["p"] > 0) & (comparisons["p"] <= comparisons["p_corrected"])).all()
+
+
+def test_refits_deal_other_folds_and_are_of_repeated_systems_only(run):
+    folder = run.stages.folder
+    split = run.config.splits[0]
+    first, second = run.folds(split), run.folds(split.refit(1))
+    assert sorted(q for f in second for q in f.test) == sorted(q for f in first for q in f.test)
+    assert {frozenset(f.test) for f in first} != {frozenset(f.test) for f in second}
+    for kind, names in (
+        ("systems", {"words", "words_SSI", "SSI"}),
+        ("models", {"ssi"}),
+        ("scores", {"ssi"}),
+    ):
+        assert {p.name for p in (folder / kind / "by-query.refit-1").iterdir()} == names
+    rows = run.read_rows(folder / "letor" / "by-query.refit-1" / "Fold1", "test.txt.zst")
+    assert set(rows.query_ids) == set(second[0].test)
+    assert rows.column_names[-1] == "ssi"
+
+
+def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
+    """The third fit reuses the first two."""
+    split, systems = run.config.splits[0], {s.name: s for s in run.config.all_systems}
+    stages = [run.system_stage(split.refit(number), systems["words"]) for number in range(2)]
+    assert [stage.inputs["seed"] for stage in stages] == [0, 1]
+    rankers = [Ranker.load(run.done(stage).path / "Fold1") for stage in stages]
+    assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
+    more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
+    again = Experiment(config.model_copy(update={"systems": tuple(more)}), run.stages.folder)
+    to_do = [
+        stage.name
+        for stage in again.plan()
+        if not again.stages.look(stage.name, stage.inputs, code=stage.code).reused
+    ]
+    assert to_do == [
+        f"{kind}.refit-2{name}"
+        for split in ("by-query", "by-article")
+        for kind, name in ((f"letor/{split}", ""), (f"systems/{split}", "/words"))
+    ]
+
+
+def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
+    report, systems = run.stages.folder / "report", run.stages.folder / "systems"
+
+    def means(name: str) -> np.ndarray:
+        fits = [systems / f"by-query{fit}" / name for fit in ("", ".refit-1")]
+        return np.array([pd.read_csv(f / "per_query.csv")["NDCG@10"].mean() for f in fits])
+
+    table = pd.read_csv(report / "comparisons.csv")
+    row = table[(table["system"] == "words+SSI") & (table["baseline"] == "words")].iloc[0]
+    of_fits = means("words_SSI") - means("words")
+    assert row["difference"] == pytest.approx(of_fits.mean())
+    assert row["spread"] == pytest.approx(of_fits.std(ddof=1))
+    assert (row["n_fits"], row["n_queries"], row["n_groups"]) == (2, 50, 25)
+    alone = table[(table["system"] == "words+LSA") & (table["baseline"] == "words")]
+    assert (alone["n_fits"] == 1).all()
+    summary = " ".join((report / "summary.txt").read_text("utf-8").split())
+    assert "The 50 queries belong to 25 groups" in summary
+    values = pd.read_csv(report / "tables" / "per_query.csv")
+    assert values["group"].nunique() == 25
+    html = (report / "report.html").read_text("utf-8")
+    assert "fitted once (“SSI”, “words”, “words+SSI”: 2 times)" in html
+
+
+def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, config, tmp_path):
+    """What no split by group is made of is not made again."""
+    ids = run.collection.query_ids
+    path = tmp_path / "groups.tsv"
+    path.write_text("".join(f"{q}\thalf {i % 12}\n" for i, q in enumerate(ids)), "utf-8")
+    named = config.model_copy(update={"groups": "groups.tsv"})
+    grouped = Experiment(named, run.stages.folder, tmp_path)
+    assert grouped.groups == {q: f"half {i % 12}" for i, q in enumerate(ids)}
+    group = grouped.groups
+    for fold in grouped.folds(config.splits[1]):
+        assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
+    to_do = {
+        stage.name.split("/")[1].split(".")[0]
+        for stage in grouped.plan()
+        if not grouped.stages.look(stage.name, stage.inputs, code=stage.code).reused
+    }
+    assert to_do == {"by-article"}
+    path.write_text(f"{ids[0]}\talone\n", "utf-8")
+    with pytest.raises(InputError, match="49 queries have no group"):
+        _ = Experiment(named, run.stages.folder, tmp_path).collection
+
+
+def test_turned_folds_train_on_other_queries_and_test_on_the_same():
+    parts = [[f"q{p}{i}" for i in range(3)] for p in range(5)]
+    folds = letor_rotation(parts)
+    assert turned(folds, folds[0], 0) == Fold(
+        "Fold1", parts[0] + parts[1] + parts[2], parts[3], parts[4]
+    )
+    other = turned(folds, folds[0], 1)
+    assert (set(other.train), other.validation) == (set(parts[1] + parts[2] + parts[3]), parts[0])
+    assert other.test == parts[4]
+    assert turned(folds, folds[0], 4) == turned(folds, folds[0], 0)
+
+
+def test_stage_notes_hold_the_inputs(run):
+    note = json.loads((run.stages.folder / "collection" / ".stage.json").read_text())
+    corpus = (run.stages.folder / "collection" / "corpus.jsonl").read_bytes()
+    assert note["files"]["corpus.jsonl"] == sha256(corpus).hexdigest()
+    dump = Path(run.config.collection.options["dump"])
+    found = note["inputs"]["options"]["dump"]
+    assert (found["name"], found["sha256"]) == (
+        "topics.xml",
+        sha256(dump.read_bytes()).hexdigest(),
+    )
+    assert str(dump.parent) not in json.dumps(note)  # the same dump elsewhere is the same
+
+
+def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(run, config):
+    folder = run.stages.folder / "report"
+    table = pd.read_csv(folder / "tables" / "column_correlation.csv")
+    assert table["study"].unique().tolist() == [split.title for split in config.splits]
+    first = table[table["study"] == config.splits[0].title].set_index("column")
+    rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    assert first.index.tolist() == list(rows.column_names)
+    # The model starts from LSA.
+    assert first.loc["ssi", "lsa"] > 0.5
+    assert first.loc["ssi", "ssi"] == 1
+    kinds = pd.read_csv(folder / "tables" / "query_kinds.csv")
+    expected = {"query", "words", "entities", "relevant documents", "overlap", "study"}
+    assert set(kinds.columns) == expected
+    assert {path.suffix for path in (folder / "figures").glob("*correlation*")} == {".svg", ".pdf"}
+
+
+def test_measures_of_the_folds_files_are_those_of_the_report(run):
+    """The files say which relevant documents and queries their rows lack."""
+    folder = run.stages.folder / "letor" / "by-query"
+    values, lost = [], 0
+    system = run.stages.folder / "systems" / "by-query" / "everything"
+    ranking = read_run(system / "run.txt.gz").set_index(["qid", "docno"])["score"]
+    for number in range(1, 6):
+        rows = run.read_rows(folder / f"Fold{number}", "test.txt.zst")
+        ids = zip(np.array(rows.query_ids)[rows.query_index], rows.document_ids, strict=True)
+        scores = ranking.loc[list(ids)].to_numpy()
+        values.append(per_query(rows, scores, [parse_measure(m) for m in MEASURES.values()]))
+        lost += rows.missing.n_relevant
+    assert lost > 0
+    reported = pd.read_csv(system / "per_query.csv", dtype={"qid": str}).set_index("qid")
+    found = pd.concat(values)
+    assert sorted(found.index) == sorted(reported.index)
+    expected = reported.loc[found.index, list(MEASURES)]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+MEASURES = {"NDCG@10": "ndcg@10", "MAP": "map", "P@10": "p@10"}

@@ -1,0 +1,195 @@
+"""The HTML file: self-contained, escaped, accessible, the same bytes each time."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_features.studies.page.html import render, write
+from ltr_features.studies.page.report import Report
+from ltr_features.studies.page.verdicts import signed, verdict
+
+HOSTILE = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;</style>"
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Outline(HTMLParser):
+    """Tags in order, ids, and whether every element was closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [v for k, v in attrs if k == "id" and v]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [a for t, a in self.tags if t == tag]
+
+
+@pytest.fixture(scope="module")
+def page(make_report: Callable[..., Report]) -> str:
+    return render(make_report())
+
+
+def test_same_report_same_bytes(make_report: Callable[..., Report], page: str) -> None:
+    assert render(make_report()) == page
+
+
+def test_needs_no_network(page: str) -> None:
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    urls = set(re.findall(r"https?://[^\s\"'<]+", page))
+    assert urls <= {"http://www.w3.org/2000/svg"}  # a namespace, not an address
+    assert "default-src 'none'" in page
+
+
+def test_well_formed_with_unique_ids_and_working_links(page: str) -> None:
+    outline = Outline(page)
+    assert outline.open == []
+    assert len(set(outline.ids)) == len(outline.ids)
+    links = {a["href"] for a in outline.all("a")}
+    assert links
+    assert {h[1:] for h in links if h} <= set(outline.ids)
+
+
+def test_accessible(page: str) -> None:
+    outline = Outline(page)
+    levels = [int(t[1]) for t, _ in outline.tags if re.fullmatch("h[1-6]", t)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    tables = len(outline.all("table"))
+    assert tables == len(outline.all("caption")) > 10
+    assert all(a.get("scope") in ("col", "row") for a in outline.all("th"))
+    for drawing in outline.all("svg"):
+        assert drawing.get("aria-hidden") == "true" or drawing.get("role") == "img"
+    assert page.count("<title id=") == page.count("<desc id=") == page.count('role="img"')
+    assert 'lang="en"' in page
+
+
+def test_numbers_of_every_comparison_are_there(
+    make_report: Callable[..., Report], page: str
+) -> None:
+    report = make_report()
+    for study in report.studies:
+        for row in study.comparisons.to_dict("records"):
+            assert signed(row["difference"]) in page
+            assert f"{row['won']} / {row['tied']} / {row['lost']}" in page
+        for word in (verdict(study).headline, study.split_rule):
+            assert word in page
+    for column in report.columns:
+        assert f'<th scope="row">{column.name}</th>'.replace("'", "&#39;") in page
+    for text in ("num_leaves", "lightgbm", "4.7.0", "gain 2^label - 1"):
+        assert text in page
+
+
+def test_texts_of_users_are_escaped_everywhere(make_report: Callable[..., Report]) -> None:
+    page = render(make_report(n_queries=12, n_systems=5, hostile=HOSTILE))
+    outline = Outline(page)
+    assert outline.all("img") == []
+    # the page's own scripts: one per study's data, one for the behaviour
+    assert len(outline.all("script")) == 3
+    assert len(outline.all("style")) == 1
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def embedded(page: str) -> list[dict]:
+    found = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    return [json.loads(text) for text in found]
+
+
+def test_embedded_values_are_those_of_the_study(
+    make_report: Callable[..., Report], page: str
+) -> None:
+    report = make_report()
+    for data, study in zip(embedded(page), report.studies, strict=True):
+        assert data["queries"] == study.queries
+        assert data["texts"] == [study.query_texts[q] for q in study.queries]
+        raw = np.frombuffer(base64.b64decode(data["values"]), np.uint8).reshape(-1, 3)
+        values = (raw * np.array([1, 256, 65536])).sum(axis=1) / 1e6
+        shape = (len(data["systems"]), len(data["measures"]), len(data["queries"]))
+        for name, block in zip(data["systems"], values.reshape(shape), strict=True):
+            for measure, row in zip(data["measures"], block, strict=True):
+                np.testing.assert_allclose(row, study.values(name, measure), atol=5e-7)
+
+
+def test_hostile_texts_survive_the_embedding(make_report: Callable[..., Report]) -> None:
+    report = make_report(n_queries=6, n_systems=4, hostile=HOSTILE)
+    data = embedded(render(report))[0]
+    assert data["texts"][0].endswith(HOSTILE)
+
+
+def test_queries_in_another_order_are_matched_by_id(make_report: Callable[..., Report]) -> None:
+    report = make_report(n_queries=30, n_systems=4)
+    study = report.studies[0]
+    shuffled = [
+        replace(s, per_query=s.per_query.sample(frac=1, random_state=i)) if i else s
+        for i, s in enumerate(study.systems)
+    ]
+    again = replace(report, studies=[replace(study, systems=shuffled), report.studies[1]])
+    assert render(again) == render(report)
+
+
+def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    bare = replace(
+        study,
+        systems=[replace(s, columns=(), importance=None) for s in study.systems],
+        query_texts={},
+        facts={},
+        hard_queries=None,
+        warnings=(),
+    )
+    page = render(Report("t", "", [bare]))
+    assert Outline(page).open == []
+    for absent in ('id="models"', 'id="columns"', "Hard queries", "Columns that"):
+        assert absent not in page
+
+
+def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    moves = [replace(move, title="", columns=()) for move in study.drill_down[0].moves]
+    bare = replace(study, drill_down=[replace(study.drill_down[0], moves=moves)])
+    assert "Pushed by" in render(Report("t", "", [study]))
+    page = render(Report("t", "", [bare]))
+    assert Outline(page).open == []
+    assert "Pushed by" not in page
+    assert "TreeSHAP" not in page
+    assert '<tr><th scope="row">d2</th><td class="number">0</td>' in page
+
+
+def test_small_enough(make_report: Callable[..., Report]) -> None:
+    """1,000 queries and 20 systems in the first study, a third of the queries in the second."""
+    assert len(render(make_report(1000, 20)).encode()) < 2_500_000
+
+
+def test_write_leaves_nothing_but_the_file(
+    make_report: Callable[..., Report], page: str, tmp_path: Path
+) -> None:
+    path = write(make_report(), tmp_path / "new" / "report.html")
+    assert path.read_bytes() == page.encode()
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]

@@ -1,0 +1,197 @@
+"""The page for readers who use keys, a screen reader, a phone, dark mode or paper; in a real
+browser."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser import BROWSER, Browser
+
+from ltr_features.studies.page.html import render
+from ltr_features.studies.page.report import Report
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+
+
+@pytest.fixture(scope="module")
+def page(make_report: Callable[..., Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(make_report(n_queries=60)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def test_headings_tables_figures_and_controls_are_named(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    found = browser.evaluate("""(() => {
+      const all = selector => [...document.querySelectorAll(selector)];
+      const named = e => (e.getAttribute("aria-label") || e.textContent).trim() !== "";
+      return {
+        levels: all("h1, h2, h3, h4, h5, h6").map(h => +h.tagName[1]),
+        emptyHeadings: all("h1, h2, h3, h4").filter(h => !named(h)).length,
+        tables: all("table").length,
+        bare: all("table").filter(t => !t.caption || !named(t.caption)).length,
+        unscoped: all("th").filter(h => !["col", "row"].includes(h.scope)).length,
+        headless: all("tbody tr").filter(r => !r.closest(".queries") && r.cells.length > 1
+                    && !r.querySelector("th[scope=row]")).length,
+        emptyHeads: all("thead th").filter(h => !named(h)).length,
+        figures: all("svg[role=img]").length,
+        nameless: all("svg[role=img]").filter(s => s.getAttribute("aria-labelledby").split(" ")
+                    .some(id => !named(document.getElementById(id)))).length,
+        drawings: all("svg").filter(s => s.getAttribute("role") !== "img"
+                    && s.getAttribute("aria-hidden") !== "true").length,
+        unlabelled: all("input, select").filter(e => !e.labels.length).length,
+        buttons: all("button").filter(b => !named(b)).length,
+        regions: all(".scroll").filter(r => r.tabIndex !== 0 || !r.getAttribute("role")
+                    || !r.getAttribute("aria-label")).length,
+        duplicates: all("[id]").length - new Set(all("[id]").map(e => e.id)).size,
+        landmarks: ["header", "main", "nav"].map(name => all("body > " + name
+                    + ", body > header > " + name).length),
+      };
+    })()""")
+    levels = found.pop("levels")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+    assert found.pop("tables") > 20
+    assert found.pop("figures") > 10
+    assert found.pop("landmarks") == [1, 1, 1]
+    assert found == dict.fromkeys(found, 0)
+
+
+def test_keys_reach_and_sort_the_table_of_queries(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('#s1-explorer .search').focus()")
+    sorts = """[...document.querySelectorAll('#s1-explorer th[data-key]')]
+      .map(h => h.dataset.key + ':' + h.getAttribute('aria-sort')).join(' ')"""
+    assert "difference:descending" in browser.evaluate(sorts)
+    here = "document.activeElement"
+    seen = []
+    while "data-key" not in (at := browser.evaluate(f"{here}.parentElement.outerHTML")[:60]):
+        seen.append(at)
+        assert len(seen) < 12, seen
+        browser.press("Tab")
+    assert browser.evaluate(f"{here}.textContent") == "Id"
+    assert browser.evaluate(f"getComputedStyle({here}).outlineStyle") != "none"
+    browser.press("Enter")
+    assert browser.evaluate(sorts).startswith("id:ascending text:null")
+    first = "document.querySelector('#s1-explorer tbody td').textContent"
+    assert browser.evaluate(first) == "q0000"
+    browser.press(" ")
+    assert browser.evaluate(sorts).startswith("id:descending text:null")
+    assert browser.evaluate(first) == "q0059"
+    browser.press("Tab", "Enter")
+    assert browser.evaluate(sorts).startswith("id:null text:ascending")
+
+
+def test_every_control_shows_the_focus_and_opens_by_keys(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    seen = []
+    for _ in range(40):
+        browser.press("Tab")
+        seen.append(
+            browser.evaluate("""(e => [e.tagName, getComputedStyle(e).outlineStyle,
+              parseFloat(getComputedStyle(e).outlineWidth)])(document.activeElement)""")
+        )
+    assert {"A", "BUTTON", "DIV", "SUMMARY"} <= {tag for tag, _, _ in seen}
+    assert all(style != "none" and width >= 1 for _, style, width in seen)
+    browser.evaluate("document.querySelector('summary').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.querySelector('details').open")
+
+
+CONTRASTS = """(() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgba = text => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = c => c.slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const colour = rgba(getComputedStyle(e).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  document.querySelectorAll("details").forEach(d => { d.open = true; });
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const low = new Set();
+  let count = 0;
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement, style = getComputedStyle(e);
+    if (!walker.currentNode.data.trim() || !e.checkVisibility()) continue;
+    if (["SCRIPT", "STYLE", "TITLE", "DESC", "OPTION"].includes(e.tagName.toUpperCase())
+        || e.matches(":disabled, .hidden, .tiny, .skip")) continue;
+    const ink = light(rgba(e instanceof SVGElement ? style.fill : style.color));
+    const ground = light(behind(e));
+    const ratio = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+    count++;
+    if (ratio < 4.5) low.add(`${ratio.toFixed(2)} ${e.tagName}.${e.getAttribute("class")}`);
+  }
+  return [count, [...low]];
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_their_ground(page: Path, browser: Browser, scheme: str) -> None:
+    """Contrast of at least 4.5 (WCAG 2, level AA)."""
+    browser.open(page, scheme=scheme)
+    background = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    count, low = browser.evaluate(CONTRASTS)
+    assert count > 500
+    assert low == []
+
+
+@pytest.mark.parametrize("width", [320, 400, 700])
+def test_narrow_windows_scroll_tables_not_the_page(
+    page: Path, browser: Browser, width: int
+) -> None:
+    browser.open(page, width=width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Browser) -> None:
+    browser.open(page, media="print", scheme="dark")
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    found = browser.evaluate("""(() => {
+      const all = selector => [...document.querySelectorAll(selector)];
+      const seen = e => e.checkVisibility() && e.getBoundingClientRect().height > 4;
+      return {
+        background: getComputedStyle(document.body).backgroundColor,
+        controls: all("button, input, select, nav, summary, .skip").filter(seen).length,
+        folded: all("details > *:not(summary)").filter(e => !seen(e)).length,
+        captions: all(".drill caption > span").filter(e => !seen(e)).length,
+        moved: all(".drill caption").length,
+        cut: all(".scroll").filter(e => getComputedStyle(e).overflowX !== "visible").length,
+      };
+    })()""")
+    assert found.pop("background") == "rgb(255, 255, 255)"
+    assert found.pop("moved") > 0
+    assert found == dict.fromkeys(found, 0)
+    # A4 between its margins is 688 units wide: nothing is cut off.
+    browser.open(page, width=688, media="print")
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 688
+
+
+def test_the_page_opens_its_details_again_after_printing(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    closed = "document.querySelectorAll('details:not([open])').length"
+    before = browser.evaluate(closed)
+    browser.evaluate("document.querySelector('details').open = true")
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate(closed) == 0
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate(closed) == before - 1

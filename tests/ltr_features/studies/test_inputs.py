@@ -1,0 +1,322 @@
+"""Every file that an experiment reads is known by its content: whatever its path is spelled like,
+a change in it makes exactly the stages again that depend on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from dumps import topical_dump
+
+from ltr_features.studies import identity
+from ltr_features.studies.config import ExperimentConfig
+from ltr_features.studies.identity import Digests, files_within
+from ltr_features.studies.kinds.compare import compare_files
+from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.stages import DIGESTS
+from ltr_features.studies.statistics.significance import TestSettings
+
+N_TOPICS, N_QUERIES = 3, 12
+FOLDS = ("letor/by-query", "systems/by-query/VSM", "systems/by-query/SSI")
+AFTER_COLUMNS = {"letor/base", "scores/by-query/ssi", *FOLDS}
+ALL = {"collection", "index", "models/by-query/ssi", *AFTER_COLUMNS}
+
+
+def texts() -> dict[str, dict[str, str]]:
+    """Documents by id, three topics; queries by id, each about one."""
+    documents = {
+        f"d{i}": f"topic{i % N_TOPICS} kind{i % N_TOPICS} word{i} common{i % 5}" for i in range(24)
+    }
+    queries = {f"q{i}": f"topic{i % N_TOPICS} common{i % 5}" for i in range(N_QUERIES)}
+    return {"documents": documents, "queries": queries}
+
+
+def judged() -> list[tuple[str, str]]:
+    """Of each query, two documents of its topic."""
+    return [(f"q{i}", f"d{(i + N_TOPICS * j) % 24}") for i in range(N_QUERIES) for j in range(2)]
+
+
+def write_beir(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    (folder / "qrels").mkdir()
+    for name, found in (("corpus", "documents"), ("queries", "queries")):
+        lines = [json.dumps({"_id": k, "text": v}) for k, v in texts()[found].items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    lines = [f"{q}\t{d}\t1" for q, d in judged()]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(lines))
+    (folder / "links.tsv").write_text("d0\td1\n")
+    files = ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "links.tsv"]
+    return {"source": "beir", "folder": ".", "links": "links.tsv"}, files
+
+
+def write_trec(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    for number, half in enumerate(("a.trec", "b.trec")):
+        documents = [
+            f"<DOC><DOCNO>{k}</DOCNO><TEXT>{v}</TEXT></DOC>"
+            for k, v in list(texts()["documents"].items())[number::2]
+        ]
+        (folder / half).write_text("\n".join(documents))
+    (folder / "topics").write_text("".join(f"{k}:{v}\n" for k, v in texts()["queries"].items()))
+    (folder / "qrels").write_text("".join(f"{q} 0 {d} 1\n" for q, d in judged()))
+    options = {"documents": ["a.trec", "b.trec"], "topics": "topics", "qrels": "qrels"}
+    return {"source": "trec", **options}, ["a.trec", "b.trec", "topics", "qrels"]
+
+
+def write_table(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    files = {"documents": "d.csv", "queries": "q.csv", "judgements": "j.csv"}
+    for name in ("documents", "queries"):
+        lines = [f"{k},{v}" for k, v in texts()[name].items()]
+        (folder / files[name]).write_text("\n".join(["id,text", *lines]))
+    lines = [f"{q},{d},1" for q, d in judged()]
+    (folder / "j.csv").write_text("\n".join(["query,document,grade", *lines]))
+    columns = {
+        "document_columns": {"id": "id", "body": "text"},
+        "query_columns": {"id": "id", "text": "text"},
+    }
+    return {"source": "table", **files, **columns}, list(files.values())
+
+
+def write_dump(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    (folder / "dump.xml").write_bytes(topical_dump(5, 3))
+    return {"source": "wikipedia-sections", "dump": "dump.xml"}, ["dump.xml"]
+
+
+def write_saved(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    (folder / "saved").mkdir()
+    _, files = write_beir(folder / "saved")
+    return {"source": "collection", "folder": "saved"}, [f"saved/{file}" for file in files]
+
+
+def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> ExperimentConfig:
+    return ExperimentConfig.model_validate(
+        {
+            "title": "Small",
+            "collection": collection,
+            "columns": [{"family": "vsm"}, *columns],
+            "models": [{"name": "ssi", "model": "ssi", "params": {"rank": 2, "max_epochs": 1}}],
+            "splits": [{"name": "by-query", "title": "Queries", "folds": 4}],
+            "systems": [{"name": "VSM", "score": "vsm"}, {"name": "SSI", "score": "ssi"}],
+            "evaluation": {"measures": ["NDCG@10"], "comparisons": [["SSI", "VSM"]]},
+        }
+    )
+
+
+def keys(config: ExperimentConfig, data: str | Path = ".") -> dict[str, str]:
+    experiment = Experiment(config, "out", data)
+    return {stage.name: experiment.key(stage) for stage in experiment.plan()}
+
+
+def stale(config: ExperimentConfig) -> set[str]:
+    """The stages that a run would make."""
+    experiment = Experiment(config, "out", ".")
+    looked = (
+        (stage, experiment.stages.look(stage.name, stage.inputs, code=stage.code))
+        for stage in experiment.plan()
+    )
+    return {stage.name for stage, found in looked if not found.reused}
+
+
+def spoil(path: Path) -> None:
+    """Other content of the same size, and the same time of change."""
+    before, content = path.stat(), bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(bytes(content))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("write", [write_beir, write_trec, write_table, write_dump, write_saved])
+def test_every_file_of_a_source_counts_for_all_stages(here, write: Callable[..., Any]):
+    collection, files = write(here)
+    config = config_of(collection)
+    known = keys(config)
+    assert set(known) == ALL
+    for file in files:
+        spoil(here / file)
+        changed = {name for name, key in keys(config).items() if key != known[name]}
+        assert changed == ALL, file
+        spoil(here / file)
+        assert keys(config) == known
+
+
+@pytest.mark.parametrize(
+    ("family", "option", "file"),
+    [
+        ("w2v-word", "vectors", "vectors.txt"),
+        ("d2v-word", "model", "kept.safetensors"),
+        ("w2v-entity", "dump", "dump.xml"),
+        ("w2v-entity", "knowledge", "kb/titles"),
+        ("entity-overlap", "annotations", "annotations.jsonl"),
+    ],
+)
+def test_every_file_of_a_column_counts_for_the_columns(here, family, option, file):
+    collection, _ = write_beir(here)
+    path = here / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"some content")
+    # The folder of the collection is ".", so that it has the file too: name another one.
+    (here / "set").mkdir()
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels", "links.tsv"):
+        (here / name).rename(here / "set" / name)
+    config = config_of(
+        collection | {"folder": "set"},
+        ({"family": family, "options": {option: file.split("/")[0]}},),
+    )
+    known = keys(config)
+    spoil(path)
+    assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
+
+
+def test_the_installed_excerpt_is_known_by_its_content(here, monkeypatch):
+    """Columns name it, and no file."""
+    dump = here / "excerpt.xml"
+    dump.write_bytes(b"some content")
+    monkeypatch.setattr("ltr_features.studies.kinds.checks.excerpt_path", lambda: dump)
+    options = {"family": "w2v-entity", "options": {"dump": "wikipedia-excerpt"}}
+    (here / "set").mkdir()
+    collection, _ = write_saved(here / "set")
+    config = config_of(collection | {"folder": "set/saved"}, (options,))
+    known = keys(config)
+    spoil(dump)
+    assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
+
+
+def test_the_spelling_of_a_path_does_not_matter(here):
+    (here / "sets").mkdir()
+    collection, _ = write_trec(here / "sets")
+    spelled = {
+        "sets": collection,
+        str(here / "sets"): collection,
+        "sets/../sets": collection,
+        ".": collection
+        | {
+            "documents": ["sets/a.trec", "./sets/b.trec"],
+            "topics": "sets//topics",
+            "qrels": str(here / "sets" / "qrels"),
+        },
+    }
+    found = [keys(config_of(options), data) for data, options in spelled.items()]
+    assert all(one == found[0] for one in found[1:])
+
+
+def test_a_run_makes_again_what_changed_and_nothing_else(here):
+    """The documented call, ``--data .``: other judgements give other values; a model that was
+    changed in its folder is trained again, and no other stage runs."""
+    collection, _ = write_trec(here)
+    config = config_of(collection)
+    Experiment(config, "out", ".").run_splits()
+    assert stale(config) == set()
+
+    values = here / "out" / "systems" / "by-query" / "VSM" / "per_query.csv"
+    before = pd.read_csv(values)["NDCG@10"].mean()
+    lines = [f"{q} 0 d{(int(d[1:]) + 1) % 24} 1\n" for q, d in judged()]
+    (here / "qrels").write_text("".join(lines))
+    assert stale(config) == ALL
+    again = Experiment(config, "out", ".")
+    assert "to do: changed: options.qrels" in again.runner.plan_text(again.plan())
+    again.run_splits()
+    assert pd.read_csv(values)["NDCG@10"].mean() < before - 0.2
+    assert stale(config) == set()
+
+    folder = here / "out" / "models" / "by-query" / "ssi"
+    model = sorted(folder.glob("*.safetensors"))[0]
+    kept, written = model.read_bytes(), {p: p.stat().st_mtime_ns for p in folder.iterdir()}
+    spoil(model)
+    assert stale(config) == {"models/by-query/ssi"}
+    Experiment(config, "out", ".").run_splits()
+    assert stale(config) == set()
+    assert model.read_bytes() == kept
+    again = {p for p in folder.glob("*.safetensors") if p.stat().st_mtime_ns != written[p]}
+    assert model in again
+    assert len(again) < len(list(folder.glob("*.safetensors")))
+
+
+def test_outputs_inside_the_input_folder_are_no_input(here):
+    """``--data . --out out`` with a source that is the folder itself."""
+    collection, _ = write_beir(here)
+    config = config_of(collection)
+    known = keys(config)
+    (here / "out" / "report").mkdir(parents=True)
+    (here / "out" / "report" / "x.txt").write_text("made")
+    assert keys(config) == known
+    (here / "outer").mkdir()
+    (here / "outer" / "x.txt").write_text("given")
+    assert keys(config) != known
+
+
+def test_the_manifest_lists_every_file_with_its_digest(here):
+    collection, files = write_trec(here)
+    (here / "vectors.txt").write_text("topic0 1 0\ntopic1 0 1\n")
+    vectors = {"family": "w2v-word", "options": {"vectors": "vectors.txt"}}
+    experiment = Experiment(config_of(collection, (vectors,)), "out", ".")
+    found = experiment.input_files()
+    assert {file["name"]: file["sha256"] for file in found.values()} == {
+        name: sha256((here / name).read_bytes()).hexdigest() for name in [*files, "vectors.txt"]
+    }
+    assert set(found) == {
+        "collection.documents.1", "collection.documents.2", "collection.topics",
+        "collection.qrels", "w2v-word.vectors",
+    }  # fmt: skip
+
+
+def test_a_comparison_knows_its_runs_and_judgements_by_content(here):
+    lines = [f"{q} Q0 {d} 1 {2.5 if n % 3 else 1.5} t\n" for n, (q, d) in enumerate(judged())]
+    for name in ("one.run", "two.run"):
+        (here / name).write_text("".join(lines))
+    (here / "qrels").write_text("".join(f"{q} 0 {d} 1\n" for q, d in judged()))
+    manifest = here / "out" / "report" / "manifest.json"
+
+    def compared() -> list[str]:
+        runs = [Path("one.run"), Path("two.run")]
+        test = TestSettings(n_permutations=50, n_resamples=50)
+        compare_files(runs, Path("out"), qrels=Path("qrels"), test=test)
+        listed = files_within(json.loads(manifest.read_text())["inputs"]["files"])
+        return [file["sha256"] for _, file in listed]
+
+    files = [here / name for name in ("one.run", "two.run", "qrels")]
+    assert compared() == [sha256(file.read_bytes()).hexdigest() for file in files]
+    written = manifest.stat().st_mtime_ns
+    compared()
+    assert manifest.stat().st_mtime_ns == written
+    for path, changed in ((files[1], "".join(lines[:-1])), (files[2], "q0 0 d0 1\n")):
+        path.write_text(changed)
+        assert sha256(path.read_bytes()).hexdigest() in compared()
+
+
+def test_digests_of_large_files_are_kept_and_content_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "LARGE", 4)
+    read = []
+    digest = identity.hashlib.file_digest
+    monkeypatch.setattr(
+        identity.hashlib, "file_digest", lambda f, a: (read.append(1), digest(f, a))[1]
+    )
+    path, kept = tmp_path / "x", tmp_path / DIGESTS
+    path.write_bytes(b"content")
+
+    def asked() -> str:
+        digests = Digests(kept)
+        found = digests.sha256(path)
+        digests.save()
+        return found
+
+    assert asked() == sha256(b"content").hexdigest()
+    assert not kept.exists()  # just written: what is written next may have the same times
+    monkeypatch.setattr(identity, "_REST", -1)
+    asked()
+    assert len(read) == 2
+    asked()
+    assert len(read) == 2  # by the file of digests
+    spoil(path)
+    assert asked() == sha256(path.read_bytes()).hexdigest()
+    kept.write_text("{")
+    assert asked() == sha256(path.read_bytes()).hexdigest()

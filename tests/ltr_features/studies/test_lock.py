@@ -1,0 +1,83 @@
+"""Two runs never work in one folder; what a dead one left is taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.lock import LOCK, locked
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from ltr_features.studies.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that holds the folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_held_folder_is_refused_by_the_process_that_holds_it(other, tmp_path):
+    with pytest.raises(InputError, match=rf"a run is going on there \(process {other.pid} on "):
+        locked(tmp_path).__enter__()
+    assert json.loads((tmp_path / LOCK).read_text())["process"] == other.pid
+
+
+def test_what_a_killed_run_left_is_taken_over_and_said(other, tmp_path):
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path) as said:
+        assert f"process {other.pid} ended without finishing" in said
+        assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
+    assert not (tmp_path / LOCK).exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"process": 1}'])
+def test_a_lock_that_says_nothing_is_taken_over(tmp_path, content):
+    (tmp_path / LOCK).write_text(content)
+    with locked(tmp_path) as said:
+        assert said == ""
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "thesis").write_text("important")
+    (tmp_path / LOCK).symlink_to(tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"\.lock: cannot be opened.*remove it if it is a link"):
+        locked(tmp_path).__enter__()
+    assert (tmp_path / "thesis").read_text() == "important"
+
+
+def test_of_another_machine_only_the_user_knows_whether_it_runs(tmp_path):
+    (tmp_path / LOCK).write_text('{"process": 12, "host": "elsewhere"}')
+    with pytest.raises(InputError, match=r"process 12 on elsewhere.*if it has ended, remove"):
+        locked(tmp_path).__enter__()
+    assert (tmp_path / LOCK).exists()
+
+
+def test_a_folder_is_free_again_after_an_error(tmp_path):
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with locked(tmp_path) as said:
+        assert said == ""

@@ -1,0 +1,98 @@
+"""The files beside the page: tables, LaTeX, figures, manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pandas as pd
+import pytest
+
+from ltr_features.studies.page.latex import escaped, latex_table
+from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.tables import significance_marks
+
+
+@pytest.fixture(scope="module")
+def written(make_report, tmp_path_factory):
+    report = make_report(n_queries=40, n_systems=4)
+    folder = tmp_path_factory.mktemp("outputs") / "report"
+    write_outputs(report, folder, inputs={"from": "a test"})
+    return report, folder
+
+
+def test_tables_hold_the_report_s_numbers_in_three_formats(written):
+    report, folder = written
+    for name in (
+        "comparisons", "means", "per_query", "hard_queries", "importance", "columns", "moves",
+        "query_classes", "query_kinds", "column_correlation", "column_value",
+    ):  # fmt: skip
+        parquet = pd.read_parquet(folder / "tables" / f"{name}.parquet")
+        csv = pd.read_csv(folder / "tables" / f"{name}.csv", keep_default_na=True)
+        other = pd.DataFrame(json.loads((folder / "tables" / f"{name}.json").read_text()))
+        assert list(parquet.columns) == list(csv.columns) == list(other.columns)
+        assert len(parquet) == len(csv) == len(other)
+    per_query = pd.read_parquet(folder / "tables" / "per_query.parquet")
+    study = report.studies[0]
+    system = study.systems[2]
+    ours = per_query[(per_query["study"] == study.name) & (per_query["system"] == system.name)]
+    assert ours["MAP"].tolist() == system.per_query["MAP"].tolist()
+    assert ours["query"].tolist() == study.queries
+    matrix = pd.read_csv(folder / "tables" / "column_correlation.csv").set_index("column")
+    ours = matrix[matrix["study"] == study.name].drop(columns="study")
+    pd.testing.assert_frame_equal(ours, study.column_correlation, check_names=False)
+
+
+def test_latex_has_a_row_per_system_and_its_marks(written):
+    study = written[0].studies[0]
+    text = latex_table(study)
+    rows = [line for line in text.splitlines() if line.endswith(r"\\") and not line.startswith("S")]
+    assert len(rows) == len(study.systems)
+    marks = significance_marks(study)
+    for system, row in zip(study.systems, rows, strict=True):
+        assert row.count("blacktriangle") == sum(
+            marks.get((system.name, m), "").count(sign) for m in study.measures for sign in "▲▼"
+        )
+    for j, measure in enumerate(study.measures, start=1):
+        best = max(f"{s.per_query[measure].mean():.4f}" for s in study.systems)
+        assert any(rf"\textbf{{{best}}}" in row.split(" & ")[j] for row in rows)
+
+
+def test_latex_escapes_what_tex_would_run():
+    assert escaped(r"50% of $x_1 & {\input}") == (r"50\% of \$x\_1 \& \{\textbackslash{}input\}")
+
+
+def test_figures_stand_alone(written):
+    report, folder = written
+    figures = sorted(path.name for path in (folder / "figures").iterdir())
+    pairs = sum(len(study.pairs) for study in report.studies)
+    rankers = sum(system.importance is not None for s in report.studies for system in s.systems)
+    for ending in (".svg", ".pdf"):
+        mine = [name for name in figures if name.endswith(ending)]
+        assert len(mine) == pairs + rankers + len(report.studies) + len(report.curves)
+    for name in figures:
+        content = (folder / "figures" / name).read_bytes()
+        if name.endswith(".pdf"):
+            assert content.startswith(b"%PDF")
+        else:
+            root = ElementTree.fromstring(content)
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            assert b"var(" not in content  # colours are put in
+
+
+def test_the_manifest_lists_every_file_and_the_same_report_gives_the_same_bytes(written, tmp_path):
+    report, folder = written
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+    assert set(manifest["files"]) == set(files) - {"manifest.json"}
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest
+    assert manifest["inputs"] == {"from": "a test"}
+    assert set(manifest["machine"]) == {"system", "release", "processor", "cores"}
+    again = tmp_path / "again"
+    write_outputs(report, again, inputs={"from": "a test"})
+    for name, path in files.items():
+        assert (again / name).read_bytes() == path.read_bytes(), name
+    assert not re.search(r"/tmp/|/root/", json.dumps(manifest))

@@ -1,0 +1,155 @@
+"""What is said of the running stage, its rate and the time left, by a clock that the tests turn."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ltr_features.studies.progress import Reporter
+from ltr_features.studies.times import StageTimes, Work
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def reporter(clock, *, shown=True, terminal=False):
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=200, highlight=False)
+    return Reporter(shown=shown, console=console, clock=clock)
+
+
+def printed(shown: Reporter) -> list[str]:
+    return shown.console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+WORKS = [Work("models/a", "models", 3), Work("models/b", "models", 6), Work("report", "report")]
+
+
+def test_the_time_left_comes_from_stages_of_the_same_kind(clock):
+    shown = reporter(clock)
+    with shown.running([w.name for w in WORKS], WORKS):
+        assert shown.left() == (0, True)  # nothing is known yet
+        with shown.stage("models/a"):
+            clock.now += 30
+        assert shown.left() == (60, True)  # b is twice a; nothing is known of the report
+        with shown.stage("models/b"):
+            clock.now += 20
+            assert shown.left() == (40, True)
+            clock.now += 100
+            assert shown.left() == (0, True)  # later than expected: never less than nothing
+        with shown.stage("report"):
+            clock.now += 1
+        assert shown.left() == (0, False)
+
+
+def test_parts_of_the_stage_itself_say_more_than_other_stages(clock):
+    shown = reporter(clock)
+    with shown.running(["x"], [Work("x", "k")]), shown.stage("x"):
+        clock.now += 10
+        assert shown.left() == (0, True)
+        shown.part(2, 8)
+        assert shown.left() == (30, False)
+
+
+def test_an_earlier_run_in_the_folder_tells_before_anything_ran(clock, tmp_path):
+    path = tmp_path / "times.json"
+    first = reporter(clock)
+    with first.running([w.name for w in WORKS], WORKS, StageTimes(path)):
+        for work, seconds in zip(WORKS, (10, 30, 5), strict=True):
+            with first.stage(work.name):
+                clock.now += seconds
+    again = reporter(clock)
+    with again.running([w.name for w in WORKS], WORKS[1:], StageTimes(path)):
+        assert again.left() == (35, False)
+    other = [Work("models/c", "models", 9)]  # 40 s for 9 in the earlier run
+    with again.running(["models/c"], other, StageTimes(path)):
+        assert again.left() == (40, False)
+
+
+def test_reused_and_interrupted_stages_teach_nothing(clock, tmp_path):
+    path = tmp_path / "times.json"
+    shown = reporter(clock)
+    with shown.running(["a", "b"], [Work("a", "k"), Work("b", "k")], StageTimes(path)):
+        for outcome in ("reused", "interrupted"):
+            with shown.stage("a") as said:
+                clock.now += 1
+                said.append(outcome)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"a": {}}', '{"a": 3}'])
+def test_damaged_times_are_as_none(tmp_path, content):
+    path = tmp_path / "times.json"
+    path.write_text(content)
+    assert StageTimes(path).expected(Work("a", "k")) is None
+
+
+def test_the_line_has_stage_time_parts_and_rate(clock):
+    shown = reporter(clock)
+    with shown.running(["a", "b"], [Work("b", "k")]):
+        with shown.stage("a") as said:
+            clock.now += 5
+            said.append("reused")
+        with shown.stage("b", "ssi, by query"):
+            clock.now += 55
+            shown.part(1, 4)
+            shown.step("epoch 3 of ssi-12")
+            for _ in range(3):
+                clock.now += 2
+                shown.tick("epochs")
+            assert shown.line() == (
+                "2/2 ssi, by query · 1:06 · about 3:03 left · 1 of 4 · 0.5 epochs/s · "
+                "epoch 3 of ssi-12"
+            )
+            clock.now += 3600
+            shown.part(0, 0)
+            assert "· 1:01:06 ·" in shown.line()
+
+
+def test_logs_get_a_line_for_each_stage_and_one_a_minute(clock):
+    shown = reporter(clock)
+    with shown.running(["a"], [Work("a", "k")]), shown.stage("a") as said:
+        for _ in range(7):
+            clock.now += 20
+            shown.tick("queries", 10)
+        said.append("not made yet")
+    lines = printed(shown)
+    assert lines[:2] == ["1/1 a · 1:00 · 0.5 queries/s", "1/1 a · 2:00 · 0.5 queries/s"]
+    assert lines[2].split() == ["1/1", "a", "140.0", "s", "not", "made", "yet"]
+
+
+def test_quiet_says_nothing(clock):
+    for terminal in (False, True):
+        shown = reporter(clock, shown=False, terminal=terminal)
+        with shown.running(["a"], [Work("a", "k")]), shown.stage("a"):
+            clock.now += 100
+            shown.step("x")
+            shown.part(1, 2)
+            shown.message("y")
+        assert printed(shown) == []
+
+
+def test_a_terminal_shows_a_live_line(clock):
+    shown = reporter(clock, terminal=True)
+    with shown.running(["a"], [Work("a", "k")]), shown.stage("a"):
+        shown.step("now this")
+    assert "0/1 · 0:00" in "\n".join(printed(shown))
+
+
+def test_outside_of_a_run_nothing_is_counted(clock):
+    shown = reporter(clock)
+    shown.step("x")
+    shown.part(1, 2)
+    shown.tick("epochs")
+    assert printed(shown) == []

@@ -1,0 +1,137 @@
+"""What a report says of trained columns that learned nothing: in the verdict, in the table of
+columns and where the models' words would be; and the distance of training rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_features.build import DISTANCE
+from ltr_features.studies.config import ExperimentConfig
+from ltr_features.studies.kinds.assemble import run_experiment
+from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.page import html
+from ltr_features.studies.page.tables import report_text
+from ltr_features.studies.page.verdicts import column_verdicts
+
+N_QUERIES, N_DOCUMENTS = 30, 40
+KEPT = r"kept its start \(the tf-idf cosine\): its \d+( to \d+)? training queries"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Random judgements of queries of one word each, which their documents have."""
+    folder = tmp_path_factory.mktemp("beir")
+    rng = np.random.default_rng(0)
+    relevant = [rng.choice(N_DOCUMENTS, 10, replace=False) for _ in range(N_QUERIES)]
+    texts = [[f"common{d % 7}"] for d in range(N_DOCUMENTS)]
+    for q, documents in enumerate(relevant):
+        for d in documents:
+            texts[d].append(f"asked{q}")
+    corpus = [{"_id": f"d{d}", "text": " ".join(words)} for d, words in enumerate(texts)]
+    queries = [{"_id": f"q{q}", "text": f"asked{q} common{q % 7}"} for q in range(N_QUERIES)]
+    for name, records in (("corpus", corpus), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    (folder / "qrels").mkdir()
+    lines = [f"q{q}\td{d}\t1" for q, documents in enumerate(relevant) for d in documents]
+    (folder / "qrels" / "test.tsv").write_text(
+        "\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory) -> Experiment:
+    """An experiment whose model can be taught nothing."""
+    still = {"init": "identity", "scales": [1.0], "rank": 2, "max_epochs": 1}
+    tree = {"n_estimators": 3, "min_data_in_leaf": 5}
+    config = ExperimentConfig.model_validate(
+        {
+            "title": "Random judgements",
+            "collection": {"source": "beir", "folder": str(folder)},
+            "candidate_depth": 20,
+            "columns": [{"family": "vsm"}],
+            "models": [
+                {"name": "mine", "model": "ssi", "params": still},
+                {"name": "lsa", "model": "lsa", "params": {"rank": 3}},
+            ],
+            "rankers": [{"name": "trees", "ranker": "lambdamart", "params": tree}],
+            "splits": [{"name": "by-query", "title": "Unseen queries", "folds": 5}],
+            "systems": [
+                {"name": "words", "columns": ["vsm"], "ranker": "trees"},
+                {"name": "words+SSI", "columns": ["vsm", "mine", "lsa"], "ranker": "trees"},
+            ],
+            "evaluation": {
+                "measures": ["NDCG@10"],
+                "comparisons": [["words+SSI", "words"]],
+                "n_permutations": 99,
+                "n_resamples": 50,
+            },
+            "nearest_words": ["asked3"],
+        }
+    )
+    experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
+    run_experiment(experiment)
+    return experiment
+
+
+def test_rows_carry_remarks_and_distance(run):
+    notes = [run.part(run.config.splits[0], f"Fold{n}", "train").provenance for n in range(1, 6)]
+    assert any(re.match(KEPT, r) for columns in notes for r in columns["mine"].get("remarks", ()))
+    assert all(0 <= columns[name][DISTANCE] <= 1 for columns in notes for name in ("mine", "lsa"))
+
+
+def test_the_verdict_says_it_once(run):
+    folder = run.stages.folder / "report"
+    summary = " ".join((folder / "summary.txt").read_text(encoding="utf-8").split())
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    sentence = f"Column mine, [^:]*: {KEPT}"
+    assert len(re.findall(sentence, summary)) == 1
+    assert summary.index("Column mine") < summary.index("NDCG@10 difference")
+    verdict = page[page.index('id="verdict"') : page.index('id="s1"')]
+    assert len(re.findall(sentence, verdict)) == 1
+
+
+def test_the_table_of_columns_has_the_distance(run):
+    folder = run.stages.folder / "report"
+    table = pd.read_csv(folder / "tables" / "columns.csv").set_index("name")["training_distance"]
+    split, folds = run.config.splits[0], [f"Fold{n}" for n in range(1, 6)]
+    largest = max(run.part(split, fold, "test").provenance["mine"][DISTANCE] for fold in folds)
+    assert table["mine"] == largest
+    assert np.isnan(table.drop(["mine", "lsa"])).all()
+    assert f'<td class="number">{largest:.2f}</td>' in (folder / "report.html").read_text("utf-8")
+
+
+def test_words_that_were_not_learned_are_not_shown_as_such(run):
+    page = (run.stages.folder / "report" / "report.html").read_text(encoding="utf-8")
+    models = page[page.index('id="models"') : page.index('id="columns"')]
+    assert re.search(f"<p>.*mine {KEPT}.*A query word matches itself alone in this model", models)
+    assert "before training (the tf-idf cosine)" in page
+
+
+def test_a_second_run_makes_nothing_again(run):
+    root = run.stages.folder
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    run_experiment(Experiment(run.config, root, threads=1))
+    assert before == {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+
+
+def test_remarks_are_text_not_html(make_report):
+    report = make_report(n_queries=20, n_systems=5)
+    told = replace(report.studies[0], remarks=["Column <b>ssi</b>, all 5 folds: diverged"])
+    report = replace(report, studies=[told, *report.studies[1:]])
+    assert column_verdicts(told) == ["Column <b>ssi</b>, all 5 folds: diverged."]
+    assert "! Column <b>ssi</b>, all 5 folds: diverged." in report_text(report)
+    page = html.render(report)
+    assert "Column &lt;b&gt;ssi&lt;/b&gt;, all 5 folds: diverged." in page
+    assert "<b>ssi</b>" not in page
+
+
+def test_reports_without_trained_columns_have_no_distances(make_report):
+    assert "Distance" not in html.render(make_report(n_queries=20, n_systems=5)).split("<script")[0]

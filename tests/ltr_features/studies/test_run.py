@@ -1,0 +1,65 @@
+"""Experiment files find their runner; what cannot be one is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies import run
+from ltr_features.studies.run import experiment_names, find_experiment, kind_of, run_file
+
+
+def test_the_kind_chooses_the_runner(tmp_path, monkeypatch):
+    asked = []
+
+    def runner(path, *, data, out, threads, reporter, dry_run):
+        asked.append((path, data, out, threads))
+        return out / "report"
+
+    monkeypatch.setattr(run, "_runner", lambda kind: runner if kind == "letor" else None)
+    monkeypatch.setenv("LTR_DATA", str(tmp_path / "sets"))
+    file = tmp_path / "study.toml"
+    file.write_text('kind = "letor"\n')
+    assert run_file(file, out=tmp_path / "o") == tmp_path / "o" / "report"
+    run_file(file, out=tmp_path, data=tmp_path / "mine", threads=1)
+    assert asked == [
+        (file, tmp_path / "sets", tmp_path / "o", None),
+        (file, tmp_path / "mine", tmp_path, 1),
+    ]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_installed_experiment_has_a_plan(name, data_folder, tmp_path, capsys):
+    """Its file is right, its data are there, and nothing is written."""
+    run_file(name, data=data_folder, out=tmp_path / "out", dry_run=True)
+    assert capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+
+
+def test_installed_experiments_are_found_by_name():
+    assert "demo" in experiment_names()
+    for name in experiment_names():
+        path = find_experiment(name)
+        assert path.is_file()
+        assert kind_of(path) in ("ranking", "matching", "clickthrough", "letor")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'kind = "poem"', "kind 'poem' does not exist; use one of ranking"),
+        (b"kind = ", "not TOML"),
+        (b"\xff", "not TOML"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, content, message):
+    file = tmp_path / "x.toml"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        run_file(file, out=tmp_path)
+
+
+def test_a_missing_file_lists_the_experiments(tmp_path):
+    with pytest.raises(InputError, match=r"nothing: no such file.*there are .*demo"):
+        run_file("nothing", out=tmp_path)

@@ -1,0 +1,87 @@
+"""Planned stages: run once each, in a folder that is held; a plan touches nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.lock import locked
+from ltr_features.studies.manifest import write_manifest
+from ltr_features.studies.runner import Planned, StageRunner
+from ltr_features.studies.times import TIMES
+
+
+def planned(name, calls, inputs=None):
+    def make(path):
+        calls.append(name)
+        path.mkdir(parents=True)
+        (path / "x").write_text(name)
+
+    return Planned(name, inputs or {}, make, "one file", "kind", title=f"stage {name}")
+
+
+def test_stages_run_once_and_leave_their_times(tmp_path):
+    calls: list[str] = []
+    stages = [planned("a", calls), planned("b/c", calls)]
+    for _ in range(2):
+        runner = StageRunner(tmp_path / "out")
+        with runner.running(stages):
+            first = [runner.done(stage) for stage in stages]
+            assert [runner.done(stage) for stage in stages] == first
+    assert calls == ["a", "b/c"]
+    assert set(json.loads((tmp_path / "out" / TIMES).read_text())) == {"a", "b/c"}
+
+
+def test_a_plan_says_what_is_to_do_and_writes_nothing(tmp_path):
+    calls: list[str] = []
+    runner = StageRunner(tmp_path / "out")
+    text = runner.plan_text([planned("a", calls), planned("b", calls)])
+    assert "2 stages, 0 cached, 2 to do" in text
+    assert not (tmp_path / "out").exists()
+    with runner.running([planned("a", calls)]):
+        runner.done(planned("a", calls))
+    text = runner.plan_text(
+        [planned("a", calls), planned("b", calls), planned("a", calls, {"x": 1})]
+    )
+    assert [line.split("  ")[0] for line in text.splitlines()[2:5]] == [
+        "stage a",
+        "stage b",
+        "stage a",
+    ]
+    assert "3 stages, 1 cached, 2 to do" in text
+    assert "to do: changed: x" in text
+
+
+def test_a_second_run_into_the_folder_is_refused(tmp_path):
+    with (
+        locked(tmp_path),
+        pytest.raises(InputError, match="a run is going on there"),
+        StageRunner(tmp_path).running([]),
+    ):
+        pass
+
+
+def test_what_others_made_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "mine").touch()
+    calls: list[str] = []
+    with (
+        pytest.raises(InputError, match="was not made by this program"),
+        StageRunner(tmp_path).running([planned("a", calls)], "report"),
+    ):
+        pass
+
+
+def test_manifests_have_versions_of_all_that_numbers_come_from(tmp_path):
+    (tmp_path / "a.csv").write_text("1")
+    (tmp_path / "times.csv").write_text("0.3")
+    write_manifest(
+        tmp_path, title="t", settings={}, inputs={}, seeds={"x": 1}, timed=("times.csv",)
+    )
+    found = json.loads((tmp_path / "manifest.json").read_text())
+    assert {"Python", "ltr-features", "numpy", "xgboost", "lightgbm", "statsmodels", "matplotlib",
+            "numba", "pyarrow"} <= set(found["versions"])  # fmt: skip
+    assert list(found["files"]) == ["a.csv"]
+    assert found["files with clock times"] == ["times.csv"]

@@ -1,0 +1,235 @@
+"""Tests against scipy, exact enumeration by hand, slow twins, and invariances."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import permutation_test, ttest_rel
+
+from letor.errors import InputError
+from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
+from ltr_features.studies.statistics.paired_tests import (
+    bootstrap_interval,
+    fisher_randomisation,
+    paired_t,
+)
+from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
+
+
+def enumerated(d: np.ndarray) -> float:
+    """All sign patterns, one by one; sums that differ by rounding count as equal."""
+    observed = abs(sum(d)) - 1e-9
+    sums = [
+        abs(sum(s * x for s, x in zip(signs, d, strict=True)))
+        for signs in product((-1, 1), repeat=len(d))
+    ]
+    return sum(total >= observed for total in sums) / len(sums)
+
+
+def test_exact_for_few_queries_as_enumerated() -> None:
+    # 2 of the 8 patterns reach |sum| = 6 (all plus, all minus)
+    assert fisher_randomisation([1.0, 2.0, 3.0])[0] == 2 / 8
+    # 0.1 + 0.2 - 0.3 = 0 up to rounding: a tie, which exact sums alone would miss
+    assert fisher_randomisation([0.1, 0.2, -0.3])[0] == 1.0
+    assert fisher_randomisation([0.5])[0] == 1.0
+    rng = np.random.default_rng(1)
+    for n in (2, 5, 9):
+        d = np.round(rng.normal(0.2, 1, n), 1)
+        assert fisher_randomisation(d)[0] == enumerated(d)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_exact_equals_enumeration(tenths: list[int]) -> None:
+    d = np.array(tenths) / 10
+    p = fisher_randomisation(d, n_permutations=256)[0]
+    assert p == enumerated(d)
+    assert p == fisher_randomisation(-d, n_permutations=256)[0]
+
+
+def test_exact_equals_scipy() -> None:
+    d = np.random.default_rng(2).normal(0.3, 1, 12)
+    expected = permutation_test(
+        (d,), np.mean, permutation_type="samples", n_resamples=np.inf, rng=0
+    ).pvalue
+    assert fisher_randomisation(d)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_sampled_agrees_with_scipy_within_sampling_error() -> None:
+    rng = np.random.default_rng(3)
+    d = rng.normal([0.0, 0.02, 0.04], 0.2, (150, 3))
+    p = fisher_randomisation(d, n_permutations=20_000, seed=5)
+    for j in range(3):
+        expected = permutation_test(
+            (d[:, j],),
+            lambda x, axis: x.mean(axis=axis),
+            permutation_type="samples",
+            n_resamples=20_000,
+            vectorized=True,
+            rng=1,
+        ).pvalue
+        error = np.sqrt(2 * expected * (1 - expected) / 20_000)
+        assert abs(p[j] - expected) < 5 * error + 1e-4
+
+
+def test_smallest_p_is_one_over_m_plus_one() -> None:
+    assert fisher_randomisation(np.full(100, 0.1), n_permutations=999)[0] == 1 / 1000
+    assert fisher_randomisation(np.zeros(100), n_permutations=999)[0] == 1.0
+
+
+def test_sums_over_many_queries_do_not_overflow() -> None:
+    """2^15 ones of 2^49 each would add up to 0 in 64 bits."""
+    n = 2**15
+    assert fisher_randomisation(np.ones(n), n_permutations=99) == pytest.approx(0.01)
+    balanced = np.tile([1.0, -1.0], n // 2)
+    assert fisher_randomisation(balanced, n_permutations=99) == pytest.approx(1.0)
+
+
+def test_p_depends_on_seed_and_own_column_only() -> None:
+    d = np.random.default_rng(4).normal(0.02, 0.2, (100, 4))
+    p = fisher_randomisation(d, seed=1)
+    np.testing.assert_array_equal(p, fisher_randomisation(d, seed=1))
+    assert p[2] == fisher_randomisation(d[:, 2], seed=1)[0]
+    assert (p != fisher_randomisation(d, seed=2)).any()
+    # scale does not matter, however extreme
+    np.testing.assert_array_equal(p, fisher_randomisation(d * 2.0**-300, seed=1))
+
+
+def test_count_extreme_equals_its_slow_twin() -> None:
+    rng = np.random.default_rng(6)
+    values = rng.integers(-50, 50, (128, 3))
+    words = rng.integers(0, 2**64, (40, 2), dtype=np.uint64)
+    threshold = np.array([100, 300, 500])
+    count = np.zeros(3, dtype=int)
+    for row in words:
+        signs = [1 if (int(row[i // 64]) >> (i % 64)) & 1 else -1 for i in range(128)]
+        count += np.abs(np.array(signs) @ values) >= threshold
+    np.testing.assert_array_equal(count_extreme(values, words, threshold), count)
+    assert 0 < count.min() < 40
+
+
+def test_resampled_sums_equals_its_slow_twin() -> None:
+    rng = np.random.default_rng(7)
+    values, rows = rng.normal(size=(20, 3)), rng.integers(0, 20, (15, 20))
+    np.testing.assert_allclose(resampled_sums(values, rows), values[rows].sum(axis=1))
+
+
+def test_paired_t_equals_scipy() -> None:
+    rng = np.random.default_rng(8)
+    a, b = rng.random((30, 3)), rng.random((30, 3))
+    np.testing.assert_allclose(paired_t(a - b), ttest_rel(a, b).pvalue)
+    assert paired_t(np.zeros(5))[0] == 1.0
+    assert np.isnan(paired_t([0.3])[0])
+
+
+def test_bootstrap_interval_is_close_to_the_normal_one_and_seeded() -> None:
+    d = np.random.default_rng(9).normal(0.05, 0.2, 400)
+    low, high = bootstrap_interval(d, seed=3)[0]
+    error = d.std(ddof=1) / 20
+    assert low == pytest.approx(d.mean() - 1.96 * error, abs=0.1 * error)
+    assert high == pytest.approx(d.mean() + 1.96 * error, abs=0.1 * error)
+    assert (low, high) == tuple(bootstrap_interval(d, seed=3)[0])
+    wide = bootstrap_interval(d, confidence=0.99, seed=3)[0]
+    assert wide[0] < low < high < wide[1]
+
+
+def test_holm_by_hand() -> None:
+    np.testing.assert_allclose(corrected([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+    with pytest.raises(InputError, match="holm"):
+        corrected([0.1, 0.2], "nonsense")
+
+
+def systems(n: int = 60) -> dict[str, pd.DataFrame]:
+    rng = np.random.default_rng(10)
+    base = rng.random((n, 2)) * 0.5
+    ids = [f"q{i}" for i in range(n)]
+    better = (
+        base + np.clip(rng.normal(0.1, 0.1, (n, 2)), -0.2, 0.4) * (np.arange(n) % 4 > 0)[:, None]
+    )
+    return {
+        name: pd.DataFrame(v, index=ids, columns=["NDCG@10", "MAP"])
+        for name, v in {"base": base, "same": base.copy(), "better": better}.items()
+    }
+
+
+def test_compare_table() -> None:
+    per_query = systems()
+    table = compare(
+        {**per_query, "better": per_query["better"].sample(frac=1, random_state=1)},
+        [("better", "base"), ("same", "base")],
+        ["NDCG@10", "MAP"],
+    )
+    assert table[["system", "measure"]].to_numpy().tolist() == [
+        ["better", "NDCG@10"], ["better", "MAP"], ["same", "NDCG@10"], ["same", "MAP"],
+    ]  # fmt: skip
+    d = per_query["better"]["NDCG@10"] - per_query["base"]["NDCG@10"]
+    row = table.iloc[0]
+    assert row["difference"] == pytest.approx(d.mean())
+    assert row["relative"] == pytest.approx(d.mean() / per_query["base"]["NDCG@10"].mean())
+    assert row["effect"] == pytest.approx(d.mean() / d.std())
+    assert (row["won"], row["tied"], row["lost"]) == ((d > 0).sum(), 15, (d < 0).sum())
+    assert row["low"] < row["difference"] < row["high"]
+    # a family of four, Holm: the smallest p-value times 4, the next times 3
+    smallest, next_one = sorted(table["p"][:2])
+    assert table["p_corrected"].min() == pytest.approx(4 * smallest)
+    assert table["p_corrected"][:2].max() == pytest.approx(max(4 * smallest, 3 * next_one))
+    assert table["p_corrected"].tolist()[2:] == [1.0, 1.0]
+    assert table["significant"].tolist() == [True, True, False, False]
+    assert table["tied"].tolist()[2:] == [60, 60]
+    assert np.isnan(table["effect"].iloc[2])
+
+
+def test_detectable_difference_has_eighty_percent_power() -> None:
+    rng = np.random.default_rng(11)
+    d = rng.normal(0, 1, (50, 1))
+    frame = {"a": pd.DataFrame({"m": d[:, 0]}), "b": pd.DataFrame({"m": np.zeros(50)})}
+    detectable = compare(frame, [("a", "b")], ["m"])["detectable"].iloc[0]
+    samples = rng.normal(detectable / d.std(ddof=1), 1, (50, 4000))
+    assert (paired_t(samples) < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_bad_comparisons() -> None:
+    per_query = systems()
+    with pytest.raises(InputError, match="unknown system 'bset'; known are base, same, better"):
+        compare(per_query, [("bset", "base")], ["MAP"])
+    with pytest.raises(InputError, match="'better' has no values of the measure 'P@10'"):
+        compare(per_query, [("better", "base")], ["P@10"])
+    with pytest.raises(InputError, match="paired by query"):
+        compare({**per_query, "short": per_query["base"].iloc[:9]}, [("short", "base")], ["MAP"])
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare(per_query, [], ["MAP"])
+    with pytest.raises(InputError, match="query number 2 is not a finite"):
+        fisher_randomisation([0.1, np.nan])
+    with pytest.raises(InputError, match="n > 0"):
+        fisher_randomisation([])
+    with pytest.raises(InputError, match="n_permutations"):
+        fisher_randomisation([0.1], n_permutations=0)
+    with pytest.raises(InputError, match="n_resamples must be 1 or more, not 0"):
+        bootstrap_interval([0.1, 0.2], n_resamples=0)
+    with pytest.raises(InputError, match="confidence"):
+        bootstrap_interval([0.1], confidence=95)
+
+
+def test_settings_describe_every_number_of_the_table() -> None:
+    text = TestSettings(n_permutations=5000, seed=7, correction="fdr_bh").description
+    for part in (
+        "5,000",
+        "seed 7",
+        "Benjamini-Hochberg",
+        "two-sided",
+        "bootstrap",
+        "Cohen",
+        "paired t-test",
+    ):
+        assert part in text
+
+
+def test_two_queries_are_enough_for_a_t_test() -> None:
+    a, b = np.array([0.9, 0.4]), np.array([0.2, 0.1])
+    np.testing.assert_allclose(paired_t(a - b), ttest_rel(a, b).pvalue)
+    assert 0 < paired_t(a - b)[0] < 1

@@ -1,0 +1,137 @@
+"""Stages are made once, made again when an input changes, and never half-made."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.stages import NOTE, Stages
+
+
+def writer(text: str, calls: list[str]):
+    def make(path):
+        calls.append(text)
+        path.mkdir(exist_ok=True)
+        (path / "x.txt").write_text(text)
+
+    return make
+
+
+def test_reused_while_inputs_are_equal_and_said_why_not(tmp_path):
+    calls: list[str] = []
+    first = Stages(tmp_path).run("a/b", {"x": 1}, writer("one", calls))
+    again = Stages(tmp_path).run("a/b", {"x": 1}, writer("two", calls))
+    assert (first.reused, first.reason, again.reused) == (False, "not made yet", True)
+    assert first.key == again.key
+    changed = Stages(tmp_path).run("a/b", {"x": 2, "y": 0}, writer("three", calls))
+    assert changed.reason == "changed: x, y"
+    assert changed.key != first.key
+    assert calls == ["one", "three"]
+    assert (tmp_path / "a" / "b" / "x.txt").read_text() == "three"
+
+
+@pytest.mark.parametrize("damage", [os.unlink, lambda path: path.write_text("")])
+def test_lost_or_cut_files_are_made_again(tmp_path, damage):
+    calls: list[str] = []
+    Stages(tmp_path).run("x", {}, writer("whole", calls))
+    damage(tmp_path / "x" / "x.txt")
+    again = Stages(tmp_path).run("x", {}, writer("whole", calls))
+    assert again.reason == "its files have changed"
+    assert (tmp_path / "x" / "x.txt").read_text() == "whole"
+    assert Stages(tmp_path).run("x", {}, writer("whole", calls)).reused
+
+
+def test_a_failed_stage_leaves_nothing(tmp_path):
+    def fail(path):
+        path.mkdir()
+        (path / "half").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Stages(tmp_path).run("out", {}, fail)
+    assert list(tmp_path.iterdir()) == []
+    calls: list[str] = []
+    assert Stages(tmp_path).run("out", {}, writer("x", calls)).reason == "not made yet"
+
+
+def test_a_resumable_stage_goes_on_with_the_same_inputs_only(tmp_path):
+    def interrupted(path):
+        (path / "first").write_text("done")
+        raise KeyboardInterrupt
+
+    def finish(path):
+        seen.append(sorted(p.name for p in path.iterdir() if p.name != NOTE))
+        (path / "second").write_text("done")
+
+    seen: list[list[str]] = []
+    with pytest.raises(KeyboardInterrupt):
+        Stages(tmp_path).run("models", {"x": 1}, interrupted, resumable=True)
+    result = Stages(tmp_path).run("models", {"x": 1}, finish, resumable=True)
+    assert (result.reused, result.reason) == (False, "interrupted")
+    Stages(tmp_path).run("models", {"x": 2}, finish, resumable=True)
+    assert seen == [["first"], []]  # other inputs: nothing of the former run is left
+
+
+def test_old_outputs_never_pass_for_those_of_new_inputs(tmp_path, monkeypatch):
+    def old(path):
+        (path / "model").write_text("old")
+
+    def new(path):
+        assert not (path / "model").exists()
+        (path / "model").write_text("new")
+
+    def interrupted(path, **kwargs):
+        raise KeyboardInterrupt
+
+    Stages(tmp_path).run("models", {"x": 1}, old, resumable=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("ltr_features.studies.stages.shutil.rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Stages(tmp_path).run("models", {"x": 2}, new, resumable=True)
+    again = Stages(tmp_path).run("models", {"x": 2}, new, resumable=True)
+    assert (again.path / "model").read_text() == "new"
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_what_others_made_is_not_touched(tmp_path, resumable):
+    with pytest.raises(ZeroDivisionError):
+        Stages(tmp_path).run("report", {}, lambda path: 1 / 0, resumable=False)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "mine").write_text("precious")
+    for attempt in (
+        lambda stages: stages.check(["report"]),
+        lambda stages: stages.run("report", {}, writer("x", []), resumable=resumable),
+    ):
+        with pytest.raises(InputError, match="was not made by this program"):
+            attempt(Stages(tmp_path))
+    assert (tmp_path / "report" / "mine").read_text() == "precious"
+
+
+def test_what_killed_runs_left_is_swept_and_running_ones_are_spared(tmp_path):
+    dead, alive = tmp_path / "a" / ".x.999999999.partial", tmp_path / f".y.{os.getpid()}.partial"
+    (dead / "deep").mkdir(parents=True)
+    alive.touch()
+    with Stages(tmp_path).claimed():
+        pass
+    assert not dead.exists()
+    assert alive.exists()
+
+
+def test_folders_that_cannot_be_written_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match="file/out: cannot write there"),
+        Stages(tmp_path / "file" / "out").claimed(),
+    ):
+        pass
+
+
+def test_a_damaged_note_means_made_again(tmp_path):
+    calls: list[str] = []
+    Stages(tmp_path).run("x", {}, writer("one", calls))
+    for damaged in ("{", "{}"):
+        (tmp_path / "x" / NOTE).write_text(damaged)
+        Stages(tmp_path).run("x", {}, writer(damaged, calls))
+    assert calls == ["one", "{", "{}"]

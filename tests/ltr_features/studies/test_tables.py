@@ -1,0 +1,116 @@
+"""Text tables: alignment, marks against one and several baselines, definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ltr_features.studies.page.report import Report
+from ltr_features.studies.page.tables import (
+    aligned,
+    comparison_table,
+    hard_query_text,
+    marks_note,
+    means_table,
+    report_text,
+    significance_marks,
+)
+from ltr_features.studies.page.verdicts import p_value, signed, value
+
+
+def test_aligned_by_hand() -> None:
+    got = aligned(["a", "num"], [["xyz", "1"], ["é", "1234"]], left=1)
+    assert got == "a     num\n─────────\nxyz     1\né    1234"
+
+
+def test_marks_follow_the_corrected_p_values(make_report: Callable[..., Report]) -> None:
+    study = make_report().studies[0]
+    marks = significance_marks(study)
+    seen = set()
+    for row in study.comparisons.to_dict("records"):
+        expected = ""
+        if row["p_corrected"] < 0.05:
+            expected = "▲" if row["difference"] > 0 else "▼"
+        assert marks[row["system"], row["measure"]] == expected
+        seen.add(expected)
+    assert seen == {"", "▲", "▼"}
+    assert "against the baseline" not in marks_note(study)
+    for part in ("Fisher", "2,000 permutations", "Holm", "20 comparisons", "240 queries"):
+        assert part in marks_note(study)
+
+
+def test_several_baselines_are_told_apart_by_letters(make_report: Callable[..., Report]) -> None:
+    study = make_report().studies[0]
+    names = [s.name for s in study.systems]
+    two = replace(study, pairs=[(names[3], names[1]), (names[3], names[0])])
+    assert significance_marks(two)[names[3], "NDCG@10"] == "▲a▲b"
+    assert "a = Word counts, b = BM25" in marks_note(two)
+    table = means_table(two)
+    assert "BM25 (baseline b)" in table
+    assert "▲a▲b" in table
+
+
+def test_means_table_holds_every_mean_in_aligned_columns(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report().studies[0]
+    lines = means_table(study).splitlines()
+    rows = lines[2 : 2 + len(study.systems)]
+    for row, system in zip(rows, study.systems, strict=True):
+        assert row.startswith(system.name)
+        for measure in study.measures:
+            assert f"{system.per_query[measure].mean():.4f}" in row
+    points = [[i for i, c in enumerate(row) if c == "."] for row in rows]
+    assert all(p == points[0] for p in points)
+
+
+def test_comparison_and_hard_query_tables_show_their_numbers(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report().studies[0]
+    text = comparison_table(study, "MAP")
+    row = study.comparison(study.pairs[0], "MAP")
+    for part in (signed(row["difference"]), p_value(row["p_corrected"]), "MAP difference"):
+        assert part in text
+    hard = hard_query_text(study)
+    assert study.hard_queries is not None
+    estimate = study.hard_queries[study.hard_queries["estimate"]]
+    assert len(hard.splitlines()) == 2 + len(estimate) == 3
+    assert signed(estimate["gain"].iloc[0]) in hard
+    assert "design effect" not in text
+    assert hard_query_text(replace(study, hard_queries=None)) == ""
+
+
+def test_tables_of_grouped_and_refitted_systems_say_so(make_report: Callable[..., Report]) -> None:
+    study = make_report().studies[1]
+    row = study.comparison(study.pairs[0], "MAP")
+    text = comparison_table(study, "MAP")
+    for heading in ("spread", "p (refits)", "design effect"):
+        assert heading in text.splitlines()[0]
+    assert value(row["spread"]) in text
+    assert f"{row['design_effect']:.1f}" in text
+    assert "randomisation test by 20 groups of queries, two-sided" in marks_note(study)
+    assert "t-test that includes training noise" in marks_note(study)
+    alone = [line for line in text.splitlines() if line.startswith("BM25 - ")]
+    assert len(alone) == 1  # refits of the baseline move this difference, too
+    assert "–" not in alone[0]
+
+
+def test_report_text_has_verdicts_warnings_and_each_definition_once(
+    make_report: Callable[..., Report],
+) -> None:
+    report = make_report()
+    text = report_text(report)
+    assert "Held-out queries: Word counts + SSI is significantly better" in text
+    assert "Held-out articles: No significant difference" in text
+    assert text.count("gain 2^label - 1") == 2  # NDCG@10 and NDCG@20
+    assert text.count("A document with label 1 or more is relevant") == 1
+    for study in report.studies:
+        assert f"! {study.warnings[0]}" in text
+
+
+def test_own_definitions_of_measures_are_used(make_report: Callable[..., Report]) -> None:
+    report = make_report()
+    own = replace(report, measure_definitions={"MAP": "as the official script computes it"})
+    assert ("MAP", "as the official script computes it") in own.definitions
+    assert own.definitions[-1][0] == "NDCG@10, NDCG@20, P@10"

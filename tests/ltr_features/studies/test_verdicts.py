@@ -1,0 +1,180 @@
+"""Words computed from numbers: each outcome, agreement of measures, hard queries, formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies.page.report import Report, Study, SystemResult
+from ltr_features.studies.page.tables import marks_note
+from ltr_features.studies.page.verdicts import (
+    group_verdict,
+    hard_query_verdict,
+    outcome_of,
+    p_equals,
+    p_value,
+    percent,
+    signed,
+    value,
+    verdict,
+)
+from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.significance import TestSettings
+
+
+def study(gains: Sequence[float], n: int = 60, **changes: object) -> Study:
+    """A baseline and a system whose mean gain in each measure is about the one given."""
+    rng = np.random.default_rng(0)
+    ids = [f"q{i}" for i in range(n)]
+    measures = ["NDCG@10", "MAP", "P@10"][: len(gains)]
+    base = 0.3 + 0.4 * rng.random((n, len(gains)))
+    other = base + np.array(gains) + rng.normal(0, 0.05, base.shape)
+    systems = [
+        SystemResult("old", "baseline", pd.DataFrame(base, ids, measures)),
+        SystemResult("new", "system", pd.DataFrame(np.clip(other, 0, 1), ids, measures)),
+    ]
+    settings: dict[str, object] = {"test": TestSettings(n_permutations=999, n_resamples=200)}
+    return Study("S", "d", "r", systems, [("new", "old")], measures, **(settings | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gain", "outcome", "headline"),
+    [
+        (0.1, "helps", "new is significantly better than old."),
+        (-0.1, "hurts", "new is significantly worse than old."),
+        (0.0, "no significant difference", "No significant difference between new and old."),
+    ],
+)
+def test_outcomes(gain: float, outcome: str, headline: str) -> None:
+    found = verdict(study([gain]))
+    assert (found.outcome, found.headline) == (outcome, headline)
+    row = found.row
+    for number in (signed(row["difference"]), percent(row["relative"]), signed(row["low"])):
+        assert number in found.details
+    assert f"{row['won']} of 60 queries won" in found.details
+    assert ("four times in five" in found.details) == (gain == 0)
+
+
+def test_other_measures_are_reported_whichever_way_they_go() -> None:
+    assert "Significant on MAP, P@10 too." in verdict(study([0.1, 0.1, 0.1])).details
+    assert "Not significant on MAP." in verdict(study([0.1, 0.0])).details
+    assert "other way round, significantly, on MAP" in verdict(study([0.1, -0.1])).details
+    assert "Other measures differ: it helps on MAP" in verdict(study([0.0, 0.1])).details
+    assert "The same on MAP." in verdict(study([0.0, 0.0])).details
+
+
+def test_says_so_when_nothing_could_have_been_significant() -> None:
+    few = verdict(study([0.1], n=4)).details
+    assert "No difference could have been significant: the smallest p that 4 differing" in few
+    assert "allow is 0.12" in few  # 2 of the 16 sign patterns
+    rough = study([0.1, 0.1], test=TestSettings(n_permutations=9, n_resamples=100))
+    assert "9 permutations" in verdict(rough).details
+    assert "could have been" not in verdict(study([0.0])).details
+
+
+def test_outcome_needs_significance() -> None:
+    assert outcome_of(pd.Series({"significant": False, "difference": 0.5})) != "helps"
+
+
+def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Report]) -> None:
+    example = make_report().studies[0]
+    text = hard_query_verdict(example)
+    table = example.hard_queries
+    assert table is not None
+    row = table[table["estimate"]].iloc[0]
+    for number in (row["gain"], row["low"], row["high"]):
+        assert signed(number) in text
+    assert f"(the {row['n_queries']:,} that a third ranking, BM25, ranks badly" in text
+    assert text.count("interval") == 1
+    for other in table.loc[~table["estimate"], "net_gain"].dropna():
+        assert signed(other) not in text
+    assert "over SVM is" in hard_query_verdict(replace(example, hard_baseline="SVM"))
+    assert hard_query_verdict(replace(example, hard_queries=None)) == ""
+    nobody = table[table["estimate"]].assign(n_queries=0)
+    assert "BM25 finds no query hard" in hard_query_verdict(replace(example, hard_queries=nobody))
+    grouped = make_report().studies[1]
+    assert " groups that a third ranking, BM25" in hard_query_verdict(grouped)
+
+
+def test_no_hard_query_verdict_without_an_independent_ranking() -> None:
+    example = study([0.0])
+    values = example.systems[0].per_query["NDCG@10"]
+    table = hard_query_table(
+        values, {"new": values}, settings=TestSettings(n_permutations=99, n_resamples=50)
+    )
+    text = hard_query_verdict(replace(example, hard_queries=table))
+    assert "there is no estimate, as no independent ranking chooses them" in text
+    assert "+" not in text
+
+
+def test_groups_and_what_they_leave_are_told() -> None:
+    alone = study([0.1])
+    assert group_verdict(alone) == ""
+    ids = alone.queries
+    groups = {query: i // 3 for i, query in enumerate(ids)}
+    grouped = replace(alone, groups=groups)
+    row = grouped.comparison(("new", "old"), "NDCG@10")
+    text = group_verdict(grouped)
+    assert "The 60 queries belong to 20 groups and are tested by group" in text
+    assert f"design effect {row['design_effect']:.1f}" in text
+    assert f"{60 / row['design_effect']:,.0f} independent queries" in text
+    assert "too narrow" not in text
+    assert "20 groups of queries" in marks_note(grouped)
+
+
+def test_too_few_groups_to_decide_are_told() -> None:
+    """Five groups: the smallest p is 2 of 32 patterns, whatever the 60 queries say."""
+    groups = {f"q{i}": i % 5 for i in range(60)}
+    few = study([0.1], groups=groups)
+    found = verdict(few)
+    assert found.outcome == "no significant difference"
+    assert "the smallest p that 5 differing groups of queries and" in found.details
+    assert "allow is 0.062" in found.details
+    assert "With so few groups intervals are too narrow." in group_verdict(few)
+    assert verdict(study([0.1])).outcome == "helps"
+
+
+def test_training_noise_is_told_and_decides() -> None:
+    example = study([0.02])
+    base, new = example.systems
+    shifts = (-0.15, 0.0, 0.15)
+    fits = [(new.per_query + shift).clip(0, 1) for shift in shifts]
+    refitted = replace(example, systems=[base, replace(new, fits=fits)])
+    assert verdict(example).outcome == "helps"
+    found = verdict(refitted)
+    assert found.outcome == "no significant difference"
+    assert "Over 3 fits with other seeds and folds" in found.details
+    assert value(found.row["spread"]) in found.details
+    assert p_equals(found.row["p_refits"]) in found.details
+    assert "Over" not in verdict(example).details
+
+
+def test_formats() -> None:
+    assert [signed(x) for x in (0.01234, -0.01234, -0.00001)] == ["+0.0123", "−0.0123", "0.0000"]
+    assert signed(float("nan")) == "n/a"
+    assert [percent(x) for x in (0.1234, -0.5, float("nan"), 0.0001)] == [
+        "+12.3 %", "−50.0 %", "n/a", "0.0 %",
+    ]  # fmt: skip
+    assert [p_value(p) for p in (0.5, 0.04321, 0.00054, 0.00001, float("nan"))] == [
+        "0.50", "0.043", "0.0005", "< 0.0001", "n/a",
+    ]  # fmt: skip
+    assert p_equals(1e-6) == "p < 0.0001"
+    assert p_equals(0.5) == "p = 0.50"
+
+
+def test_bad_studies() -> None:
+    good = study([0.0])
+    with pytest.raises(InputError, match="systems share a name"):
+        replace(good, systems=[good.systems[0]] * 2)
+    with pytest.raises(InputError, match="system 'old': per-query values of NDCG@10, Recall@5"):
+        replace(good, measures=["NDCG@10", "Recall@5"])
+    over = replace(good.systems[1], per_query=good.systems[1].per_query + 5)
+    with pytest.raises(InputError, match=r"lie in \[0, 1\]"):
+        replace(good, systems=[good.systems[0], over])
+    with pytest.raises(InputError, match="at least one study"):
+        Report("t", "i", [])
