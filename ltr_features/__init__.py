@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from letor.evaluation import evaluate
     from letor.folds import k_fold
     from letor.rankers.registry import get_ranker
-    from ltr_features.collection import Collection
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
     from ltr_features.pipeline import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.registry import read_collection
-    from ltr_features.text import Analyzer
+    from ltr_features.text.analyzer import Analyzer
+    from ltr_features.text.collection import Collection
     from ssi_models.registry import get_model, load_model
 
 _HOMES = {
-    "Analyzer": "ltr_features.text",
-    "Collection": "ltr_features.collection",
+    "Analyzer": "ltr_features.text.analyzer",
+    "Collection": "ltr_features.text.collection",
     "ColumnFamily": "ltr_features.columns.registry",
     "ColumnSpec": "ltr_features.columns.registry",
     "FeatureBuilder": "ltr_features.pipeline",

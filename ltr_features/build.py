@@ -12,10 +12,10 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
-from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
-from ltr_features.pools import bm25_pool
+from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.collection import Collection, Pairs
 
 #: The key of a trained column's provenance that :func:`training_distance` is under.
 DISTANCE = "distance of training rows"

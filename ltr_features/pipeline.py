@@ -28,14 +28,14 @@ from ltr_features.build import (
     keep_groups,
     train_parts,
 )
-from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_family
 from ltr_features.columns.trained import FittedColumn, TrainedColumn
-from ltr_features.index import TermIndex
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.index import TermIndex
 from ltr_features.workspace import make_workspace, open_workspace
 from ssi_models.registry import load_model
 

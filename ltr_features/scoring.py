@@ -16,7 +16,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from ltr_features.pipeline import FeatureBuilder
-from ltr_features.pools import Bm25Retriever
+from ltr_features.text.candidates import Bm25Retriever
 
 
 class ScoringPipeline:

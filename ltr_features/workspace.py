@@ -8,11 +8,11 @@ from pathlib import Path
 
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.collection import Collection
-from ltr_features.collection_files import load_collection, save_collection
 from ltr_features.columns.registry import ColumnContext
-from ltr_features.index import TermIndex
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import TermIndex
 
 _MARK = "workspace.json"
 _VERSION = 1

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
@@ -39,7 +38,8 @@ from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import served_tokens, unit_rows
-from ltr_features.term_counts import renumbered
+from ltr_features.text.collection import Pairs
+from ltr_features.text.term_counts import renumbered
 
 #: Lengths of chunks, in tokens.
 CHUNK_LENGTHS = (10, 30, 50)

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ltr_features.collection import Pairs
 from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
@@ -38,7 +37,8 @@ from ltr_features.columns.word_embeddings import (
     stream_cosines,
 )
 from ltr_features.embeddings.cosines import Bags
-from ltr_features.term_counts import count_terms, renumbered
+from ltr_features.text.collection import Pairs
+from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 

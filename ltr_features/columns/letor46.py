@@ -25,13 +25,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.bm25 import Bm25, check_range, inverse_document_frequency
-from ltr_features.collection import Pairs
 from ltr_features.columns.links import document_columns
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.index import WHOLE
 from ltr_features.kernels.ranking import term_columns
 from ltr_features.parallel import map_blocks
+from ltr_features.text.bm25 import Bm25, check_range, inverse_document_frequency
+from ltr_features.text.collection import Pairs
+from ltr_features.text.index import WHOLE
 
 #: The streams in LETOR's order, and how the descriptions call them.
 LETOR_STREAMS = {
@@ -122,7 +122,7 @@ class Letor46(ColumnFamily):
     """The 46 columns of LETOR 4.0.
 
     Attributes:
-        k1, b, k3: parameters of BM25 (see ``ltr_features.bm25``); 2.5, 0.8 and 0 are those that
+        k1, b, k3: parameters of BM25 (see ``text.bm25``); 2.5, 0.8 and 0 are those that
             users of LETOR 3.0 pass on.
         delta: absolute discount of LMIR.ABS, greater than 0, at most 1.
         mu: Dirichlet prior of LMIR.DIR, in tokens, greater than 0.

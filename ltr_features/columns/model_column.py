@@ -10,9 +10,9 @@ from typing import Any
 from letor.errors import InputError
 from ltr_features.columns.registry import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
-from ltr_features.index import WHOLE
-from ltr_features.letter_ngrams import Terms, check_terms, described
 from ltr_features.parameters import check_values
+from ltr_features.text.index import WHOLE
+from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model
 
@@ -40,7 +40,7 @@ class ModelColumn:
             language models. 0 is the model alone; None leaves it to the model, whose default is
             to choose it by how held-out training queries are ranked.
         terms: what the model's columns are: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
-            :mod:`ltr_features.letter_ngrams`.
+            :mod:`ltr_features.text.letter_ngrams`.
 
     Raises:
         InputError: no such model, a parameter that it does not have, or one out of range.

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Pairs
-from ltr_features.index import TermIndex
 from ltr_features.parameters import check_values
-from ltr_features.term_counts import count_terms
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.index import TermIndex
+from ltr_features.text.term_counts import count_terms
 
 T = TypeVar("T")
 

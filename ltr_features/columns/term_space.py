@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
 from letor.errors import InputError
-from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.index import WHOLE
-from ltr_features.letter_ngrams import (
+from ltr_features.text.collection import Pairs
+from ltr_features.text.index import WHOLE
+from ltr_features.text.letter_ngrams import (
     KINDS,
     Kind,
     LetterTrigrams,
@@ -22,7 +22,7 @@ from ltr_features.letter_ngrams import (
     described,
     side_by_side,
 )
-from ltr_features.term_counts import renumbered
+from ltr_features.text.term_counts import renumbered
 from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -234,7 +234,7 @@ class VectorSpace(ColumnFamily):
     Args:
         min_document_frequency: 1 or more, see :class:`TermSpace`.
         terms: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
-            :mod:`ltr_features.letter_ngrams`.
+            :mod:`ltr_features.text.letter_ngrams`.
 
     Raises:
         InputError: min_document_frequency is below 1, or no such terms.

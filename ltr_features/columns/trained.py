@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.collection import Pairs
 from ltr_features.columns.model_column import NO_LABELS, ModelColumn
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.term_space import TermCounts, TermSpace
-from ltr_features.index import WHOLE, TermIndex
+from ltr_features.text.collection import Pairs
+from ltr_features.text.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
 from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parameters import digest_of

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.collection import Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens
+from ltr_features.text.collection import Pairs
 
 #: The streams of the paper's Table 1, in its order.
 EMBEDDING_STREAMS = ("body", "title", "keywords", "description")

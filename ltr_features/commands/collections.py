@@ -33,7 +33,7 @@ def index(
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.sources.registry import read_collection
-    from ltr_features.text import Analyzer
+    from ltr_features.text.analyzer import Analyzer
     from ltr_features.workspace import check_target, make_workspace
 
     check_target(out)

@@ -14,9 +14,9 @@ from ltr_features.commands.options import Progress, Threads, settings
 if TYPE_CHECKING:
     from letor.dataset import RankingData
     from letor.folds import Fold
-    from ltr_features.collection import Collection
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily
+    from ltr_features.text.collection import Collection
 
 app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
 

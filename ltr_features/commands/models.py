@@ -112,7 +112,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     import scipy.sparse as sp
 
     from letor.errors import InputError
-    from ltr_features.letter_ngrams import rows_of_word
+    from ltr_features.text.letter_ngrams import rows_of_word
 
     if model.n_query_words_ != model.n_words_:
         raise InputError(
@@ -272,7 +272,7 @@ def models_fit(
 def _query_ids(path: Path, known: set[str]) -> list[str]:
     """The ids of a file, one per line; each is known."""
     from letor.errors import InputError
-    from ltr_features.sources.records import text_lines
+    from ltr_features.text.records import text_lines
 
     ids = []
     for number, line in text_lines(path):

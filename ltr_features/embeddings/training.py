@@ -19,11 +19,11 @@ import numpy as np
 from gensim.models.doc2vec import TaggedDocument
 
 from letor.errors import InputError
-from ltr_features.collection import STREAMS, Collection
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, unit_rows
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import STREAMS, Collection
 from ssi_models.vocabulary import Vocabulary
 
 #: Streams that are read as sentences; a URL is none.

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.embeddings.vector_files import read_vectors
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
 from ssi_models.persistence import FORMAT, pack_vocabulary, save_tensors, unpack_vocabulary
 from ssi_models.vocabulary import Vocabulary
 

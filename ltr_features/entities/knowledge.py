@@ -55,7 +55,7 @@ class KnowledgeBase:
             phrase lead and how many, most first.
         source: file name of the dump.
         withheld: what of the dump's articles was left out, see
-            :attr:`ltr_features.collection.Collection.withheld`; None if nothing was.
+            :attr:`ltr_features.text.collection.Collection.withheld`; None if nothing was.
     """
 
     path: Path

@@ -1,1 +1,1 @@
-"""Readers that turn files into a :class:`ltr_features.collection.Collection`."""
+"""Readers that turn files into a :class:`ltr_features.text.collection.Collection`."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from letor.errors import InputError
-from ltr_features.collection import Collection
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec import web_streams
+from ltr_features.text.collection import Collection
 
 #: Fields of documents by stream, in the order in which they are looked for.
 _FIELDS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from letor.errors import InputError
-from ltr_features.collection import Judgements
+from ltr_features.text.collection import Judgements
 
 #: Grades beyond this are slips; labels are held in single precision, exact up to here.
 _LARGEST = 1 << 24

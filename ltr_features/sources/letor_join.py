@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.collection import Collection, Pairs
+from ltr_features.text.collection import Collection, Pairs
 
 
 @dataclass(frozen=True, eq=False)

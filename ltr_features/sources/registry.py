@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from letor.errors import InputError
-from ltr_features.collection import Collection
 from ltr_features.parameters import check_values
+from ltr_features.text.collection import Collection
 
 ENTRY_POINT_GROUP = "ltr_features.sources"
 
@@ -20,7 +20,7 @@ _BUILT_IN = {
     "trec": "ltr_features.sources.trec:read_trec",
     "table": "ltr_features.sources.table:read_table",
     "ir-datasets": "ltr_features.sources.ir_dataset:read_ir_dataset",
-    "collection": "ltr_features.collection_files:load_collection",
+    "collection": "ltr_features.text.collection_files:load_collection",
     "wikipedia-sections": "ltr_features.sources.wikipedia_sections:section_collection",
 }
 

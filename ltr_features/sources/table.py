@@ -13,9 +13,9 @@ import pyarrow.parquet
 
 from letor.errors import InputError
 from letor.streams import open_input
-from ltr_features.collection import STREAMS, Collection
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.records import COMPRESSED, json_lines, text_value
+from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".parquet": "parquet"}
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from letor.errors import InputError
 from letor.streams import open_input
-from ltr_features.collection import Collection
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.records import text_lines
 from ltr_features.sources.trec_topics import TAG, inner, read_topics, tidy
+from ltr_features.text.collection import Collection
+from ltr_features.text.records import text_lines
 
 _TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
 _DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.S | re.I)

@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 from letor.errors import InputError
-from ltr_features.sources.records import text_lines
+from ltr_features.text.records import text_lines
 
 TOPIC_FIELDS = ("title", "desc", "narr")
 #: Any element's start or end.

@@ -41,7 +41,6 @@ from urllib.parse import quote
 import numpy as np
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Links
 from ltr_features.sources.wikipedia import (
     WITHHELD,
     Article,
@@ -51,7 +50,8 @@ from ltr_features.sources.wikipedia import (
     read_dump,
     resolve_redirect,
 )
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements, Links
 
 #: Headings (lower case) of sections that hold sources and lists of links, not running text.
 APPARATUS = frozenset(

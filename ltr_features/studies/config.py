@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from ltr_features.index import WHOLE
-from ltr_features.letter_ngrams import Terms
+from ltr_features.text.index import WHOLE
+from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS
 
 
@@ -34,7 +34,7 @@ class CollectionConfig(BaseModel):
 
 
 class TextConfig(_Section):
-    """Parameters of :class:`ltr_features.text.Analyzer`."""
+    """Parameters of :class:`ltr_features.text.analyzer.Analyzer`."""
 
     lowercase: bool = True
     stopwords: str | tuple[str, ...] = ()

@@ -13,11 +13,11 @@ from time import perf_counter
 import numpy as np
 from wikispeedia import articles, links
 
-from ltr_features.collection import Collection, Judgements, Links
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import ColumnContext
-from ltr_features.index import TermIndex
-from ltr_features.pools import bm25_pool
+from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.collection import Collection, Judgements, Links
+from ltr_features.text.index import TermIndex
 
 RUNS = 5
 

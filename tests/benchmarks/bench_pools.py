@@ -13,9 +13,9 @@ from time import perf_counter
 import numpy as np
 from wikispeedia import articles
 
-from ltr_features.bm25 import Bm25
-from ltr_features.index import TermIndex
-from ltr_features.pools import Bm25Retriever
+from ltr_features.text.bm25 import Bm25
+from ltr_features.text.candidates import Bm25Retriever
+from ltr_features.text.index import TermIndex
 
 DEPTH = 100
 RUNS = 7

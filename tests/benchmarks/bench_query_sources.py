@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.folds import k_fold
 from letor.rankers.registry import get_ranker
-from ltr_features.collection import Collection, Judgements
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.pipeline import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements
 
 N_WORDS, MIN_DOCUMENTS, CUT = 10, 5, 10
 LAMBDAMART = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.folds import k_fold
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline, get_ranker
-from ltr_features.collection import Judgements
+from ltr_features.text.collection import Judgements
 
 N_CANDIDATES, N_QUERIES = 1000, 200
 

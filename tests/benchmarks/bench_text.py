@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 
 from wikispeedia import articles
 
-from ltr_features.term_counts import count_terms
+from ltr_features.text.term_counts import count_terms
 
 RUNS = 3
 

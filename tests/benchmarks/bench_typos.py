@@ -36,11 +36,11 @@ from numpy.typing import NDArray
 
 from letor.folds import k_fold
 from ltr_features import Analyzer, ModelColumn, get_family, read_collection
-from ltr_features.collection import Collection, Pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.index import TermIndex
-from ltr_features.letter_ngrams import KINDS, Terms
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.index import TermIndex
+from ltr_features.text.letter_ngrams import KINDS, Terms
 
 COLLECTIONS = ("cranfield", "cisi", "cacm", "npl", "nfcorpus")
 N_RESAMPLES = 10_000

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ltr_features import read_collection
-from ltr_features.collection import Collection
 from ltr_features.columns.registry import ColumnContext
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.index import WHOLE, TermIndex
 from ltr_features.sources.wikipedia import EXCERPT
 from ltr_features.sources.wikipedia_sections import section_collection
-from ltr_features.term_counts import count_terms
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection
+from ltr_features.text.index import WHOLE, TermIndex
+from ltr_features.text.term_counts import count_terms
 from ssi_models.base import MatchingModel
 from ssi_models.kernels.ranking import ranking_measures
 from ssi_models.preferences import Preferences

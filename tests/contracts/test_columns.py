@@ -13,7 +13,6 @@ import pytest
 from knowledge import word_knowledge
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns import registry
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.ensan2017 import Ensan2017
@@ -32,7 +31,8 @@ from ltr_features.columns.registry import (
 )
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Collection, Judgements, Links, Pairs
+from ltr_features.text.index import TermIndex
 
 INSTANCES: dict[str, ColumnFamily] = {
     "letor46": Letor46(),

@@ -22,12 +22,12 @@ from ltr_features.build import (
     keep_groups,
     missing_rows,
 )
-from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, get_family
 from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 N_TOPICS, PER_TOPIC = 12, 4
 

@@ -4,7 +4,6 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.build import build_columns
-from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns import doc_embeddings
 from ltr_features.columns.doc_embeddings import (
     DocumentEmbeddingChunk,
@@ -16,8 +15,9 @@ from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.embeddings import training
 from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
-from ltr_features.index import TermIndex
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 NONE = np.zeros(0, dtype=np.int64)
 WORDS = [f"word{i}" for i in range(40)]

@@ -5,9 +5,9 @@ import pytest
 from knowledge import word_knowledge
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.registry import ColumnContext, get_family
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 NONE = np.zeros(0, np.int64)
 SMALL = {"dimension": 8, "epochs": 2, "min_count": 1}

@@ -6,7 +6,6 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
     EntityOverlap,
@@ -17,7 +16,8 @@ from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.of_dump import base_of_dump
 from ltr_features.entities.replay import save_annotations
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 BODIES = ["fox owl", "owl", "stone", "", "fox"]
 QUERIES = ["fox", "owl stone", ""]

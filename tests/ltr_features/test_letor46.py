@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Links, Pairs
 from ltr_features.columns.letor46 import LETOR46_COLUMNS, Letor46
 from ltr_features.columns.registry import ColumnContext, column_table
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Collection, Judgements, Links, Pairs
+from ltr_features.text.index import TermIndex
 
 NONE = np.zeros(0, dtype=np.int64)
 UNJUDGED = Judgements(NONE, NONE, NONE)

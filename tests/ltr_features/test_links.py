@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features.collection import Links
 from ltr_features.columns.links import child_pages, document_columns, link_matrix, pagerank
+from ltr_features.text.collection import Links
 
 
 def links(pairs):

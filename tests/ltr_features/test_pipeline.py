@@ -15,10 +15,10 @@ from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
 from ltr_features.build import train_parts
-from ltr_features.collection import Judgements, Pairs
 from ltr_features.columns.registry import ColumnContext
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.index import TermIndex
+from ltr_features.text.collection import Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
 

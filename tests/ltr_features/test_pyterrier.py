@@ -13,13 +13,13 @@ import lightgbm  # noqa: E402
 from letor.errors import InputError  # noqa: E402
 from letor.rankers.lambdamart import LambdaMART  # noqa: E402
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline  # noqa: E402
-from ltr_features.collection import Judgements  # noqa: E402
 from ltr_features.pyterrier import (  # noqa: E402
     ColumnReranker,
     LtrArtifact,
     LtrFeatures,
     PipelineReranker,
 )
+from ltr_features.text.collection import Judgements  # noqa: E402
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 6, 60, 24
 

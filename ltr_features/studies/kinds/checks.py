@@ -31,7 +31,7 @@ from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.statistics.measures import get_measure
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.studies.toml_files import read_toml
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS
 
 

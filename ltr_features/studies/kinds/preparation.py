@@ -19,12 +19,8 @@ from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.writing import check_ids
 from ltr_features.build import build_columns, candidate_pairs
-from ltr_features.collection import Collection, Pairs
-from ltr_features.collection_files import load_collection, save_collection
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
-from ltr_features.index import TermIndex
-from ltr_features.pools import pool_recall
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.config import ExperimentConfig, SplitConfig
 from ltr_features.studies.identity import bytes_of, files_within, size_text
@@ -33,7 +29,11 @@ from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 from ltr_features.studies.statistics.paired_tests import group_labels
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.candidates import pool_recall
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import TermIndex
 
 _CODE = ("letor", "ltr_features")
 

@@ -3,7 +3,7 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
 from ssi_models.vocabulary import Vocabulary
 
 

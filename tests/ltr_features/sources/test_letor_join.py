@@ -8,10 +8,10 @@ import pytest
 from letor.errors import InputError
 from letor.svmlight import read_letor
 from letor.writing import append_columns
-from ltr_features.collection import Collection, Judgements
 from ltr_features.columns.registry import ColumnContext, get_family
-from ltr_features.index import TermIndex
 from ltr_features.sources.letor_join import join_letor
+from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.index import TermIndex
 
 LINES = """2 qid:10 1:0.5 2:1 #docid = GX1 inc = 1 prob = 0.1
 0 qid:10 1:0.2 2:0 #docid = GX2 inc = 1 prob = 0.2

@@ -9,7 +9,7 @@ from dumps import dump_xml, page_xml, topical_dump
 from letor.errors import InputError
 from ltr_features.sources.wikipedia import Article, read_dump
 from ltr_features.sources.wikipedia_sections import section_collection
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
 
 RIVER = "river water bank flow delta fish boat bridge flood source"
 SEA = "sea water wave salt fish boat harbour tide storm island"

@@ -12,13 +12,13 @@ from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
 from ltr_features.build import build_columns, candidate_pairs
-from ltr_features.collection_files import load_collection, save_collection
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
-from ltr_features.index import TermIndex
 from ltr_features.sources.wikipedia_sections import section_collection
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import TermIndex
 from ssi_models.registry import MODELS
 
 N_ARTICLES, N_SECTIONS = 12, 6

@@ -10,14 +10,12 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements
 from ltr_features.columns.entities import EntityOverlap
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import ColumnContext
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.replay import save_annotations
-from ltr_features.index import TermIndex
 from ltr_features.studies.kinds.drill_down import _moved, _movers
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
@@ -27,7 +25,9 @@ from ltr_features.studies.statistics.query_classes import (
     query_properties,
 )
 from ltr_features.studies.statistics.significance import TestSettings
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.index import TermIndex
 
 TEST = TestSettings(n_permutations=500, n_resamples=200)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_features.collection import Collection, Judgements
+from ltr_features.text.collection import Collection, Judgements
 
 
 def read_lines(file, query):

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ltr_features.collection import STREAMS
 from ltr_features.studies.config import slug
 from ltr_features.studies.toml_files import read_config
+from ltr_features.text.collection import STREAMS
 from ssi_models.registry import get_model
 
 Relation = Literal["<", "<=", "~"]

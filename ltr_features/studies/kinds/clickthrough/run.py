@@ -47,8 +47,8 @@ _CODE = (
 _TEXT_CODE = (
     f"{_KIND}.tasks",
     "ltr_features.sources",
-    "ltr_features.text",
-    "ltr_features.term_counts",
+    "ltr_features.text.analyzer",
+    "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
 )
 

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.collection import Collection
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough.config import TaskConfig
-from ltr_features.term_counts import count_terms
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection
+from ltr_features.text.term_counts import count_terms
 from ssi_models.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf

@@ -41,8 +41,8 @@ from ltr_features.studies.stages import STUDIES
 _KIND = f"{STUDIES}.kinds.matching"
 _CODE = (
     "ssi_models",
-    "ltr_features.text",
-    "ltr_features.term_counts",
+    "ltr_features.text.analyzer",
+    "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
     f"{_KIND}.tasks",
     f"{_KIND}.training",

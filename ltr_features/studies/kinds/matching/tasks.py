@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.studies.kinds.matching.config import TaskConfig
-from ltr_features.term_counts import count_terms
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.term_counts import count_terms
 from ssi_models.preferences import Preferences
 from ssi_models.weighting import TfIdf
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Links
-from ltr_features.collection_files import load_collection, save_collection
+from ltr_features.text.collection import Collection, Judgements, Links
+from ltr_features.text.collection_files import load_collection, save_collection
 
 
 def collection(**changes) -> Collection:

@@ -2,7 +2,7 @@
 
 A word is put between two marks and cut into all runs of three characters: ``cat`` gives ``#ca``,
 ``cat`` and ``at#``. A word of n letters has n trigrams, repetitions counted. Letters are code
-points, not bytes. Tokens hold letters, numbers and marks only (:mod:`ltr_features.text`), so that
+points, not bytes. Tokens hold letters, numbers and marks only (:mod:`text.analyzer`), so that
 ``#`` is in no word.
 
 Reference:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.bm25 import Bm25, inverse_document_frequency
-from ltr_features.collection import Judgements, Pairs
-from ltr_features.index import WHOLE, TermIndex
 from ltr_features.kernels.ranking import top_documents
 from ltr_features.parallel import map_blocks
+from ltr_features.text.bm25 import Bm25, inverse_document_frequency
+from ltr_features.text.collection import Judgements, Pairs
+from ltr_features.text.index import WHOLE, TermIndex
 
 #: Queries per block of work.
 _BLOCK = 256

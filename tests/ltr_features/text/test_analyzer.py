@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from letor.errors import InputError
-from ltr_features.text import Analyzer, english_stopwords
+from ltr_features.text.analyzer import Analyzer, english_stopwords
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_case_folding_reaches_no_code_point_beyond_the_kernel_table():
 
 
 def test_composition_suspects_cover_whatever_nfc_changes():
-    from ltr_features.term_counts import _may_compose
+    from ltr_features.text.term_counts import _may_compose
 
     surrogates = range(0xD800, 0xE000)
     combining = {

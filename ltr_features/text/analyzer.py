@@ -151,7 +151,7 @@ class Analyzer:
 @cache
 def english_stopwords() -> frozenset[str]:
     """English function words, the list that this package ships."""
-    text = files("ltr_features").joinpath("stopwords_english.txt").read_text(encoding="utf-8")
+    text = files("ltr_features.text").joinpath("stopwords_english.txt").read_text(encoding="utf-8")
     return frozenset(text.split())
 
 

@@ -17,10 +17,10 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.collection import STREAMS, Collection
-from ltr_features.index_files import HEADER, check_counts, map_array, read_header, read_words
-from ltr_features.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.index_files import HEADER, check_counts, map_array, read_header, read_words
+from ltr_features.text.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
 from ssi_models.vocabulary import Vocabulary
 
 #: The derived stream: all streams of a document together.

@@ -27,7 +27,7 @@ from ltr_features.kernels.text import (
     sort_columns,
 )
 from ltr_features.parallel import map_blocks
-from ltr_features.text import Analyzer, character_class
+from ltr_features.text.analyzer import Analyzer, character_class
 
 #: Characters of text per block: small enough to bound memory, large enough to share words.
 BLOCK_CHARACTERS = 1 << 22

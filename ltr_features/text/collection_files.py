@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements, Links
-from ltr_features.sources.records import id_rows, json_lines, parse_object, text_lines
+from ltr_features.text.collection import Collection, Judgements, Links
+from ltr_features.text.records import id_rows, json_lines, parse_object, text_lines
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"

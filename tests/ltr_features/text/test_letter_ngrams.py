@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from ltr_features import FeatureBuilder, ModelColumn, get_family
-from ltr_features.collection import Collection, Judgements, Pairs
 from ltr_features.columns.fitted_files import load_fitted, notes_path, save_fitted
 from ltr_features.columns.registry import ColumnContext
 from ltr_features.columns.term_space import TermCounts, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.index import TermIndex
-from ltr_features.letter_ngrams import LetterTrigrams, rows_of_word, side_by_side
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
+from ltr_features.text.letter_ngrams import LetterTrigrams, rows_of_word, side_by_side
 from ssi_models.vocabulary import Vocabulary
 
 WORDS = st.text(st.characters(categories=["Ll", "Nd", "Mn"]), min_size=1, max_size=9)

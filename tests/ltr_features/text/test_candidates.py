@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.bm25 import Bm25
-from ltr_features.collection import Collection, Judgements, Pairs
-from ltr_features.index import TermIndex
-from ltr_features.pools import Bm25Retriever, bm25_pool, pool_recall
+from ltr_features.text.bm25 import Bm25
+from ltr_features.text.candidates import Bm25Retriever, bm25_pool, pool_recall
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -33,7 +33,7 @@ def random_texts(seed, n, longest, n_words=60):
 
 
 def slow_bm25(texts, query, k1, b, k3):
-    """The formula of ltr_features.bm25 on raw tokens."""
+    """The formula of ltr_features.text.bm25 on raw tokens."""
     documents = [Counter(text.split()) for text in texts]
     mean = sum(sum(d.values()) for d in documents) / len(documents)
     scores = []

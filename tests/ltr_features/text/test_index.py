@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.collection import Collection, Judgements
-from ltr_features.index import WHOLE, TermIndex
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.index import WHOLE, TermIndex
 
 NONE = np.zeros(0, dtype=np.int64)
 

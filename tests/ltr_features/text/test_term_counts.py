@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-import ltr_features.term_counts as term_counts
+import ltr_features.text.term_counts as term_counts
 from letor.errors import InputError
-from ltr_features.term_counts import count_streams, count_terms, renumbered
-from ltr_features.text import Analyzer
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.term_counts import count_streams, count_terms, renumbered
 
 # Characters at which the rule turns: expanding folds, final sigma, marks, format characters,
 # compositions, Hangul letters, astral letters, a lone surrogate, the ends of UTF-8's widths.
@@ -25,7 +25,7 @@ TEXTS = st.lists(
 
 
 def slow_tokens(text, fold):
-    """The rule of ltr_features.text, step by step."""
+    """The rule of ltr_features.text.analyzer, step by step."""
     runs, run = [], ""
     for character in unicodedata.normalize("NFC", text) + "\n":
         category = unicodedata.category(character)

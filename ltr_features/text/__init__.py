@@ -1,0 +1,1 @@
+"""Text to counts: analysis, collections, the term index, candidates."""
