@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(collections.index)
+app.command()(collections.sample)
 app.command()(experiments.compare)
 app.command()(experiments.demo)
 app.command()(experiments.run)

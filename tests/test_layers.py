@@ -20,7 +20,7 @@ ltr_features.studies.runner
 ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier
-ltr_features.scoring
+ltr_features.scoring ltr_features.sample
 ltr_features.pipeline
 ltr_features.build ltr_features.remarks
 ltr_features.columns ltr_features.workspace

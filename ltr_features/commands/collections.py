@@ -1,4 +1,4 @@
-"""Collections: ``index``."""
+"""Collections: ``index``, ``sample``."""
 
 from __future__ import annotations
 
@@ -44,3 +44,19 @@ def index(
     for name, value in collection.description.items():
         typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
     typer.echo(f"Workspace: {out}")
+
+
+def sample(
+    folder: Annotated[Path, typer.Argument(help="A new folder.")] = Path("sample"),
+) -> None:
+    """Write a small collection in every form that the commands read, to try them on.
+
+    Articles of the Wikipedia as tables, BEIR and TREC folders, rankings, a LETOR fold and vectors;
+    the tutorials use it.
+
+    Example: ltr-features sample sample"""
+    from ltr_features.sample import write_sample
+
+    collection = write_sample(folder)
+    n_documents, n_queries = len(collection.document_ids), len(collection.query_ids)
+    typer.echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
