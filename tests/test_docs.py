@@ -16,7 +16,9 @@ from ltr_features.sample import write_sample
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
-PAGES = ["docs/researcher", "docs/engineer", "docs/pyterrier", "docs/experiments", "README"]
+PAGES = [
+    "docs/researcher", "docs/engineer", "docs/given", "docs/pyterrier", "docs/experiments", "README",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -152,7 +152,7 @@ def columns_build(
                 full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
                 _write_fold(full, fold, out, threads=threads)
                 numbers.append(f"{fold.name}: {full.X.shape[1]} columns\n")
-                provenance[fold.name] = full.provenance
+                provenance[fold.name] = {r.name: full.provenance[r.name] for r in recipes}
     if in_folds:
         typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
     else:
@@ -162,7 +162,8 @@ def columns_build(
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
-    for sentence in [*collection.remarks, *told_once(provenance)]:
+    told = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
+    for sentence in [*collection.remarks, *told, *told_once(provenance)]:
         typer.echo(sentence, err=True)
 
 

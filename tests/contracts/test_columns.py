@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from given import given_files
 from knowledge import word_knowledge
 
 from letor.errors import InputError
@@ -21,6 +22,8 @@ from ltr_features.columns.entities import (
     EntityOverlap,
     WordEmbeddingEntity,
 )
+from ltr_features.columns.given_scores import GivenScores
+from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import (
     ColumnContext,
@@ -34,6 +37,7 @@ from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.text.collection import Collection, Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
 
+GIVEN = given_files()
 INSTANCES: dict[str, ColumnFamily] = {
     "letor46": Letor46(),
     "vsm": VectorSpace(),
@@ -44,6 +48,12 @@ INSTANCES: dict[str, ColumnFamily] = {
     "d2v-entity": DocumentEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
     "ensan2017": Ensan2017(knowledge=word_knowledge(), dimension=8, epochs=2),
     "entity-overlap": EntityOverlap(knowledge=word_knowledge()),
+    "scores": GivenScores(files={"engine": GIVEN / "engine.tsv"}, missing="lowest"),
+    "vectors": GivenVectors(
+        queries=GIVEN / "queries.npy",
+        documents=GIVEN / "documents.npy",
+        measures=["cosine", "dot", "distance"],
+    ),
 }
 
 WORDS = np.array([f"word{i}" for i in range(50)])

@@ -1,0 +1,205 @@
+"""Scores of other systems as columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.sources.score_tables import ScoreTable, read_scores, score_columns
+from ltr_features.text.collection import Pairs
+
+#: Where scores and vectors come from is not known, and their columns say so.
+GIVEN = "given; not checked for leaks"
+
+
+class _Known(NamedTuple):
+    """The scores of a column that are about the collection: keys (query * n_documents + document),
+    int64 in ascending order, and their values, float32."""
+
+    keys: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class GivenScores(ColumnFamily):
+    """A column for each kind of score that other systems gave to (query, document) pairs.
+
+    Attributes:
+        files: name of a column to its file, see :func:`~.score_tables.read_scores`. A file with
+            several kinds of scores gives a column for each, ``<name>_<its name>``.
+        query, document, scores: the columns of the tables, see ``read_scores``.
+        missing: what a pair without a score gets: a number, or "lowest": the lowest score of the
+            query in that column (of all queries, where it has none).
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+
+    name = "scores"
+    description = "Scores of other systems, from runs and tables"
+    reference = "given"
+
+    files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
+    query: str | None = None
+    document: str | None = None
+    scores: Sequence[str] = ()
+    missing: float | Literal["lowest"] = 0.0
+    _told: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.missing != "lowest" and not np.isfinite(np.float32(self.missing)):
+            raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
+        self._origins  # noqa: B018, files are looked at before anything expensive
+
+    @property
+    def trained_on(self) -> str:
+        return GIVEN
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return tuple(self._told.values())
+
+    @cached_property
+    def _origins(self) -> dict[str, tuple[str, str]]:
+        """Column to its name in ``files`` and in the file."""
+        found: dict[str, tuple[str, str]] = {}
+        for name, path in self.files.items():
+            inside = score_columns(
+                path, query=self.query, document=self.document, scores=self.scores
+            )
+            for score in inside:
+                column = name if len(inside) == 1 else f"{name}_{score}".lower().replace(" ", "_")
+                if column in found:
+                    raise InputError(f"scores: two columns would be called {column!r}; rename one")
+                found[column] = (name, score)
+        return found
+
+    @property
+    def columns(self) -> Sequence[ColumnSpec]:
+        return [
+            ColumnSpec(
+                column, f"{score} in {os.fspath(self.files[name])}", "as given", "any", "given"
+            )
+            for column, (name, score) in self._origins.items()
+        ]
+
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError if there is no file, or one has no row about the collection."""
+        if not self.files:
+            raise InputError(
+                "scores: name at least one file: files = { engine = 'engine.run' } in TOML, "
+                "--option scores.files.engine=engine.run on the command line"
+            )
+        for name in self.files:
+            self._known(context, name)
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        wanted = pairs.query * context.collection.n_documents + pairs.document
+        result = np.empty((len(pairs), len(self._origins)), dtype=np.float32)
+        for j, (column, (name, score)) in enumerate(self._origins.items()):
+            known = self._known(context, name)[score]
+            place = np.searchsorted(known.keys, wanted)
+            there = place < len(known.keys)
+            there[there] = known.keys[place[there]] == wanted[there]
+            result[there, j] = known.values[place[there]]
+            lost = ~there
+            result[lost, j] = self._substitutes(context, known, pairs.query[lost])
+            self._tell(column, int(lost.sum()), len(pairs))
+        return result
+
+    def _substitutes(
+        self, context: ColumnContext, known: _Known, queries: NDArray[np.int64]
+    ) -> NDArray[np.float32] | float:
+        if self.missing != "lowest":
+            return self.missing
+        lowest = np.full(context.collection.n_queries, known.values.min(initial=np.inf))
+        of_query = known.keys // context.collection.n_documents
+        scored, first = np.unique(of_query, return_index=True)
+        if len(scored):
+            lowest[scored] = np.minimum.reduceat(known.values, first)
+        return lowest[queries].astype(np.float32)
+
+    def _tell(self, column: str, n_missing: int, n: int) -> None:
+        self._told.pop(column, None)
+        if n_missing:
+            put = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
+            self._told[column] = f"{column}: {lack(n_missing, n)} no score and get {put}"
+
+    def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
+        """The scores of a file that are about the collection's queries, by their name in it."""
+        table = context.once((self, name, "table"), lambda: self._read(name))
+        return context.once_for_queries((self, name), lambda: _of_collection(table, context))
+
+    def _read(self, name: str) -> ScoreTable:
+        return read_scores(
+            self.files[name], query=self.query, document=self.document, scores=self.scores
+        )
+
+    def __hash__(self) -> int:
+        paths = tuple((name, os.fspath(path)) for name, path in self.files.items())
+        return hash((paths, self.query, self.document, tuple(self.scores)))
+
+
+def lack(n_missing: int, n: int) -> str:
+    """How many rows lack something, for remarks."""
+    return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have"
+
+
+def rows_of(
+    ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
+) -> NDArray[np.int64]:
+    """int64 [len(ids)]: the row of each id among those of the collection, -1 where it has none.
+
+    Raises:
+        InputError: not one of the ids is one of the collection's.
+    """
+    row = {name: i for i, name in enumerate(wanted)}
+    rows = np.fromiter((row.get(name, -1) for name in ids), np.int64, len(ids))
+    if len(ids) and (rows < 0).all():
+        raise InputError(
+            f"{path}: none of its {len(ids):,} {what} ids ({_examples(ids)}) is one of the "
+            f"{len(wanted):,} of the collection ({_examples(wanted)})"
+        )
+    return rows
+
+
+def _examples(ids: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")
+
+
+def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Known]:
+    collection = context.collection
+    if not len(table.query):
+        raise InputError(f"{table.path}: no row; it must have scores of (query, document) pairs")
+    query = rows_of(table.query_ids, collection.query_ids, table.path, "query")[table.query]
+    documents = rows_of(table.document_ids, collection.document_ids, table.path, "document")
+    document = documents[table.document]
+    about = np.flatnonzero((query >= 0) & (document >= 0))
+    keys = query[about] * collection.n_documents + document[about]
+    order = np.argsort(keys, kind="stable")
+    keys, about = keys[order], about[order]
+    again = np.flatnonzero(np.diff(keys) == 0)
+    for name, scores in table.scores.items():
+        unequal = again[scores[about[again]] != scores[about[again + 1]]]
+        if len(unequal):
+            one, other = sorted(about[unequal[0] : unequal[0] + 2].tolist())
+            raise InputError(
+                f"{table.where(other)}: {name!r} is {scores[other]:g} for query "
+                f"{table.query_ids[table.query[one]]!r} and document "
+                f"{table.document_ids[table.document[one]]!r}, but {scores[one]:g} before "
+                f"({table.where(one)}); keep one of them"
+            )
+    first = np.flatnonzero(np.diff(keys, prepend=-1) != 0)
+    return {
+        name: _Known(keys[first], scores[about[first]].astype(np.float32))
+        for name, scores in table.scores.items()
+    }

@@ -1,0 +1,178 @@
+"""Similarities of vectors that another model made of the queries and documents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.columns.given_scores import GIVEN, lack, rows_of
+from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.embeddings.id_vectors import IdVectors, read_id_vectors
+from ltr_features.text.collection import Pairs
+
+#: Rows that are compared at once: mapped vectors are never in memory as a whole.
+_BLOCK = 8192
+_SPECS = {
+    "cosine": ("q'd / (|q| |d|), 0 where one of them is 0", "-1 to 1"),
+    "dot": ("q'd", "any"),
+    "distance": ("Euclidean distance |q - d|", ">= 0"),
+}
+
+
+@dataclass(frozen=True)
+class GivenVectors(ColumnFamily):
+    """Cosine, dot product or distance of a query's and a document's vector.
+
+    Attributes:
+        queries, documents: files of vectors, see :func:`~.id_vectors.read_id_vectors`.
+        query_ids, document_ids: files of their ids, where the vectors' files have none.
+        prefix: of the columns' names: ``<prefix>_cosine``.
+        measures: which columns.
+        missing: what a pair gets of which one has no vector.
+
+    Raises:
+        InputError: a file cannot be read, or the vectors of queries have another width than those
+            of documents.
+    """
+
+    name = "vectors"
+    description = "Similarity of vectors of queries and documents that another model made"
+    reference = "given"
+
+    queries: str | os.PathLike[str] | None = None
+    documents: str | os.PathLike[str] | None = None
+    query_ids: str | os.PathLike[str] | None = None
+    document_ids: str | os.PathLike[str] | None = None
+    prefix: str = "vectors"
+    measures: Sequence[Literal["cosine", "dot", "distance"]] = ("cosine",)
+    missing: float = 0.0
+    _read: dict[str, IdVectors] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.measures if name not in _SPECS]
+        if unknown or not self.measures or len(set(self.measures)) < len(self.measures):
+            raise InputError(
+                f"vectors: measures must be some of {', '.join(_SPECS)}, got {list(self.measures)}"
+            )
+        if not np.isfinite(np.float32(self.missing)):
+            raise InputError(f"vectors: missing must be finite, got {self.missing}")
+        if self.queries is None or self.documents is None:
+            return  # to be listed; ``check`` says what lacks
+        self._read["query"] = read_id_vectors(self.queries, self.query_ids)
+        self._read["document"] = read_id_vectors(self.documents, self.document_ids)
+        widths = self._read["query"].width, self._read["document"].width
+        if widths[0] != widths[1]:
+            raise InputError(
+                f"vectors: {self.queries} has {widths[0]} numbers a row, {self.documents} "
+                f"{widths[1]}; they must come from one model"
+            )
+
+    @property
+    def trained_on(self) -> str:
+        return GIVEN
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return tuple(self._told)
+
+    @property
+    def columns(self) -> Sequence[ColumnSpec]:
+        return [
+            ColumnSpec(
+                f"{self.prefix}_{name}", _SPECS[name][0], "as given", _SPECS[name][1], "given"
+            )
+            for name in self.measures
+        ]
+
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError if a file is not named, or has no vector of the collection's."""
+        if not self._read:
+            raise InputError(
+                "vectors: name both files, queries = 'queries.npy' and documents = 'documents.npy' "
+                "in TOML, --option vectors.queries=queries.npy on the command line"
+            )
+        self._rows(context, "query")
+        self._rows(context, "document")
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        query = self._rows(context, "query")[pairs.query]
+        document = self._rows(context, "document")[pairs.document]
+        there = np.flatnonzero((query >= 0) & (document >= 0))
+        result = np.full((len(pairs), len(self.measures)), self.missing, dtype=np.float32)
+        for start in range(0, len(there), _BLOCK):
+            block = there[start : start + _BLOCK]
+            q = self._vectors("query", query[block])
+            d = self._vectors("document", document[block])
+            for j, name in enumerate(self.measures):
+                result[block, j] = _similarity(name, q, d)
+        n_missing = len(pairs) - len(there)
+        self._told[:] = (
+            [f"{self.prefix}: {lack(n_missing, len(pairs))} no vectors and get {self.missing:g}"]
+            if n_missing
+            else []
+        )
+        return result
+
+    def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:
+        """int64: the row of the vector of each query or document of the collection; -1: none."""
+        vectors, collection = self._read[side], context.collection
+        remember = context.once_for_queries if side == "query" else context.once
+        wanted = collection.query_ids if side == "query" else collection.document_ids
+
+        def find() -> NDArray[np.int64]:
+            found = rows_of(vectors.ids, wanted, vectors.path, side)
+            rows = np.full(len(wanted), -1, dtype=np.int64)
+            rows[found[found >= 0]] = np.flatnonzero(found >= 0)
+            return rows
+
+        rows: NDArray[np.int64] = remember(("vectors", str(vectors.path), side), find)
+        return rows
+
+    def _vectors(self, side: str, rows: NDArray[np.int64]) -> NDArray[np.float64] | sp.csr_matrix:
+        """float64 [n, width], finite; CSR where one of the files is sparse."""
+        vectors = self._read[side]
+        chosen = vectors.rows[rows].astype(np.float64)
+        if self._is_sparse:
+            chosen = sp.csr_matrix(chosen)
+        finite = np.isfinite(np.asarray(chosen.sum(axis=1)).ravel())
+        if not finite.all():
+            name = vectors.ids[rows[np.argmin(finite)]]
+            raise InputError(
+                f"{vectors.path}: the vector of {side} {name!r} has a number that is not finite; "
+                "make it again or leave it out"
+            )
+        return chosen
+
+    @property
+    def _is_sparse(self) -> bool:
+        return any(sp.issparse(vectors.rows) for vectors in self._read.values())
+
+    def __hash__(self) -> int:
+        return hash((str(self.queries), str(self.documents), self.prefix, tuple(self.measures)))
+
+
+def _similarity(name: str, q: Any, d: Any) -> NDArray[np.float64]:
+    """float64 [n], of row i of the one and row i of the other, both dense or both CSR."""
+    if name == "distance":
+        difference = q - d
+        return np.sqrt(_products(difference, difference))
+    products = _products(q, d)
+    if name == "dot":
+        return products
+    norms = np.sqrt(_products(q, q) * _products(d, d))
+    return np.clip(np.divide(products, norms, out=np.zeros(len(norms)), where=norms > 0), -1, 1)
+
+
+def _products(a: Any, b: Any) -> NDArray[np.float64]:
+    """float64 [n]: inner products of rows."""
+    products = a.multiply(b) if sp.issparse(a) else a * b
+    return np.asarray(products.sum(axis=1)).ravel()

@@ -1,0 +1,150 @@
+"""Vectors of queries and documents that another model made, by their ids."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from letor.errors import InputError
+from ltr_features.embeddings.vector_files import read_vectors
+from ltr_features.text.records import text_lines
+
+#: Arrays of numbers, whose ids stand in a text file of their own.
+ARRAYS = (".npy", ".npz", ".safetensors")
+
+
+class IdVectors(NamedTuple):
+    """Vectors, dense or sparse.
+
+    Attributes:
+        ids: n distinct ids.
+        rows: float [n, width], mapped into memory where the file is .npy; or CSR.
+        path: the file.
+    """
+
+    ids: list[str]
+    rows: NDArray[np.floating] | sp.csr_matrix
+    path: Path
+
+    @property
+    def width(self) -> int:
+        return int(self.rows.shape[1])
+
+
+def read_id_vectors(
+    path: str | os.PathLike[str], ids: str | os.PathLike[str] | None = None
+) -> IdVectors:
+    """Read vectors and their ids; numbers of mapped files are not looked at.
+
+    Args:
+        path: .npy (two axes), .npz (``scipy.sparse.save_npz``, for sparse models), .safetensors
+            (one tensor), .parquet (a column of text or whole numbers and one of lists
+            of numbers); any other name is read as word2vec's or GloVe's format, whose words are the
+            ids (one that comes twice keeps its first vector).
+        ids: for .npy, .npz and .safetensors: a text file with an id per line, in the order of the
+            rows; by default the file of the same name that ends in .txt.
+
+    Raises:
+        InputError: no such file, not the format that its name says, other than one id per row, an
+            id twice; named by file, and by line where there are lines.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file of vectors")
+    if path.suffix == ".parquet":
+        names, rows = _from_parquet(path)
+    elif path.suffix in ARRAYS:
+        rows = _array(path)
+        names = _ids(
+            Path(ids) if ids is not None else path.with_suffix(".txt"), path, rows.shape[0]
+        )
+    else:
+        names, rows = read_vectors(path)
+    if len(set(names)) < len(names):
+        twice = next(name for name, n in Counter(names).items() if n > 1)
+        raise InputError(f"{path}: id {twice!r} has two vectors; keep one")
+    return IdVectors(names, rows, path)
+
+
+def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
+    """The numbers of an array file, two axes."""
+    try:
+        if path.suffix == ".npy":
+            rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        elif path.suffix == ".npz":
+            rows = sp.csr_matrix(sp.load_npz(path))
+        else:
+            tensors = load_file(path)
+            if len(tensors) != 1:
+                raise InputError(f"{path}: must hold one tensor, holds {sorted(tensors)}")
+            (rows,) = tensors.values()
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise InputError(f"{path}: cannot be read as {path.suffix} ({error})") from None
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+        raise InputError(
+            f"{path}: holds {rows.dtype} with {rows.ndim} axes; must be numbers, a row per vector"
+        )
+    return rows
+
+
+def _ids(path: Path, of: Path, n: int) -> list[str]:
+    if not path.is_file():
+        raise InputError(
+            f"{of}: the ids of its {n:,} rows are looked for in {path}, one per line, which is not "
+            "there; name their file by query_ids or document_ids"
+        )
+    names = [line.strip() for _, line in text_lines(path)]
+    if len(names) != n:
+        raise InputError(f"{path}: {len(names):,} ids for the {n:,} rows of {of}")
+    if "" in names:
+        raise InputError(f"{path}, line {names.index('') + 1}: is empty; every row needs an id")
+    return names
+
+
+def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
+    try:
+        schema = pa.parquet.read_schema(path)
+        lists = [f.name for f in schema if _is_list(f.type)]
+        plain = [
+            f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_integer(f.type)
+        ]
+        if len(lists) != 1 or len(plain) != 1:
+            raise InputError(
+                f"{path}: must have one column of ids and one of lists of numbers; has "
+                f"{', '.join(f'{f.name} ({f.type})' for f in schema)}"
+            )
+        table = pa.parquet.read_table(path, columns=[plain[0], lists[0]])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
+    column = table[lists[0]].combine_chunks()
+    widths = np.unique(pa.compute.list_value_length(column).fill_null(0).to_numpy())
+    if len(widths) > 1 or column.null_count or table[plain[0]].null_count:
+        raise InputError(
+            f"{path}: rows must have an id and equally many numbers; {lists[0]!r} has "
+            f"{', '.join(map(str, widths[:4]))} of them"
+        )
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    rows = flat.reshape(len(column), -1 if len(column) else 0)
+    return table[plain[0]].cast(pa.string()).to_pylist(), rows
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    nested = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(is_kind(kind) for is_kind in nested):
+        return False
+    return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))

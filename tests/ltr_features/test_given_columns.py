@@ -1,0 +1,231 @@
+"""Columns of scores and vectors from elsewhere."""
+
+import gzip
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from safetensors.numpy import save_file
+from typer.testing import CliRunner
+
+from letor.column_names import read_names
+from letor.errors import InputError
+from letor.svmlight import read_letor
+from ltr_features.cli import app
+from ltr_features.columns.given_scores import GivenScores
+from ltr_features.columns.given_vectors import GivenVectors
+from ltr_features.columns.registry import ColumnContext
+from ltr_features.sample import write_sample
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
+
+#: (query, document): score; "a" and "b" have no score for d2, "c" is not in the collection.
+SCORES = {("a", "d0"): 1.5, ("a", "d1"): -2.0, ("b", "d0"): 3.0, ("b", "d1"): 3.0, ("c", "d0"): 9.0}
+PAIRS = Pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 2]))
+
+
+@pytest.fixture(scope="module")
+def context():
+    nothing = np.zeros(0, dtype=np.int64)
+    collection = Collection(
+        "given",
+        ["d0", "d1", "d2"],
+        {"body": ["one two", "two three", "three"]},
+        ["a", "b"],
+        ["one", "two"],
+        Judgements(nothing, nothing, nothing),
+    )
+    return ColumnContext(collection, TermIndex.build(collection))
+
+
+def write(path, form):
+    rows = [(q, d, s) for (q, d), s in SCORES.items()]
+    if form == "run":
+        path.write_text("".join(f"{q} Q0 {d} 1 {s} x\n" for q, d, s in rows))
+    elif form in ("csv", "tsv"):
+        mark = {"csv": ",", "tsv": "\t"}[form]
+        lines = ["Query-Id,Doc ID,rank,engine", *(f"{q},{d},1,{s}" for q, d, s in rows)]
+        path.write_text("\n".join(lines).replace(",", mark) + "\n")
+    elif form == "csv.gz":
+        text = "score,docno,qid\n" + "".join(f"{s},{d},{q}\n" for q, d, s in rows)
+        path.write_bytes(gzip.compress(text.encode()))
+    elif form == "jsonl":
+        lines = [f'{{"qid": "{q}", "docno": "{d}", "s": {s}}}\n' for q, d, s in rows]
+        path.write_text("".join(lines))
+    else:
+        columns = zip(*rows, strict=True)
+        pq.write_table(pa.table(dict(zip(("query_id", "doc_id", "s"), columns, strict=True))), path)
+    return path
+
+
+@pytest.mark.parametrize("form", ["run", "csv", "tsv", "csv.gz", "jsonl", "parquet"])
+def test_every_form_gives_the_same_column(context, tmp_path, form):
+    family = GivenScores(files={"engine": write(tmp_path / f"scores.{form}", form)}, missing=-7)
+    family.check(context)
+    assert family.column_names == ["engine"]
+    assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -7, 3, -7]
+    assert family.remarks == ("engine: 2 of 5 rows (40.0 %) have no score and get -7",)
+    assert family.trained_on == "given; not checked for leaks"
+
+
+def test_missing_scores_may_be_the_querys_lowest(context, tmp_path):
+    path = tmp_path / "s.tsv"
+    path.write_text("qid\tdocno\ts\na\td0\t1.5\na\td1\t-2\n")
+    family = GivenScores(files={"s": path}, missing="lowest")
+    assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -2, -2, -2]
+
+
+def test_tables_may_have_several_scores_and_names_of_their_own(context, tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("search,sku,BM 25,dense,note\na,d0,1,2,x\nb,d1,3,4,y\n")
+    with pytest.raises(InputError, match=r"the columns are 'search', 'sku', .*by the option query"):
+        GivenScores(files={"s": path})
+    named = {"query": "search", "document": "sku"}
+    with pytest.raises(InputError, match=r"s\.csv, line 2: 'note' is 'x', not a number; name the"):
+        GivenScores(files={"s": path}, **named).check(context)
+    family = GivenScores(files={"s": path}, **named, scores=["BM 25", "dense"])
+    assert family.column_names == ["s_bm_25", "s_dense"]
+    assert family.compute(context, PAIRS)[[0, 3]].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("qid,docno,s\na,d0,1\na,d0,1\na,d0,2\n", r"line 4: 's' is 2 for query 'a' and document "
+         r"'d0', but 1 before \(.*, line 3\)"),
+        ("qid,docno,s\na,d0,nan\n", r"line 2: 's' is missing or NaN; .*leave out the rows"),
+        ("qid,docno,s\na,d0,1\na,d1,\n", r"line 3: 's' is missing or NaN"),
+        ("qid,docno,s\na,d0,1e39\n", r"line 2: 's' is 1e\+39; scores must be finite in float32"),
+        ("qid,docno,s\n,d0,1\n", r"line 2: column 'qid' is empty"),
+        ("qid,docno,s\nx,d0,1\n", r"none of its 1 query ids \('x'\) is .* 2 .*\('a', 'b'\)"),
+        ("qid,docno,s\na,x,1\n", r"none of its 1 document ids \('x'\) is one of the 3 of the"),
+        ("qid,docno,s\n", "no row"),
+        ("qid,docno,s\na,d0\n", "cannot be read as a table of scores .*Expected 3 columns"),
+        ("qid,docno\na,d0\n", "none is left for scores"),
+        ("", "cannot be read as a table of scores"),
+    ],
+)  # fmt: skip
+def test_bad_scores_are_refused_by_file_and_line(context, tmp_path, text, message):
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        GivenScores(files={"s": path}).check(context)
+    assert str(path) in str(error.value)
+
+
+def test_files_are_looked_at_before_anything_else(context, tmp_path):
+    with pytest.raises(InputError, match=r"gone\.csv: no such file"):
+        GivenScores(files={"s": tmp_path / "gone.csv"})
+    with pytest.raises(InputError, match=r"gone\.run: no such file"):
+        GivenScores(files={"s": tmp_path / "gone.run"})
+    with pytest.raises(InputError, match="name at least one file"):
+        GivenScores().check(context)
+    with pytest.raises(InputError, match="missing must be finite"):
+        GivenScores(missing=np.inf)
+
+
+Q = np.array([[1, 0, 2], [0, 0, 0]], np.float32)
+D = np.array([[2, 1, 2], [0, 3, -1]], np.float32)
+
+
+def save(path, rows, ids):
+    """Write vectors in the format of the name, and their ids."""
+    if path.suffix == ".parquet":
+        flat = pa.array(rows.ravel())
+        lists = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+        pq.write_table(pa.table({"id": ids, "vector": lists}), path)
+        return path
+    if path.suffix == ".vec":
+        lines = (f"{name} {' '.join(map(str, row))}\n" for name, row in zip(ids, rows, strict=True))
+        path.write_text(f"{rows.shape[0]} {rows.shape[1]}\n" + "".join(lines))
+        return path
+    path.with_suffix(".txt").write_text("".join(f"{name}\n" for name in ids))
+    if path.suffix == ".npy":
+        np.save(path, rows)
+    elif path.suffix == ".npz":
+        sp.save_npz(path, sp.csr_matrix(rows))
+    else:
+        save_file({"embedding": rows}, path)
+    return path
+
+
+@pytest.mark.parametrize("form", [".npy", ".npz", ".safetensors", ".parquet", ".vec"])
+def test_every_form_gives_the_same_similarities(context, tmp_path, form):
+    family = GivenVectors(
+        queries=save(tmp_path / f"q{form}", Q, ["a", "b"]),
+        documents=save(tmp_path / f"d{form}", D, ["d1", "d0"]),
+        measures=["cosine", "dot", "distance"],
+        prefix="mine",
+        missing=-1,
+    )
+    family.check(context)
+    assert family.column_names == ["mine_cosine", "mine_dot", "mine_distance"]
+    # q = (1, 0, 2): |q|² = 5; d0 = (0, 3, -1): 10, q'd = -2; d1 = (2, 1, 2): 9, q'd = 6.
+    expected = [
+        [-2 / 50**0.5, -2, (1 + 9 + 9) ** 0.5],
+        [6 / 45**0.5, 6, 2**0.5],
+        [-1, -1, -1],
+        [0, 0, 3],
+        [-1, -1, -1],
+    ]
+    np.testing.assert_allclose(family.compute(context, PAIRS), expected, rtol=1e-6)
+    assert family.remarks == ("mine: 2 of 5 rows (40.0 %) have no vectors and get -1",)
+
+
+def test_bad_vectors_are_refused_by_file(context, tmp_path):
+    q, d = save(tmp_path / "q.npy", Q, "ab"), save(tmp_path / "d.npy", D[:, :2], ["d0", "d1"])
+    with pytest.raises(InputError, match=r"q\.npy has 3 numbers a row, .*d\.npy 2; they must come"):
+        GivenVectors(queries=q, documents=d)
+    save(tmp_path / "d.npy", D, ["x", "y"])
+    with pytest.raises(InputError, match=r"d\.npy: none of its 2 document ids \('x', 'y'\)"):
+        GivenVectors(queries=q, documents=d).check(context)
+    save(tmp_path / "d.npy", D, ["d0"])
+    with pytest.raises(InputError, match=r"d\.txt: 1 ids for the 2 rows of .*d\.npy"):
+        GivenVectors(queries=q, documents=d)
+    save(tmp_path / "d.npy", D, ["d0", "d0"])
+    with pytest.raises(InputError, match=r"d\.npy: id 'd0' has two vectors"):
+        GivenVectors(queries=q, documents=d)
+    save(tmp_path / "d.npy", np.where(D == 3, np.nan, D), ["d0", "d1"])
+    family = GivenVectors(queries=q, documents=d)
+    with pytest.raises(InputError, match=r"d\.npy: the vector of document 'd1' has a number"):
+        family.compute(context, PAIRS)
+    (tmp_path / "d.txt").unlink()
+    with pytest.raises(InputError, match=r"looked for in .*d\.txt, .*by query_ids or document_ids"):
+        GivenVectors(queries=q, documents=d)
+    d.write_bytes(b"no array")
+    with pytest.raises(InputError, match=r"d\.npy: cannot be read as \.npy"):
+        GivenVectors(queries=q, documents=d)
+    np.save(tmp_path / "d.npy", np.array(["a"], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"d\.npy: cannot be read as \.npy"):
+        GivenVectors(queries=q, documents=d)
+    with pytest.raises(InputError, match="name both files"):
+        GivenVectors().check(context)
+    with pytest.raises(InputError, match="measures must be some of cosine, dot, distance"):
+        GivenVectors(measures=["euclid"])
+
+
+def test_the_command_line_builds_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_sample("sample")
+    commands = [
+        "index beir folder=sample/beir --out workspace",
+        "columns build --workspace workspace --family scores --family vectors --depth 10 "
+        "--option scores.files.lsa=sample/runs/lsa.run "
+        "--option vectors.queries=sample/vectors/queries.npy "
+        "--option vectors.documents=sample/vectors/documents.npy --folds 5 --out folds",
+    ]
+    for command in commands:
+        result = CliRunner().invoke(app, command.split(), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert re.search(r"scores: lsa: [\d,]+ of 2,330 rows \(.* %\) have no score and", result.stderr)
+    rows = read_letor("folds/Fold1/test.txt")
+    notes = read_names(Path("folds/Fold1/test.columns.json"))
+    assert [note["name"] for note in notes] == ["lsa", "vectors_cosine"]
+    assert notes[0]["trained on"] == "given; not checked for leaks"
+    both = rows.X[rows.X[:, 0] != 0]
+    # The run is the ranking by these vectors' cosines.
+    np.testing.assert_allclose(both[:, 0], both[:, 1], atol=1e-5)
