@@ -12,8 +12,8 @@ from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
 from ltr_features.build import build_columns, candidate_pairs
-from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.given_scores import GIVEN
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
