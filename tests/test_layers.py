@@ -23,6 +23,7 @@ ltr_features.pyterrier
 ltr_features.scoring ltr_features.sample
 ltr_features.pipeline
 ltr_features.build ltr_features.remarks
+ltr_features.candidates
 ltr_features.columns ltr_features.workspace
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources
