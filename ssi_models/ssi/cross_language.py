@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.fitting import RankingModel
-from ssi_models.hogwild import replica
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, digest_of
@@ -19,7 +18,7 @@ from ssi_models.parts import Parts
 from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.run import Run
+from ssi_models.run import Run, replica
 from ssi_models.sampling import Batch, PairStream, alternate, own_negatives
 from ssi_models.scorers import TowerScorer
 from ssi_models.tables import Table, embed
