@@ -14,10 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.topics import fold_in, word_probabilities
+from ssi_models.kernels.expectation import fold_in, word_probabilities
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.topics.em import (
     BLOCK,
     Block,
@@ -29,8 +28,9 @@ from ssi_models.topics.em import (
     iterate,
 )
 from ssi_models.topics.language_model import LanguageModel, both_sides
+from ssi_models.topics.online import OnlineEM
 from ssi_models.topics.state import Iteration, State
-from ssi_models.topics.stream import OnlineEM
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 
@@ -138,7 +138,7 @@ class TopicModel(LanguageModel):
                 with the same numbers.
             callback: called after each iteration.
             constraints: excluded, candidates and groups of
-                :meth:`ssi_models.fitting.RankingModel.fit`, which a model without negatives keeps
+                :meth:`RankingModel.fit`, which a model without negatives keeps
                 to as it is; candidate_lists and a weighting are refused.
 
         Raises:

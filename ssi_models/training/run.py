@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.sampling import Batch, PairStream, own_negatives
-from ssi_models.scorers import Scorer, TowerScorer
-from ssi_models.tables import Space
-from ssi_models.training_data import TrainingData
-from ssi_models.validation import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.batches import Batch, PairStream, own_negatives
+from ssi_models.training.embedding_table import Space
+from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.losses import PairwiseLoss
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.towers import Scorer, TowerScorer
+from ssi_models.training.training_data import TrainingData
 
 T = TypeVar("T")
 
 
 class Trained(Protocol):
-    """What a run needs of a model: parameters of :class:`ssi_models.fitting.RankingModel`."""
+    """What a run needs of a model: parameters of :class:`RankingModel`."""
 
     margin: float
     loss: str
