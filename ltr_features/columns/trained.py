@@ -23,11 +23,11 @@ from ltr_features.columns.term_space import TermCounts, TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
-from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parameters import digest_of
-from ssi_models.parts import CachedDocuments
-from ssi_models.preferences import Preferences
-from ssi_models.training import DivergenceWarning
+from ssi_models.representation import CachedDocuments
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.loop import DivergenceWarning
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 

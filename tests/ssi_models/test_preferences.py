@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.sampling import PairStream, alternate
-from ssi_models.validation import Validation, hold_out_pairs, hold_out_queries, sample_triples
+from ssi_models.training.batches import PairStream, alternate
+from ssi_models.training.held_out import (
+    Validation,
+    hold_out_pairs,
+    hold_out_queries,
+    sample_triples,
+)
+from ssi_models.training.preferences import Preferences
 
 
 def preferences(**more):

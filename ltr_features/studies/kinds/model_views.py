@@ -10,7 +10,7 @@ from ltr_features.studies.config import ModelConfig
 from ltr_features.studies.kinds.experiment import Experiment, SplitOutputs
 from ltr_features.studies.page.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
-from ssi_models.fitting import RankingModel
+from ssi_models.training.trainable import RankingModel
 
 
 def test_models(

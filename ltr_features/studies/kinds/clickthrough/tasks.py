@@ -17,7 +17,7 @@ from ltr_features.studies.kinds.clickthrough.config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms
-from ssi_models.preferences import Preferences
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ltr_features.studies.config import slug
 from ltr_features.studies.toml_files import read_config
-from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model
+from ssi_models.training.trainable import RankingModel
 
 MEASURES = ("rank_loss", "map", "p10")
 

@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 from ltr_features.studies.kinds.matching.evaluation import ranked_documents
 from ltr_features.studies.kinds.matching.tasks import Task
 from ltr_features.studies.kinds.matching.training import new_model
-from ssi_models.fitting import RankingModel
-from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.run import Run
-from ssi_models.training_data import TrainingData
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.run import Run
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData
 
 MAX_DOCUMENTS = 5000  # that training queries are ranked over
 

@@ -16,7 +16,7 @@ from letor.errors import InputError
 from ltr_features.studies.kinds.matching.config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.term_counts import count_terms
-from ssi_models.preferences import Preferences
+from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
 PARTS = ("train", "dev", "test")

@@ -16,11 +16,11 @@ from ltr_features.studies.kinds.matching.evaluation import evaluate
 from ltr_features.studies.kinds.matching.tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
-from ssi_models.fitting import RankingModel
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
-from ssi_models.training import DivergenceWarning
-from ssi_models.validation import Validation, hold_out_pairs
+from ssi_models.training.held_out import Validation, hold_out_pairs
+from ssi_models.training.loop import DivergenceWarning
+from ssi_models.training.trainable import RankingModel
 
 #: Fitted values that a row shows.
 _SHOWN = ("alpha_", "beta_", "n_expansion_", "learning_rate_", "scale_")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ssi_models.kernels.sparse import diagonal_gradient, lexical_products, pair_products
 from ssi_models.matrices import arrays, take_rows, with_data
 from ssi_models.parallel import Workers
-from ssi_models.sampling import Texts
-from ssi_models.tables import BatchRows, words_of_a_text
+from ssi_models.training.batches import Texts
+from ssi_models.training.embedding_table import BatchRows, words_of_a_text
 
 
 class Identity:

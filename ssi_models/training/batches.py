@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.candidate_lists import CandidateLists, OwnNegatives
-from ssi_models.preferences import Preferences
+from ssi_models.training.candidate_lists import CandidateLists, OwnNegatives
+from ssi_models.training.preferences import Preferences
 
 
 def _none() -> NDArray[np.int64]:

@@ -154,7 +154,7 @@ def check_preferences(preferences: object) -> None:
     """Raise TypeError, saying what to call, unless they are :class:`Preferences`."""
     if not isinstance(preferences, Preferences):
         raise TypeError(
-            f"preferences must be ssi_models.preferences.Preferences, got {type(preferences)}; "
+            f"preferences must be ssi_models.Preferences, got {type(preferences)}; "
             "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
             "n_queries=..., n_documents=...)"
         )

@@ -19,10 +19,10 @@ from ssi_models.kernels.projections import (
 from ssi_models.kernels.sparse import row_squares
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
-from ssi_models.projections.rmsprop import ProjectionTable
-from ssi_models.sampling import Batch
-from ssi_models.scorers import LexicalPart
-from ssi_models.tables import BatchRows, Space, words_of_a_text
+from ssi_models.s2net.rmsprop import ProjectionTable
+from ssi_models.training.batches import Batch
+from ssi_models.training.embedding_table import BatchRows, Space, words_of_a_text
+from ssi_models.training.towers import LexicalPart
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch

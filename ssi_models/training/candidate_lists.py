@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import check_rows
-from ssi_models.preferences import Preferences
+from ssi_models.training.preferences import Preferences
 
 
 @dataclass(frozen=True, eq=False)

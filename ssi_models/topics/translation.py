@@ -17,9 +17,9 @@ from ssi_models import persistence
 from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.state import Iteration
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 

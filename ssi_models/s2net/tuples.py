@@ -6,13 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.candidate_lists import OwnNegatives
 from ssi_models.kernels.projections import tuple_losses
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import transposed, unit_projections
-from ssi_models.tables import embed
+from ssi_models.training.candidate_lists import OwnNegatives
+from ssi_models.training.embedding_table import embed
+from ssi_models.training.preferences import Preferences
 
 
 class TupleObjective:

@@ -3,45 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models import persistence
 from ssi_models.parallel import Workers
-from ssi_models.topics.em import Block, Scratch, expect, phis_of, set_mode
+from ssi_models.topics.em import Block, Prior, Projection, Scratch, expect, phis_of, set_mode
 from ssi_models.topics.state import Iteration, State
 
-if TYPE_CHECKING:
-    from ssi_models.topics.topic_model import TopicModel
 
+class OnlineEM:
+    """Stepwise EM: the parameters and the running expected counts per pair.
 
-class Stream:
-    """State of stepwise EM: the parameters and the running expected counts per pair."""
+    Args:
+        state: the parameters, changed in place; its theta is not used.
+        fitted: whether phi comes from an earlier fit, so that the running counts start from it.
+        prior, constraint: of the model. step_power: kappa of the steps (t + 2)^-kappa.
+    """
 
-    def __init__(self, state: State, fitted: bool) -> None:
+    def __init__(
+        self,
+        state: State,
+        *,
+        fitted: bool,
+        prior: Prior,
+        constraint: Projection | None,
+        step_power: float,
+    ) -> None:
         self.state, self.fitted = state, fitted
+        self.prior, self.constraint, self.step_power = prior, constraint, step_power
         self.scratch = Scratch(state)
         self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
         self.occurrences = np.zeros(len(state.phi_d))
         self.n_pairs = 0
         self.history: list[Iteration] = []
 
-    def learn(self, block: Block, model: TopicModel, inner: int, workers: Workers) -> None:
-        n, K = block.stop - block.start, model.n_topics
+    def learn(self, block: Block, inner: int, workers: Workers) -> None:
+        """Take a step towards the expected counts of a block, whose pairs get theta by ``inner``
+        iterations under the present phi; the constraint holds in the last of them."""
+        n, K = block.stop - block.start, self.state.phi_d.shape[1]
         theta = np.full((n, K), 1 / K, np.float32)
         multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
         for number in range(inner):
             self.scratch.clear()
-            projection = model._projection if number == inner - 1 else None
+            projection = self.constraint if number == inner - 1 else None
             objective, evaluations = expect(
-                block, self.state, theta, multiplier, model._prior, projection, self.scratch,
+                block, self.state, theta, multiplier, self.prior, projection, self.scratch,
                 workers,
             )  # fmt: skip
         if self.fitted and not self.history:
             self._adopt_fitted(block)
-        step = (len(self.history) + 2.0) ** -model.step_power
+        step = (len(self.history) + 2.0) ** -self.step_power
         self.n_pairs += n
         for phi, running, sums in zip(
             phis_of(self.state), self.counts, self.scratch.sums, strict=True
@@ -49,7 +63,7 @@ class Stream:
             running *= 1 - step
             running += (step / n) * (sums * phi)
             counts = running * self.n_pairs
-            set_mode(counts, counts.sum(axis=0), phi, model._prior, workers)
+            set_mode(counts, counts.sum(axis=0), phi, self.prior, workers)
         self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
 
     @property
@@ -60,16 +74,16 @@ class Stream:
             arrays |= {f"phi{i}": phi, f"counts{i}": counts}
         return arrays
 
-    def save(self, path: Path, model: TopicModel) -> None:
-        """Write the running counts and parameters."""
+    def save(self, path: Path, identity: str) -> None:
+        """Write the running counts and parameters of the model that ``identity`` names."""
         header = {
-            "stream of": _identity(model),
+            "stream of": identity,
             "n_pairs": self.n_pairs,
             "history": [vars(line) for line in self.history],
         }
         persistence.save_tensors(path, header, self._arrays)
 
-    def load(self, path: Path, model: TopicModel) -> None:
+    def load(self, path: Path, identity: str) -> None:
         """Go on from what ``save`` wrote.
 
         Raises:
@@ -80,7 +94,7 @@ class Stream:
         same = {name: array.shape for name, array in ours.items()} == {
             name: array.shape for name, array in tensors.items()
         }
-        if header.get("stream of") != _identity(model) or not same:
+        if header.get("stream of") != identity or not same:
             raise ValueError(
                 f"{path}: the checkpoint of another stream ({header.get('stream of')}); name "
                 "another file"
@@ -97,11 +111,3 @@ class Stream:
         sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
         for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
             running += phi * (size / (block.stop - block.start) / phi.shape[1])
-
-
-def _identity(model: TopicModel) -> str:
-    """The model and the parameters that its stream depends on."""
-    ignored = {"iterations", "fold_in_iterations", "warm_start", "memory_limit"}
-    ignored.update(model.scoring_params)
-    params = {k: v for k, v in model.get_params().items() if k not in ignored}
-    return f"{model.name} {params}"

@@ -14,11 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.sparse import lexical_products
-from ssi_models.lexical import Identity
 from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.sampling import Batch
-from ssi_models.tables import BatchRows, Space, Table
+from ssi_models.training.batches import Batch
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.embedding_table import BatchRows, Space, Table
 
 
 class Scorer(Protocol):

@@ -10,8 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import OPTIMIZERS, RankingModel
-from ssi_models.lexical import Identity
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
@@ -22,16 +20,18 @@ from ssi_models.projections.cosine import (
     split_words,
     stacked,
 )
-from ssi_models.projections.rmsprop import AveragedTable, ProjectionTable
-from ssi_models.projections.runs import FullBatchRun, ProjectionRun
-from ssi_models.projections.scorer import CosineScorer
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.projections.torch_scorer import TorchScorer
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.run import JointRun, Run
-from ssi_models.training import History, Settings
-from ssi_models.training_data import TrainingData
-from ssi_models.validation import VALIDATION_MEASURES
+from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
+from ssi_models.s2net.mini_batch import CosineScorer
+from ssi_models.s2net.rmsprop import AveragedTable, ProjectionTable
+from ssi_models.s2net.torch_scorer import TorchScorer
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.held_out import VALIDATION_MEASURES
+from ssi_models.training.loop import History, Settings
+from ssi_models.training.run import JointRun, Run
+from ssi_models.training.trainable import OPTIMIZERS, RankingModel
+from ssi_models.training.training_data import TrainingData
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
 
 SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
@@ -48,8 +48,8 @@ class S2Net(CosineOfProjections, RankingModel):
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
     "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
-    negatives, see :class:`ssi_models.fitting.RankingModel`. RMSProp keeps an average of its last
-    steps (:class:`ssi_models.projections.rmsprop.AveragedTable`): it reaches the losses of L-BFGS
+    negatives, see :class:`RankingModel`. RMSProp keeps an average of its last
+    steps (:class:`ssi_models.s2net.rmsprop.AveragedTable`): it reaches the losses of L-BFGS
     in a fraction of the time.
 
     Args:

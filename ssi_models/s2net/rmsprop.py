@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models.kernels.sparse import move_towards
-from ssi_models.tables import Table
+from ssi_models.training.embedding_table import Table
 
 #: Weight of the earlier batches in a word's mean square. Small: the losses fall a hundredfold in
 #: training, and squares of long ago would only shorten the steps.

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.candidate_lists import CandidateLists
-from ssi_models.preferences import Preferences, check_preferences
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.preferences import Preferences, check_preferences
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,28 +4,30 @@ agree on when to stop."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from threading import Lock
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ssi_models.hogwild import hogwild_steps, replica
-from ssi_models.losses import PairwiseLoss
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.sampling import Batch, PairStream, own_negatives
-from ssi_models.scorers import Scorer, TowerScorer
-from ssi_models.training_data import TrainingData
-from ssi_models.validation import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.batches import Batch, PairStream, own_negatives
+from ssi_models.training.embedding_table import Space
+from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.losses import PairwiseLoss
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.towers import Scorer, TowerScorer
+from ssi_models.training.training_data import TrainingData
 
 T = TypeVar("T")
 
 
 class Trained(Protocol):
-    """What a run needs of a model: parameters of :class:`ssi_models.fitting.RankingModel`."""
+    """What a run needs of a model: parameters of :class:`RankingModel`."""
 
     margin: float
     loss: str
@@ -172,6 +174,42 @@ class Run:
                     return float("inf")
                 mean = loss / max(tuples, 1)
         return mean
+
+
+def replica(scorer: Any) -> Any:
+    """A scorer of the same parameters, with workspaces of its own, for one thread."""
+    twin = copy.copy(scorer)
+    twin.workers = Workers(1)
+    spaces: dict[int, Space] = {}
+    for name, value in vars(scorer).items():
+        if isinstance(value, Space):
+            setattr(twin, name, spaces.setdefault(id(value), Space(value.X)))
+    return twin
+
+
+def hogwild_steps(
+    runs: Sequence[Run], batches: Iterable[Batch]
+) -> Iterator[tuple[float, int, int]]:
+    """The results of all steps (as of ``Run.step``), each run in a thread of its own, which learns
+    from batches of its own into shared parameters, without locks.
+
+    Steps read and write the shared parameters while others do, so updates of the same word may
+    be lost and results differ from run to run (Niu, Recht, Re, Wright, "Hogwild!", NIPS 2011).
+    """
+    waiting, lock = iter(batches), Lock()
+
+    def work(run: Run) -> list[tuple[float, int, int]]:
+        results: list[tuple[float, int, int]] = []
+        while True:
+            with lock:
+                batch = next(waiting, None)
+            if batch is None:
+                return results
+            results.append(run.step(batch))
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        for results in pool.map(work, runs):
+            yield from results
 
 
 class JointRun:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_unit_rows, with_data
-from ssi_models.parts import Parts
-from ssi_models.preferences import Preferences, check_constraints
-from ssi_models.training_data import check_same_words, check_shapes
+from ssi_models.representation import Parts
+from ssi_models.training.preferences import Preferences, check_constraints
+from ssi_models.training.training_data import check_same_words, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -63,7 +63,7 @@ class Baseline(MatchingModel):
         **constraints: Any,
     ) -> Self:
         """Fit in one go: there is nothing to keep in ``checkpoint``, and no epoch to call back
-        after. The rest is as in :meth:`ssi_models.fitting.RankingModel.fit`, but for
+        after. The rest is as in :meth:`RankingModel.fit`, but for
         ``candidate_lists``, which are refused.
 
         Raises:

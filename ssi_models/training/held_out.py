@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
+from ssi_models.training.preferences import Preferences
 
 #: What may be held out for early stopping.
 HELD_OUT = ("auto", "parts", "queries", "pairs")

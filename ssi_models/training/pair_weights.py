@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.pair_weights import ascend_weights, gather_weights
-from ssi_models.lexical import Identity
 from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.sampling import Batch
-from ssi_models.scorers import LexicalPart
-from ssi_models.tables import Space
+from ssi_models.training.batches import Batch
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.embedding_table import Space
+from ssi_models.training.towers import LexicalPart
 
 
 class PairWeights:

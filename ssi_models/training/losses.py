@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.kernels import ranking
+from ssi_models.kernels import pair_losses
 from ssi_models.parallel import Workers
-from ssi_models.sampling import Batch
+from ssi_models.training.batches import Batch
 
-LOSSES = {"margin": ranking.MARGIN, "logistic": ranking.LOGISTIC}
+LOSSES = {"margin": pair_losses.MARGIN, "logistic": pair_losses.LOGISTIC}
 EMPHASES = {
-    "uniform": ranking.UNIFORM,
-    "warp": ranking.WARP,
-    "ndcg": ranking.NDCG,
-    "map": ranking.MAP,
+    "uniform": pair_losses.UNIFORM,
+    "warp": pair_losses.WARP,
+    "ndcg": pair_losses.NDCG,
+    "map": pair_losses.MAP,
 }
 Judged = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
@@ -63,7 +63,7 @@ class PairwiseLoss:
         losses, counts = np.zeros(len(A)), np.zeros((len(A), 2), np.int64)
         slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         workers.split(
-            lambda start, stop: ranking.pair_losses(
+            lambda start, stop: pair_losses.pair_losses(
                 positive, negative, batch.query, batch.grade, batch.own, batch.own_pool, slot,
                 *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
                 EMPHASES[self.emphasis], pool, A, losses, counts, start, stop,

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.candidate_lists import OwnNegatives
-from ssi_models.preferences import Preferences
-from ssi_models.projections.lbfgs import LBFGS
-from ssi_models.projections.scorer import CosineScorer, Judgements
-from ssi_models.projections.tuples import TupleObjective
-from ssi_models.run import Run, Trained
-from ssi_models.sampling import Batch
+from ssi_models.s2net.lbfgs import LBFGS
+from ssi_models.s2net.mini_batch import CosineScorer, Judgements
+from ssi_models.s2net.tuples import TupleObjective
+from ssi_models.training.batches import Batch
+from ssi_models.training.candidate_lists import OwnNegatives
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.run import Run, Trained
 
 FEWEST_STEPS = 8  # of a pass: of little data, large batches would leave too few of them
 

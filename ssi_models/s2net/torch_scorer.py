@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import batch_slopes
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.projections.rmsprop import AveragedTable, ProjectionTable
-from ssi_models.projections.scorer import BatchTexts, CosineScorer, Judgements
-from ssi_models.sampling import Batch
-from ssi_models.tables import Space
+from ssi_models.s2net.mini_batch import BatchTexts, CosineScorer, Judgements
+from ssi_models.s2net.rmsprop import AveragedTable, ProjectionTable
+from ssi_models.training.batches import Batch
+from ssi_models.training.embedding_table import Space
 
 
 class TorchScorer(CosineScorer):

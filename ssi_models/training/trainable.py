@@ -16,23 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
-from ssi_models.candidate_lists import CandidateLists
-from ssi_models.losses import EMPHASES, LOSSES
 from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, digest_of
-from ssi_models.preferences import Preferences, candidate_rows, check_excluded, check_preferences
-from ssi_models.run import JointRun, Run, begin_at_best_scale
-from ssi_models.sampling import NEGATIVES, SHUFFLES
-from ssi_models.scorers import Scorer
-from ssi_models.training import Epoch, History, Settings, train
-from ssi_models.training_data import (
-    TrainingData,
-    check_lists,
-    check_same_words,
-    check_shapes,
-)
-from ssi_models.validation import (
+from ssi_models.training.batches import NEGATIVES, SHUFFLES
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.held_out import (
     HELD_OUT,
     N_PARTS,
     VALIDATION_MEASURES,
@@ -40,6 +29,22 @@ from ssi_models.validation import (
     hold_out_queries,
     holds_out_parts,
     split_queries,
+)
+from ssi_models.training.loop import Epoch, History, Settings, train
+from ssi_models.training.losses import EMPHASES, LOSSES
+from ssi_models.training.preferences import (
+    Preferences,
+    candidate_rows,
+    check_excluded,
+    check_preferences,
+)
+from ssi_models.training.run import JointRun, Run, begin_at_best_scale
+from ssi_models.training.towers import Scorer
+from ssi_models.training.training_data import (
+    TrainingData,
+    check_lists,
+    check_same_words,
+    check_shapes,
 )
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -61,8 +66,8 @@ class RankingModel(MatchingModel):
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
             margin keeps the learned part from drowning the identity), and the softness of the
             logistic loss.
-        loss, emphasis: see :class:`ssi_models.losses.PairwiseLoss`.
-        negatives, shuffle: see :class:`ssi_models.sampling.PairStream`.
+        loss, emphasis: see :class:`ssi_models.training.losses.PairwiseLoss`.
+        negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
         learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
             training loss after two passes over a sample of the pairs (the papers choose it so).
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
@@ -104,7 +109,7 @@ class RankingModel(MatchingModel):
         threads: worker threads; the result does not depend on it. None = all cores.
 
     Attributes:
-        history_: :class:`ssi_models.training.History`.
+        history_: :class:`ssi_models.training.loop.History`.
         validation_queries_: int64, the rows of the queries with held-out pairs.
         learning_rate_: the rate that was used.
         scale_: the factor chosen from ``scales``, already part of the parameters.
