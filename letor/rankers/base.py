@@ -15,15 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, NotFittedError
 from letor.files import atomic_path
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 
 FORMAT_VERSION = 1
-
-
-class NotFittedError(InputError):
-    """``predict``, ``save`` or ``feature_importance`` before ``fit``."""
 
 
 class Ranker(ABC):
@@ -134,34 +130,31 @@ class Ranker(ABC):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """The ranker saved in ``folder``; ``Ranker.load`` finds the class by the name in it.
+        """The ranker saved in ``folder``, which must be of this class;
+        :func:`letor.rankers.registry.load_ranker` finds the class itself.
 
         Raises:
             InputError: the folder is not a saved ranker of this kind, or of a newer version.
         """
         folder = Path(folder)
-        description = _read_description(folder)
+        description = read_description(folder)
+        if inspect.isabstract(cls):
+            raise InputError(
+                f"{cls.__name__} is no ranker of its own: load any saved ranker with "
+                "letor.rankers.load_ranker(folder)"
+            )
         try:
-            kind: type[Ranker] = cls
-            if inspect.isabstract(cls):
-                from letor.rankers.registry import get_ranker  # the registry imports this module
-
-                kind = get_ranker(description["ranker"])
-            if description["ranker"] != kind.name:
+            if description["ranker"] != cls.name:
                 raise InputError(
-                    f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
+                    f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"
                 )
-            made = kind(**description["parameters"])
+            made = cls(**description["parameters"])
             made._check()
             made.feature_names_ = _strings(description["feature_names"])
             made._load(folder, description["fitted"])
             made.normaliser_ = normaliser_from_state(description["normaliser"])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, InputError) and str(folder) in str(error):
-                raise
-            raise InputError(f"{folder}: its ranker.json is damaged ({error})") from None
-        if not isinstance(made, cls):
-            raise InputError(f"{folder} holds a {type(made).__name__}, not a {cls.__name__}")
+            raise _damaged(folder, error) from None
         return made
 
     @abstractmethod
@@ -247,7 +240,19 @@ def _strings(values: Any) -> list[str]:
     return values
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
+def _damaged(folder: Path, error: Exception) -> InputError:
+    """The error of a saved ranker that cannot be used; it names the folder once."""
+    if isinstance(error, InputError) and str(folder) in str(error):
+        return error
+    return InputError(f"{folder}: its ranker.json is damaged ({error})")
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What ``ranker.json`` of a saved ranker says, its version checked.
+
+    Raises:
+        InputError: there is none, it cannot be read, or is of a newer version.
+    """
     path = folder / "ranker.json"
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
