@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
 from letor.missing import Missing
-from letor.packed import PackedStrings
+from letor.string_array import StringArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class RankingData:
         column_names: p distinct names; ``"1"``, ``"2"``, ... where a file gives none.
         document_ids: document id of each row (str, [n]; ``""`` where a row has none), or None.
         comments: bytes after ``#`` of each row, ``#`` included, line end excluded (bytes, [n];
-            ``b""`` where a row has none), or None. Both are object arrays or ``PackedStrings``,
+            ``b""`` where a row has none), or None. Both are object arrays or ``StringArray``,
             which behave like them and are made into Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
@@ -43,8 +43,8 @@ class RankingData:
     query_ids: Sequence[str]
     query_index: NDArray[np.int64]
     column_names: Sequence[str]
-    document_ids: NDArray[np.object_] | PackedStrings | None = None
-    comments: NDArray[np.object_] | PackedStrings | None = None
+    document_ids: NDArray[np.object_] | StringArray | None = None
+    comments: NDArray[np.object_] | StringArray | None = None
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing: Missing | None = None
 

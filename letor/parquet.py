@@ -19,8 +19,8 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels.transpose import transpose
 from letor.missing import Missing
-from letor.packed import PackedStrings, encode
-from letor.rows import available_cores
+from letor.parser import available_cores
+from letor.string_array import StringArray, encode
 
 _KEY = b"letor"
 _VERSION = 1
@@ -206,14 +206,14 @@ def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]
     return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
 
 
-def _packed(values: pa.Array, *, is_text: bool) -> PackedStrings:
-    """An Arrow array of strings or bytes as packed strings, without copying."""
+def _packed(values: pa.Array, *, is_text: bool) -> StringArray:
+    """An Arrow array of strings or bytes as a StringArray, without copying."""
     large = values.type in (pa.large_string(), pa.large_binary())
     _, offsets, content = values.buffers()
     stored = np.frombuffer(offsets, dtype=np.int64 if large else np.int32)
     edges: NDArray[np.int64] = stored[values.offset :][: len(values) + 1].astype(np.int64)
     buffer = np.frombuffer(content if content is not None else b"", dtype=np.uint8)
-    return PackedStrings(buffer, edges[:-1], edges[1:], is_text=is_text)
+    return StringArray(buffer, edges[:-1], edges[1:], is_text=is_text)
 
 
 def _query_index(values: pa.Array, query_ids: list[str]) -> NDArray[np.int64]:

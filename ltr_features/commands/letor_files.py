@@ -108,8 +108,8 @@ def validate(
     lines that cannot be read.
 
     Example: ltr-features validate train.txt.gz"""
-    from letor.validation import render
-    from letor.validation import validate as look_through
+    from letor.lint import render
+    from letor.lint import validate as look_through
 
     result = look_through(file, threads=threads)
     typer.echo(render(result))

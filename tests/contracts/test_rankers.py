@@ -11,7 +11,7 @@ from letor.errors import InputError, NotFittedError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.normalise import NORMALISERS
-from letor.rankers.arrays import ArrayRanker
+from letor.rankers.array_ranker import ArrayRanker
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker, load_ranker, ranker_names
 

@@ -13,8 +13,8 @@ import pytest
 import letor.parquet
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.packed import PackedStrings
 from letor.parquet import read_parquet, write_parquet
+from letor.string_array import StringArray
 from letor.svmlight import read_letor, write_letor
 
 NAMES = ["LMIR.ABS", "LMIR", "label", "label_", "query_id"]
@@ -56,7 +56,7 @@ def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression
     for threads in (1, 2):
         again = read_parquet(tmp_path / "rows.parquet", threads=threads)
         assert_same(again, data)
-        assert isinstance(again.comments, PackedStrings)
+        assert isinstance(again.comments, StringArray)
     assert pq.ParquetFile(tmp_path / "rows.parquet").num_row_groups == 3
 
 
