@@ -140,6 +140,17 @@ class RankingData:
         """int64 [m + 1]: query i owns ``order[offsets[i]:offsets[i + 1]]``."""
         return np.concatenate([[0], np.cumsum(self.group_sizes)]).astype(np.int64)
 
+    @cached_property
+    def document_ranks(self) -> NDArray[np.int64]:
+        """int64 [n]: the place of each row's document id among all of them, ordered as strings.
+
+        Raises:
+            InputError: the rows have no document ids.
+        """
+        if self.document_ids is None:
+            raise InputError("rows are ordered by document ids, but these have none")
+        return np.unique(np.asarray(self.document_ids, dtype=str), return_inverse=True)[1]
+
     @property
     def is_grouped(self) -> bool:
         """Whether rows of a query are adjacent and queries come in ``query_ids`` order."""

@@ -14,7 +14,7 @@ from dumps import topical_dump
 from folders import different
 
 from letor.errors import InputError
-from letor.evaluation import per_query
+from letor.evaluation import evaluate, per_query
 from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
@@ -25,7 +25,6 @@ from ltr_features.studies.kinds.assemble import run_experiment
 from ltr_features.studies.kinds.checks import demo_config
 from ltr_features.studies.kinds.experiment import Experiment
 from ltr_features.studies.kinds.systems import turned
-from ltr_features.studies.statistics.measures import evaluate
 from ltr_features.studies.times import TIMES
 from ssi_models.ssi.low_rank import LowRankSSI
 
