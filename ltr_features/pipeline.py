@@ -17,10 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, NotFittedError
 from letor.files import atomic_path
 from letor.folds import Fold
-from letor.rankers.base import NotFittedError
 from ltr_features.build import (
     add_trained_columns,
     build_columns,

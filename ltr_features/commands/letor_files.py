@@ -54,7 +54,7 @@ def measure(
 
     from letor.column_names import read_rows
     from letor.errors import InputError
-    from letor.evaluation import evaluate
+    from letor.evaluation import side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
     from ltr_features.studies.kinds.compare import read_scores
@@ -79,7 +79,7 @@ def measure(
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].astype(np.float64)
     definitions = official_measures(official) if official else conventions(cutoff)
-    _print_measures(evaluate(rows, values, definitions), rows.coverage)
+    _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:
@@ -108,8 +108,8 @@ def validate(
     lines that cannot be read.
 
     Example: ltr-features validate train.txt.gz"""
-    from letor.validation import render
-    from letor.validation import validate as look_through
+    from letor.lint import render
+    from letor.lint import validate as look_through
 
     result = look_through(file, threads=threads)
     typer.echo(render(result))

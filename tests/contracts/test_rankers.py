@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, NotFittedError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.normalise import NORMALISERS
-from letor.rankers.arrays import ArrayRanker
-from letor.rankers.base import NotFittedError, Ranker
-from letor.rankers.registry import get_ranker, ranker_names
+from letor.rankers.array_ranker import ArrayRanker
+from letor.rankers.base import Ranker
+from letor.rankers.registry import get_ranker, load_ranker, ranker_names
 
 # Settings that keep the tests short; a ranker that is not named here runs with its defaults.
 QUICK = {
@@ -158,8 +158,8 @@ def test_save_and_load_keep_every_bit(make, normalise, tmp_path):
     """The normaliser travels with the model."""
     ranker = make(normalise=normalise).fit(toy(0, noise=0.2), toy(1, noise=0.2))
     ranker.save(tmp_path / "model")
-    for kind in (Ranker, type(ranker)):
-        again = kind.load(tmp_path / "model")
+    for load in (load_ranker, type(ranker).load):
+        again = load(tmp_path / "model")
         assert type(again) is type(ranker)
         assert again.get_params() == ranker.get_params()
         assert again.feature_names_ == ranker.feature_names_
@@ -274,21 +274,24 @@ def test_fitting_is_quiet(make, capfd):
 
 def test_folders_that_hold_no_such_ranker_are_refused(make, tmp_path):
     with pytest.raises(InputError, match=r"no ranker\.json"):
-        Ranker.load(tmp_path)
+        load_ranker(tmp_path)
     make().fit(toy(0)).save(tmp_path / "model")
     path = tmp_path / "model" / "ranker.json"
     description = json.loads(path.read_text())
     path.write_text(json.dumps({**description, "format_version": 99}))
     with pytest.raises(InputError, match="format version 99"):
-        Ranker.load(tmp_path / "model")
+        load_ranker(tmp_path / "model")
     path.write_text(json.dumps({**description, "ranker": "unheard of"}))
     with pytest.raises(InputError, match="'unheard of'"):
-        Ranker.load(tmp_path / "model")
+        load_ranker(tmp_path / "model")
     with pytest.raises(InputError, match="'unheard of'"):
         type(make()).load(tmp_path / "model")
+    path.write_text(json.dumps(description))
+    with pytest.raises(InputError, match=r"letor\.rankers\.load_ranker"):
+        Ranker.load(tmp_path / "model")
     path.write_text("{")
     with pytest.raises(InputError, match="not the description of a ranker"):
-        Ranker.load(tmp_path / "model")
+        load_ranker(tmp_path / "model")
 
 
 def test_unknown_ranker():

@@ -11,7 +11,7 @@ from letor.evaluation import Evaluator
 from letor.kernels.rank_boosting import potentials, threshold_sums
 from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
-from letor.rankers.arrays import in_own_order, with_pairs
+from letor.rankers.array_ranker import in_own_order, with_pairs
 from letor.rankers.rankboost import RankBoost, _thresholds
 
 

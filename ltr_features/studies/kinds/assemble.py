@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from ltr_features.build import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.config import SystemConfig
@@ -356,7 +356,7 @@ def _column_value(
     parts = [experiment.part(output.split, fold.name, "test") for fold in output.folds]
     family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
     lost = shuffled_value(
-        [Ranker.load(folder / fold.name) for fold in output.folds],
+        [load_ranker(folder / fold.name) for fold in output.folds],
         parts,
         {g: lambda c, g=g: g in (c, family[c]) for g in whole.columns},  # type: ignore[misc]
         experiment.qrels,

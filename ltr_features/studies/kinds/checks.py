@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from letor.errors import InputError
+from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import families, get_family
@@ -28,7 +29,6 @@ from ltr_features.studies.config import (
 )
 from ltr_features.studies.kinds.given_texts import read_query_groups
 from ltr_features.studies.kinds.path_options import path_options, with_paths
-from ltr_features.studies.statistics.measures import get_measure
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.studies.toml_files import read_toml
 from ltr_features.text.analyzer import Analyzer
@@ -353,7 +353,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
     for measure in evaluation.all_measures:
         try:
-            get_measure(measure)
+            run_measure(measure)
         except InputError as error:
             yield f"evaluation: {error}"
     if evaluation.column_value in systems and not config.variants:

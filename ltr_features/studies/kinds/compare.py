@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import evaluate
+from letor.judged_runs import unjudged_queries
+from letor.measures import run_measure
 from letor.trec import qrels_of, read_qrels, read_run, run_of
 from ltr_features.studies.kinds.checks import nearest
 from ltr_features.studies.kinds.drill_down import query_moves
@@ -27,7 +30,6 @@ from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.report import QueryMoves, Report, Study, SystemResult
 from ltr_features.studies.stages import Stages, versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
-from ltr_features.studies.statistics.measures import evaluate, get_measure, unjudged_queries
 from ltr_features.studies.statistics.query_classes import (
     judged_properties,
     query_class_table,
@@ -67,7 +69,7 @@ def compare_files(
         groups: of the queries (id, tab, group); queries of one group are tested together.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
-        measures: names as in :func:`measures.get_measure`; the first is the primary one.
+        measures: names as in :func:`letor.measures.run_measure`; the first is the primary one.
         hard_measure: measure that says which queries are hard; the primary one by default.
         hard_by: name of the run that says it; it is no baseline, and its own gain on hard queries
             is not estimated.
@@ -346,7 +348,7 @@ def _check(
         problems.append(f"--correction: no method {test.correction!r}; {known}")
     for measure in measures:
         try:
-            get_measure(measure)
+            run_measure(measure)
         except InputError as error:
             problems.append(str(error))
     if problems:

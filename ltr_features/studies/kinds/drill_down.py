@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.studies.config import SystemConfig
 from ltr_features.studies.kinds.experiment import Experiment, SplitOutputs
@@ -135,7 +135,7 @@ def _contributions(
         parts = parts - parts.mean(axis=0)
     else:
         folder = output.systems[system.name].path / fold
-        ranker = Ranker.load(folder)
+        ranker = load_ranker(folder)
         names = ranker.feature_names_
         parts = column_contributions(ranker, folder, rows)
     spread = parts.sum(axis=1).std()

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.evaluation import evaluate
 from letor.fold_files import concatenate
 from letor.folds import Fold
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
 from ltr_features.studies.config import RankerConfig, SystemConfig
-from ltr_features.studies.statistics.measures import evaluate
 
 #: Reads a part ("train", "vali", "test") of a fold, by their names.
 ReadPart = Callable[[str, str], RankingData]

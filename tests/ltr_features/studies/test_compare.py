@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import evaluate
+from letor.judged_runs import unjudged_queries
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
 from ltr_features.studies.kinds.compare import compare_files, read_ranking, read_scores
 from ltr_features.studies.lock import locked
-from ltr_features.studies.statistics.measures import evaluate, unjudged_queries
 from ltr_features.studies.statistics.significance import TestSettings
 
 TEST = TestSettings(n_permutations=200, n_resamples=200)

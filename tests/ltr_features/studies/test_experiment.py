@@ -14,10 +14,10 @@ from dumps import topical_dump
 from folders import different
 
 from letor.errors import InputError
-from letor.evaluation import per_query
+from letor.evaluation import evaluate, per_query
 from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.config import ExperimentConfig
@@ -25,7 +25,6 @@ from ltr_features.studies.kinds.assemble import run_experiment
 from ltr_features.studies.kinds.checks import demo_config
 from ltr_features.studies.kinds.experiment import Experiment
 from ltr_features.studies.kinds.systems import turned
-from ltr_features.studies.statistics.measures import evaluate
 from ltr_features.studies.times import TIMES
 from ssi_models.ssi.low_rank import LowRankSSI
 
@@ -141,7 +140,7 @@ def test_articles_are_kept_together_by_group_splits(run):
 
 def test_saved_rankers_give_the_run_s_scores(run):
     folder = run.stages.folder / "systems" / "by-query" / "words_SSI"
-    ranker = Ranker.load(folder / "Fold3")
+    ranker = load_ranker(folder / "Fold3")
     rows = run.read_rows(run.stages.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
     scores = ranker.predict(rows.select_columns(ranker.feature_names_))
     ours = pd.DataFrame(
@@ -203,7 +202,7 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
     split, systems = run.config.splits[0], {s.name: s for s in run.config.all_systems}
     stages = [run.system_stage(split.refit(number), systems["words"]) for number in range(2)]
     assert [stage.inputs["seed"] for stage in stages] == [0, 1]
-    rankers = [Ranker.load(run.done(stage).path / "Fold1") for stage in stages]
+    rankers = [load_ranker(run.done(stage).path / "Fold1") for stage in stages]
     assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
     more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
     again = Experiment(config.model_copy(update={"systems": tuple(more)}), run.stages.folder)

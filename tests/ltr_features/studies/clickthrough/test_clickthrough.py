@@ -14,6 +14,7 @@ from folders import different
 from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
+from letor.evaluation import evaluate
 from ltr_features.studies.kinds.clickthrough import run
 from ltr_features.studies.kinds.clickthrough.config import load_clickthrough
 from ltr_features.studies.kinds.clickthrough.run import run_clickthrough
@@ -21,7 +22,6 @@ from ltr_features.studies.kinds.clickthrough.scoring import NDCG
 from ltr_features.studies.kinds.clickthrough.tables import outcome_of
 from ltr_features.studies.run import find_experiment
 from ltr_features.studies.stages import NOTE
-from ltr_features.studies.statistics.measures import evaluate
 
 EXPERIMENT = """
 kind = "clickthrough"

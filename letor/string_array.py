@@ -1,4 +1,4 @@
-"""PackedStrings: many short strings in one buffer, made into Python objects only on demand."""
+"""StringArray: many short strings in one buffer, made into Python objects only on demand."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class PackedStrings(Sequence[Any]):
+class StringArray(Sequence[Any]):
     """n strings, each a piece of one byte buffer; behaves like a read-only object array.
 
     An integer index gives one ``str`` (or ``bytes``); a slice, positions or a mask give another
-    PackedStrings over the same buffer; ``numpy.asarray`` gives an object array.
+    StringArray over the same buffer; ``numpy.asarray`` gives an object array.
 
     Attributes:
         buffer: uint8, the bytes of all strings.
@@ -33,9 +33,9 @@ class PackedStrings(Sequence[Any]):
         self.buffer, self.start, self.stop, self.is_text = buffer, start, stop, is_text
 
     @classmethod
-    def from_values(cls, values: Iterable[str | bytes]) -> PackedStrings:
+    def from_values(cls, values: Iterable[str | bytes]) -> StringArray:
         """Pack values, all ``str`` or all ``bytes`` (the first decides)."""
-        if isinstance(values, PackedStrings):
+        if isinstance(values, StringArray):
             return values
         values = list(values)
         is_text = bool(values) and isinstance(values[0], str)
@@ -52,7 +52,7 @@ class PackedStrings(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         start, stop = self.start[index], self.stop[index]
         if isinstance(start, np.ndarray):
-            return PackedStrings(self.buffer, start, stop, is_text=self.is_text)
+            return StringArray(self.buffer, start, stop, is_text=self.is_text)
         return self._piece(int(start), int(stop))
 
     def __iter__(self) -> Iterator[Any]:
@@ -71,7 +71,7 @@ class PackedStrings(Sequence[Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"PackedStrings of {len(self)}: {list(self[:3])!r}{', ...' * (len(self) > 3)}"
+        return f"StringArray of {len(self)}: {list(self[:3])!r}{', ...' * (len(self) > 3)}"
 
     def tolist(self) -> list[Any]:
         """The strings as a list."""

@@ -1,4 +1,4 @@
-"""Measures against ir_measures (pytrec_eval) per query, values by hand, and bad input."""
+"""Runs judged by qrels: against pytrec_eval and ranx per query, by hand, and bad input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.measures import evaluate, get_measure
+from letor.evaluation import evaluate
+from letor.judged_runs import numba_settings_kept, to_ranx, unjudged_queries
+from letor.measures import MeasureDefinition, parse_measure, run_measure
 
 PEERS = {
     "NDCG@10": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10,
@@ -22,6 +24,15 @@ PEERS = {
     "P@5": P @ 5,
     "Recall@20": R @ 20,
     "MRR": RR,
+}
+#: What ranx calls them.
+OF_RANX = {
+    "NDCG@10": "ndcg_burges@10",
+    "NDCG-linear@10": "ndcg@10",
+    "MAP@20": "map@20",
+    "P@5": "precision@5",
+    "Recall@20": "recall@20",
+    "MRR": "mrr",
 }
 
 
@@ -69,6 +80,39 @@ def test_every_measure_agrees_with_pytrec_eval_per_query() -> None:
     assert values.to_numpy().max() > 0.5
 
 
+def test_every_measure_agrees_with_ranx_per_query() -> None:
+    """Which keeps the order of rows where scores tie, and gives queries ordered by id."""
+    qrels, run = frames(3)
+    run = run.sort_values(["qid", "score", "docno"], ascending=[True, False, True])
+    run["score"] = np.arange(len(run), 0, -1.0)
+    values = evaluate(qrels, run, list(OF_RANX))
+    judged, ranked = to_ranx(qrels), to_ranx(run)
+    with numba_settings_kept():
+        import ranx
+
+        theirs = ranx.evaluate(
+            judged, ranked, list(OF_RANX.values()), return_mean=False, make_comparable=True
+        )
+    for name, called in OF_RANX.items():
+        ours = values.loc[sorted(values.index), name]
+        np.testing.assert_allclose(ours, theirs[called], atol=1e-12, err_msg=name)
+
+
+def test_objects_of_ranx_and_dictionaries_are_taken() -> None:
+    qrels, run = frames(4, n_queries=5)
+    expected = evaluate(qrels, run, ["NDCG@10", "MAP"])
+    nested = [
+        {q: dict(zip(part["docno"], part[value], strict=True)) for q, part in table.groupby("qid")}
+        for table, value in ((qrels, "label"), (run, "score"))
+    ]
+    for judged, ranked in ((to_ranx(qrels), to_ranx(run)), (qrels, to_ranx(run)), nested):
+        found = evaluate(judged, ranked, ["NDCG@10", "MAP"])
+        pd.testing.assert_frame_equal(found.loc[expected.index], expected)
+    assert unjudged_queries(to_ranx(qrels[qrels["qid"] != "q2"]), to_ranx(run)) == ["q2"]
+    with pytest.raises(InputError, match=r"builtins\.list is neither qrels nor a run"):
+        evaluate([("q", "d", 1)], run, ["MAP"])
+
+
 def test_values_by_hand() -> None:
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "missed"], "label": [1, 2, 1]})
     run = pd.DataFrame({"qid": "q", "docno": ["x", "b", "a"], "score": [3.0, 2.0, 1.0]})
@@ -85,6 +129,11 @@ def test_ties_go_to_the_smaller_document_id_whatever_the_row_order(order: list[i
     qrels = pd.DataFrame({"qid": ["q"], "docno": ["d10"], "label": [1]})
     run = pd.DataFrame({"qid": "q", "docno": ["d1", "d10", "d2"], "score": 1.0}).iloc[order]
     assert evaluate(qrels, run, ["MRR"]).loc["q", "MRR"] == 0.5
+    assert evaluate(qrels, run, ["MRR"], ties="docid").loc["q", "MRR"] == 0.5
+    assert evaluate(qrels, run, ["MRR"], ties="worst").loc["q", "MRR"] == 1 / 3
+    assert evaluate(qrels, run, [MeasureDefinition("rr", ties="best")]).loc["q", "MRR"] == 1
+    in_order = 1 / (1 + order.index(1))
+    assert evaluate(qrels, run, ["MRR"], ties="input").loc["q", "MRR"] == in_order
 
 
 def test_unjudged_labels_and_unjudged_queries_do_not_count() -> None:
@@ -98,16 +147,18 @@ def test_unjudged_labels_and_unjudged_queries_do_not_count() -> None:
 def test_numba_settings_survive() -> None:
     qrels, run = frames(1, n_queries=3)  # fewer than ten queries: ranx goes down to one thread
     before = numba.get_num_threads(), numba.config.THREADING_LAYER
-    evaluate(qrels, run, ["MAP"])
+    evaluate(to_ranx(qrels), to_ranx(run), ["MAP"])
     assert (numba.get_num_threads(), numba.config.THREADING_LAYER) == before
 
 
 def test_definitions_name_gain_cut_off_empty_queries_and_ties() -> None:
-    text = get_measure("NDCG@10").definition
-    for part in ("2^label - 1", "log2(rank + 1)", "first 10", "missed", "counts 0", "document id"):
+    text = run_measure("NDCG@10").formula
+    for part in ("2^label - 1", "log2(rank + 1)", "first 10", "missed"):
         assert part in text
-    assert "all ranked documents" in get_measure("MAP").definition
-    assert "\n" not in text
+    line = run_measure("NDCG@10").definition
+    for part in ("count 0", "by ascending document id"):
+        assert part in line
+    assert "all ranked documents" in run_measure("MAP").formula
 
 
 @pytest.mark.parametrize(
@@ -118,11 +169,15 @@ def test_definitions_name_gain_cut_off_empty_queries_and_ties() -> None:
         ("MAP@0", "positive cut-off"),
         ("NDCG@ten", "positive cut-off"),
         ("qwxyz", "known are NDCG"),
+        ("letor4:MAP", "without a prefix"),
     ],
 )
 def test_bad_measure_names(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        get_measure(name)
+        run_measure(name)
+    if ":" not in name:
+        with pytest.raises(InputError, match=message):
+            parse_measure(name)
 
 
 def test_bad_tables() -> None:

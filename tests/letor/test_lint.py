@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from letor.errors import InputError
-from letor.validation import Validation, render, validate
+from letor.lint import Validation, render, validate
 
 CLEAN = "".join(
     f"{label} qid:{q} 1:0.{q}{label} 2:{label} #docid = d{q}{label}\n"

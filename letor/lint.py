@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.column_names import names_path, read_names
+from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.findings import CHECKS, LEVELS, LISTED, Finding, Inspected
 from letor.kernels import svmlight as kernels
 from letor.lines import BadLine
-from letor.rows import MARK_BITS, Rows, parse, settle_doubtful_rows
-from letor.streams import read_buffer
+from letor.parser import MARK_BITS, Rows, parse, settle_doubtful_rows
 from letor.svmlight import MAX_COLUMNS, assemble
 
 __all__ = ["Finding", "Validation", "render", "validate"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.kernels import svmlight as kernels
-from letor.kernels.text import NULL, NUMBER, find_line_feed
+from letor.kernels.numbers import NULL, NUMBER, find_line_feed
 from letor.lines import BadLine, LineError, ParsedLine, parse_line, shown
 
 CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
@@ -22,7 +22,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID_WORDS = kernels.make_id_words(1000)
 
 # What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
-# NaNs told apart by their payload, in the order of the kinds of letor.kernels.text.
+# NaNs told apart by their payload, in the order of the kinds of letor.kernels.numbers.
 MARK_BITS = 0x7FC00000 + np.arange(5, dtype=np.uint32)
 NULL_BITS = MARK_BITS[1]
 
