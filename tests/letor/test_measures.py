@@ -246,7 +246,7 @@ def test_rows_are_evaluated_per_query_under_the_names_given():
 
 def test_the_criterion_of_matching_models_is_our_average_precision():
     """``ssi_models`` may not import letor: its kernel is held equal here."""
-    from ssi_models.kernels.ranking import ranking_measures
+    from ssi_models.kernels.pair_losses import ranking_measures
 
     rng = np.random.default_rng(7)
     relevant = rng.random((8, 50)) < 0.2
