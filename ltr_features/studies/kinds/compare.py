@@ -15,6 +15,7 @@ from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.trec import qrels_of, read_qrels, read_run, run_of
+from ltr_features.studies.config import nearest
 from ltr_features.studies.kinds.drill_down import query_moves
 from ltr_features.studies.kinds.given_texts import (
     not_found,
@@ -22,7 +23,6 @@ from ltr_features.studies.kinds.given_texts import (
     read_query_texts,
     read_titles,
 )
-from ltr_features.studies.kinds.ranking_checks import nearest
 from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.report import QueryMoves, Report, Study, SystemResult
 from ltr_features.studies.stages import Stages, versions
