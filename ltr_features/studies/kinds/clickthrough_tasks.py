@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.sources.beir import read_beir
-from ltr_features.studies.kinds.clickthrough.config import TaskConfig
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms
@@ -84,8 +84,9 @@ class Task:
             grade=self.grade,
             half=self.half,
         )
-        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary), "facts": self.facts()}
-        (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
+        for name, found in (("texts", texts), ("facts", self.facts())):
+            (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Task:

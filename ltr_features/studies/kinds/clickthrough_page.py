@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from markupsafe import Markup
 
-from ltr_features.studies.kinds.clickthrough.config import TableConfig
-from ltr_features.studies.kinds.clickthrough.tables import (
+from ltr_features.studies.kinds.clickthrough_config import TableConfig
+from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     cells,
     check_text,
@@ -21,18 +19,13 @@ from ltr_features.studies.page.report import TrainingCurve
 from ltr_features.studies.page.tables import row_remarks
 
 
-def write_page(results: Results, path: Path) -> None:
-    """Write the page. The same results give the same bytes."""
-    pages.write(render(results), path)
-
-
 def render(results: Results) -> str:
-    """The page as HTML."""
+    """The page as HTML. The same results give the same text."""
     config = results.config
     tables = [
         {
             "config": table,
-            "facts": facts_line(results.facts[table.task]),
+            "facts": facts_line(results, table),
             "rows": [cells(results, table, row) for row in table.rows],
             "checks": [
                 (check.held, check_text(check, config.measures)) for check in checks(results, table)

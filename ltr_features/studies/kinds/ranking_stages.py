@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from letor.folds import Fold
 from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, slug
-from ltr_features.studies.kinds.preparation import Preparation
+from ltr_features.studies.config import refitted, slug
+from ltr_features.studies.kinds.ranking_config import ModelConfig, SplitConfig, SystemConfig
+from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import STUDIES, StageResult
@@ -32,8 +34,7 @@ class SplitOutputs:
 
     Attributes:
         split: its description. folds: its folds.
-        letor: folder of ``Fold1/{train,vali,test}.txt.zst``. models: folder of each model column's
-            fitted models, by column.
+        models: folder of each model column's fitted models, by column.
         systems: folder of each system's runs, values and rankers, by system name.
         fits: of each system that learns from judgements the folder of every fit, the first of
             which is that in ``systems``.
@@ -41,21 +42,17 @@ class SplitOutputs:
 
     split: SplitConfig
     folds: list[Fold]
-    letor: StageResult
     models: dict[str, StageResult]
     systems: dict[str, StageResult]
     fits: dict[str, list[StageResult]]
 
 
-class Experiment(Preparation):
-    """One run of a configuration into a folder; finished stages of earlier runs are reused."""
+class RankingStages(Preparation):
+    """The stages of a ranking study, and what they left behind."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._parts: dict[tuple[str, str, str], RankingData] = {}
+    _parts: tuple[str, dict[tuple[str, str], RankingData]] = ("", {})
 
-    def plan(self) -> list[Planned]:
-        """All stages up to the systems, in the order of running. Nothing is read or made."""
+    def stages(self) -> list[Planned]:
         planned = [self.collection_stage, self.index_stage, self.columns_stage]
         for split in self.config.splits:
             planned += self._split_plan(split)
@@ -86,26 +83,15 @@ class Experiment(Preparation):
         seen = {name for system in self.systems_of(split) for name in _seen(system)}
         return [m for m in self.config.models if split.fit == 0 or m.name in seen]
 
-    def run_splits(self) -> list[SplitOutputs]:
-        """Run all stages up to the systems' runs and values.
+    @cached_property
+    def outputs(self) -> list[SplitOutputs]:
+        """What the stages of each split left behind."""
+        return [self._outputs(split) for split in self.config.splits]
 
-        Raises:
-            InputError: an input cannot be used, or the folder cannot be written.
-        """
-        for stage in (self.collection_stage, self.index_stage, self.columns_stage):
-            self.done(stage)
-        return [self._run_split(split) for split in self.config.splits]
-
-    def _run_split(self, split: SplitConfig) -> SplitOutputs:
-        for stage in self._split_plan(split):
-            if stage.name.startswith("letor/"):
-                self._parts.clear()  # those of the fit before
-            self.done(stage)
-        self._parts.clear()
+    def _outputs(self, split: SplitConfig) -> SplitOutputs:
         config = self.config
         models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
         systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
-        letor = self.done(self.letor_stage(split))
         fits = {
             system.name: [
                 self.done(self.system_stage(fit, system))
@@ -114,15 +100,18 @@ class Experiment(Preparation):
             for system in config.all_systems
             if config.fits_of(system)
         }
-        return SplitOutputs(split, self.folds(split), letor, models, systems, fits)
+        return SplitOutputs(split, self.folds(split), models, systems, fits)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
-        """A part ("train", "vali", "test") of a fold; kept until the split is done."""
-        key = (split.name, fold, part)
-        if key not in self._parts:
+        """A part ("train", "vali", "test") of a fold; those of the last split are kept."""
+        name, kept = self._parts
+        if name != split.name:
+            kept = {}
+            self._parts = split.name, kept
+        if (fold, part) not in kept:
             folder = self.done(self.letor_stage(split)).path / fold
-            self._parts[key] = self.read_rows(folder, f"{part}.txt.zst")
-        return self._parts[key]
+            kept[fold, part] = self.read_rows(folder, f"{part}.txt.zst")
+        return kept[fold, part]
 
     def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
         """The models of a column and a split, kept in the folder. Models that learn from documents
@@ -131,8 +120,7 @@ class Experiment(Preparation):
         own = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
-        if "seed" in own and recipe.kind.learns_from != "documents":
-            params["seed"] += split.fit
+        params = refitted(recipe.kind, params, split.fit)
         return TrainedColumn(
             self.context,
             replace(recipe, params=params),
@@ -146,7 +134,7 @@ class Experiment(Preparation):
         """What the parts of a split depend on, seeds apart."""
         rule = split.model_dump(exclude={"name", "title", "description"})
         if split.by == "group" and self.groups_file is not None:
-            rule["groups"] = self.stages.digests.identity(self.groups_file)
+            rule["groups"] = self.runner.stages.digests.identity(self.groups_file)
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -181,7 +169,6 @@ class Experiment(Preparation):
         def make(path: Path) -> None:
             folder = self.done(self.models_stage(split, model)).path
             column, folds = self.trained_column(split, model, folder), self.folds(split)
-            path.mkdir()
             facts = {}
             for done, fold in enumerate(folds):
                 self.runner.reporter.part(done, len(folds))

@@ -7,26 +7,21 @@ whose rows are models on a task, beside the numbers of a paper.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ltr_features.studies.config import slug
-from ltr_features.studies.toml_files import read_config
+from ltr_features.studies.config import Section, refitted, slug
+from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 
 MEASURES = ("rank_loss", "map", "p10")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TaskConfig(_Section):
+class TaskConfig(Section):
     """Queries, documents and relevant pairs.
 
     "links": articles and hyperlinks, from ``folder/corpus.jsonl.gz`` (_id, text) and
@@ -74,7 +69,7 @@ class TaskConfig(_Section):
         return self
 
 
-class PaperNumbers(_Section):
+class PaperNumbers(Section):
     """What the paper reports: rank loss in per cent, MAP, P@10; with their standard errors."""
 
     rank_loss: float | None = None
@@ -84,7 +79,7 @@ class PaperNumbers(_Section):
     p10_error: float | None = None
 
 
-class RowConfig(_Section):
+class RowConfig(Section):
     """A model on a task.
 
     Attributes:
@@ -102,7 +97,7 @@ class RowConfig(_Section):
 
     label: str = Field(min_length=1)
     model: str | None = None
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     choose: dict[str, list[Any]] | None = None
     choose_on: Literal["pairs", "documents"] = "pairs"
     task: str | None = None
@@ -110,7 +105,7 @@ class RowConfig(_Section):
     note: str = ""
 
 
-class TableConfig(_Section):
+class TableConfig(Section):
     """Rows in the paper's order.
 
     Attributes:
@@ -138,7 +133,7 @@ class TableConfig(_Section):
         return self
 
 
-class ScatterConfig(_Section):
+class ScatterConfig(Section):
     """Average precision of single queries: one row of a table against others (a figure each)."""
 
     table: str
@@ -147,7 +142,7 @@ class ScatterConfig(_Section):
     n_queries: int = Field(500, ge=2)
 
 
-class CurvesConfig(_Section):
+class CurvesConfig(Section):
     """Rank loss of training and test links over epochs, for sizes of training set and of N."""
 
     task: str
@@ -156,14 +151,16 @@ class CurvesConfig(_Section):
     ranks: tuple[int, ...] = Field(min_length=1)
     epochs: int = Field(10, ge=1)
     n_queries: int = Field(300, ge=2)
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     notes: tuple[str, ...] = ()
 
 
-class MatchingConfig(_Section):
+class MatchingConfig(Section):
     """A whole experiment.
 
     Attributes:
+        repeats: how often each model that learns from judgements is fitted, with other seeds; its
+            values are means over the fits, query by query. Tasks are the same in every fit.
         settings: parameters of every trained model that has them.
         choose: see :class:`RowConfig`, for every trained model.
     """
@@ -172,9 +169,10 @@ class MatchingConfig(_Section):
     title: str
     introduction: str
     seed: int = 0
+    repeats: int = Field(1, ge=1)
     tasks: dict[str, TaskConfig] = Field(min_length=1)
-    settings: dict[str, Any] = {}
-    choose: dict[str, list[Any]] = {}
+    settings: dict[str, Any] = Field({})
+    choose: dict[str, list[Any]] = Field({})
     tables: tuple[TableConfig, ...] = ()
     scatter: ScatterConfig | None = None
     curves: CurvesConfig | None = None
@@ -187,8 +185,8 @@ class MatchingConfig(_Section):
             raise ValueError("; ".join(problems))
         return self
 
-    def trials(self, row: RowConfig) -> list[dict[str, Any]]:
-        """The parameters of each model that is trained for a row."""
+    def trials(self, row: RowConfig, fit: int = 0) -> list[dict[str, Any]]:
+        """The parameters of each model that is trained for a row, in the given fit."""
         if row.model is None:
             return []
         kind = get_model(row.model)
@@ -198,9 +196,13 @@ class MatchingConfig(_Section):
             choose = self.choose if choose is None else choose
         choose = choose or {}
         return [
-            {**given, **row.params, **dict(zip(choose, values, strict=True))}
+            refitted(kind, {**given, **row.params, **dict(zip(choose, values, strict=True))}, fit)
             for values in product(*choose.values())
         ]
+
+    def fits_of(self, row: RowConfig) -> int:
+        """How often a row is fitted: once if every fit would be the same."""
+        return self.repeats if self.trials(row, 1) != self.trials(row) else 1
 
     def _name_problems(self) -> Iterator[str]:
         names = [slug(table.name) for table in self.tables]
@@ -262,12 +264,3 @@ class MatchingConfig(_Section):
 
 def _has(kind: type, parameter: str) -> bool:
     return parameter in inspect.signature(kind).parameters
-
-
-def load_matching(path: str | os.PathLike[str]) -> MatchingConfig:
-    """Read and check an experiment file.
-
-    Raises:
-        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
-    """
-    return read_config(path, MatchingConfig)

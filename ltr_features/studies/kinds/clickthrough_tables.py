@@ -5,24 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.clickthrough.config import (
+from ltr_features.studies.kinds.clickthrough_config import (
     ClickthroughConfig,
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
+from ltr_features.studies.kinds.task_tables import Row, compare_rows, table_text
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
+from ltr_features.studies.statistics.refits import (
+    repeats_told,
+    spreads,
+    with_spread,
+)
+from ltr_features.studies.statistics.significance import corrected
 
 
 @dataclass(frozen=True, eq=False)
-class RowResult:
-    """What the stages of a row wrote.
+class RowFit:
+    """What the stages of one fit of a row wrote.
 
     Attributes:
         per_query: index = query ids, a column per measure.
@@ -37,6 +43,19 @@ class RowResult:
     seconds: float
     evaluations: Sequence[float]
     remarks: Sequence[str] = ()
+
+
+class RowResult(Row[RowFit]):
+    """The fits of a row."""
+
+    @cached_property
+    def spread(self) -> pd.Series:
+        """Of each measure, the standard deviation of its mean over the fits; NaN for one fit."""
+        return spreads([fit.per_query for fit in self.fits])
+
+    @property
+    def evaluations(self) -> Sequence[float]:
+        return self.first.evaluations
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +76,9 @@ class Check:
     Attributes:
         low, relation, high: see :class:`clickthrough.config.TableConfig`.
         differences, p, p_corrected: per measure: high minus low, the paired t-test (of the means
-            of groups of queries where there are any), and Holm's correction over the expectations
-            of the table.
+            of groups of queries where there are any; with several fits the larger of its p and of
+            that over fits, see :func:`significance.compare`), and Holm's correction over the
+            expectations of the table.
         design_effect: of the groups, in the last measure; None without groups.
         outcome: decided by the last measure.
     """
@@ -86,11 +106,14 @@ def header(config: ClickthroughConfig) -> tuple[str, ...]:
 def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     """The texts of a row, as many as :func:`header` has."""
     config, found = results.config, results.rows[table.name, row.label]
-    means = [f"{found.per_query[measure].mean():.3f}" for measure in config.measures]
-    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.weights)
+    means = [
+        with_spread(f"{found.per_query[measure].mean():.3f}", found.spread[measure])
+        for measure in config.measures
+    ]
+    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.weights)
     paper = [f"{value:.3f}" for value in row.paper] or [""] * len(config.cutoffs)
     paper[0] = f"| {paper[0]}"
-    return [row.label, *means, weights, f"{found.seconds:.1f}", *paper]
+    return [row.label, *means, weights, f"{found.first.seconds:.1f}", *paper]
 
 
 def checks(results: Results, table: TableConfig) -> list[Check]:
@@ -98,14 +121,13 @@ def checks(results: Results, table: TableConfig) -> list[Check]:
     if not table.expectations:
         return []
     config = results.config
-    per_query = {row.label: results.rows[table.name, row.label].per_query for row in table.rows}
+    rows = {row.label: results.rows[table.name, row.label] for row in table.rows}
     pairs = [(high, low) for low, _, high in table.expectations]
-    settings = TestSettings(alpha=config.alpha, n_permutations=1, n_resamples=1)
     groups = results.groups.get(table.task)
-    tests = compare(per_query, pairs, config.measures, settings, groups=groups)
+    tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
-    p = tests["p_t"].to_numpy(np.float64).reshape(shape)
+    p = np.fmax(tests["p_t"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
     effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
     holm = np.stack([corrected(column) for column in p.T], axis=1)
     return [
@@ -146,31 +168,30 @@ def check_text(check: Check, measures: Sequence[str]) -> str:
     return f"{claim}: {check.outcome} ({'; '.join(reversed(parts))})"
 
 
-def facts_line(facts: Mapping[str, float]) -> str:
-    """The sizes of a task."""
-    return "; ".join(
+def facts_line(results: Results, table: TableConfig) -> str:
+    """The sizes of a table's task, and how often its models were fitted."""
+    sizes = "; ".join(
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
-        for name, value in facts.items()
+        for name, value in results.facts[table.task].items()
     )
+    told = repeats_told(results.config.repeats)
+    return f"{sizes}. {told}" if told else sizes
 
 
-def table_text(results: Results, table: TableConfig) -> str:
-    """The table, the outcome of its expectations, and its notes, as plain text."""
-    config = results.config
-    parts = [
-        f"{table.title} [{table.name}]",
-        wrapped(facts_line(results.facts[table.task])),
-        aligned(header(config), [cells(results, table, row) for row in table.rows], left=1),
-    ]
-    tested = checks(results, table)
-    if tested:
-        parts.append("\n".join(wrapped(check_text(check, config.measures)) for check in tested))
+def table_text_of(results: Results, table: TableConfig) -> str:
+    """The table as plain text."""
+    tested = [check_text(check, results.config.measures) for check in checks(results, table)]
     for label in table.evaluations:
         work = " ".join(f"{value:.1f}" for value in results.rows[table.name, label].evaluations)
-        parts.append(wrapped(f"{label}, function and gradient evaluations by iteration: {work}"))
-    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
-    parts += [wrapped(note) for note in table.notes]
-    return "\n".join(parts)
+        tested.append(f"{label}, function and gradient evaluations by iteration: {work}")
+    return table_text(
+        table,
+        facts_line(results, table),
+        header(results.config),
+        [cells(results, table, row) for row in table.rows],
+        tested,
+        results.rows,
+    )
 
 
 def csv_rows(results: Results) -> list[dict[str, Any]]:
@@ -181,7 +202,10 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             found = results.rows[table.name, row.label]
             record: dict[str, Any] = {"table": table.name, "label": row.label, "model": row.model}
             record |= {m: found.per_query[m].mean() for m in results.config.measures}
-            record |= {"weights": str([list(w) for w in found.weights])}
+            if results.config.repeats > 1:
+                record |= {"fits": len(found.fits)}
+                record |= {f"{m} spread": found.spread[m] for m in results.config.measures}
+            record |= {"weights": str([list(w) for w in found.first.weights])}
             paper = dict(zip(results.config.measures, row.paper, strict=False))
             records.append(record | {f"paper {m}": value for m, value in paper.items()})
     return records
@@ -190,6 +214,6 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
 def time_rows(results: Results) -> list[dict[str, Any]]:
     """Seconds of fitting of each row of all tables."""
     return [
-        {"table": table, "label": label, "seconds": row.seconds}
+        {"table": table, "label": label, "seconds": row.first.seconds}
         for (table, label), row in results.rows.items()
     ]
