@@ -14,7 +14,6 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from ltr_features.studies.config import Section, refitted, slug
-from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from ltr_features.studies.kinds.matching_evaluation import ranked_documents
 from ltr_features.studies.kinds.matching_rows import new_model
 from ltr_features.studies.kinds.matching_tasks import Task
-from ssi_models.fitting import RankingModel
-from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.training.preferences import Preferences

@@ -28,7 +28,6 @@ from ltr_features.studies.kinds.ranking_config import (
     RankerConfig,
     demo_path,
 )
-from ltr_features.studies.statistics.measures import get_measure
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS

@@ -26,7 +26,6 @@ from ltr_features.studies.kinds.given_files import read_ranking, read_scores
 from ltr_features.studies.lock import locked
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
-from ltr_features.studies.statistics.measures import evaluate, unjudged_queries
 from ltr_features.studies.statistics.significance import TestSettings
 
 TEST = TestSettings(n_permutations=200, n_resamples=200)
