@@ -226,6 +226,36 @@ def test_unfitted_rankers_say_so(make, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+#: What a ranker does without being told. People compare results with those of last year: a default
+#: that changes is changed here too, and stands in the changelog.
+DEFAULTS = {
+    "adarank": "n_rounds=300 measure=ndcg@10 update=paper max_repeats=5 descending=True "
+    "early_stopping_rounds=100 normalise=minmax",
+    "coordinate-ascent": "n_restarts=2 n_sweeps=10 tolerance=0.001 measure=ndcg@10 "
+    "normalise=minmax seed=0",
+    "lambdamart": "objective=lambdarank n_estimators=1000 learning_rate=0.05 num_leaves=15 "
+    "min_data_in_leaf=20 feature_fraction=1.0 bagging_fraction=1.0 lambda_l2=0.0 "
+    "truncation_level=30 gain=exponential measure=ndcg@10 early_stopping_rounds=100 "
+    "normalise=none seed=0 num_threads=1",
+    "listnet": "hidden=0 label_scale=1.0 n_epochs=200 learning_rate=0.01 batch_size=16 "
+    "weight_decay=0.0 n_networks=1 measure=ndcg@10 early_stopping_rounds=30 normalise=zscore "
+    "seed=0",
+    "rankboost": "n_rounds=500 n_thresholds=255 learning_rate=1.0 query_weights=queries "
+    "descending=False measure=ndcg@10 early_stopping_rounds=150 normalise=none",
+    "ranknet": "hidden=16 n_epochs=200 learning_rate=0.003 batch_size=16 weight_decay=0.0 "
+    "n_networks=1 measure=ndcg@10 early_stopping_rounds=20 normalise=zscore seed=0",
+    "xgboost": "objective=rank:ndcg n_estimators=1000 learning_rate=0.05 max_depth=4 "
+    "min_child_weight=0.1 subsample=1.0 colsample_bytree=1.0 reg_lambda=1.0 measure=ndcg@10 "
+    "early_stopping_rounds=100 normalise=none seed=0",
+}
+
+
+@pytest.mark.parametrize("name", ranker_names())
+def test_defaults_do_not_change_unnoticed(name):
+    found = get_ranker(name)().get_params()
+    assert " ".join(f"{key}={value}" for key, value in found.items()) == DEFAULTS[name]
+
+
 def test_parameters_can_be_read_and_set(make):
     ranker = make()
     assert type(ranker)(**ranker.get_params()).get_params() == ranker.get_params()

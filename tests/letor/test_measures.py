@@ -339,6 +339,9 @@ def test_bad_labels_and_scores_are_refused():
     data = judged({"a": [0, 1330]})
     with pytest.raises(InputError, match="1330 is too large"):
         Evaluator(MeasureDefinition("ndcg"), data)
+    with pytest.raises(InputError, match="1001 is too large"):
+        Evaluator(MeasureDefinition("ndcg"), judged({"a": [0, 1001]}))
+    assert Evaluator(MeasureDefinition("ndcg"), judged({"a": [0, 1000]})).mean([0, 1]) == 1
     with pytest.raises(InputError, match="1330 is above top_label=4"):
         Evaluator(MeasureDefinition("err"), data)
     with pytest.raises(InputError, match="labels 0 to 1"):
