@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from letor.errors import InputError
-
-Config = TypeVar("Config", bound=BaseModel)
+from ltr_features.text.index import WHOLE
+from ltr_features.text.letter_ngrams import Terms
+from ssi_models.registry import find_model
 
 
 class Section(BaseModel):
@@ -52,7 +52,43 @@ def read_config(path: str | os.PathLike[str], kind: type[Config]) -> Config:
             f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
             for e in error.errors()
         )
-        raise InputError(f"{path}: {problems}") from None
+
+    def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
+        """A comparison, for every ranker of its two systems."""
+        rankers = {s.name: s.rankers for s in self.systems}
+        of = [rankers.get(name, ()) for name in pair]
+        if not any(of):
+            yield pair
+            return
+        if all(of):
+            common = [ranker for ranker in of[0] if ranker in of[1]]
+        else:
+            common = list(of[0] or of[1])
+        for ranker in common:
+            left, right = (
+                f"{name}, {ranker}" if own else name for name, own in zip(pair, of, strict=True)
+            )
+            yield left, right
+
+    def fits_of(self, system: SystemConfig) -> int:
+        """How often a system is fitted; 0 where nothing learns from judgements."""
+        if system.score is not None and system.score not in self._learned:
+            return 0
+        return system.repeats or self.repeats
+
+    @property
+    def _learned(self) -> set[str]:
+        """The columns of models that learn from judgements."""
+        kinds = {m.name: find_model(m.model) for m in self.models}
+        return {name for name, kind in kinds.items() if kind and kind.learns_from != "documents"}
+
+    def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
+        """The ranker of a system; None for a score, and for a ranker that is not described."""
+        if system.score is not None:
+            return None
+        if system.ranker is None:
+            return self.rankers[0] if self.rankers else None
+        return next((r for r in self.rankers if r.name == system.ranker), None)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
