@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -288,6 +289,16 @@ def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> Syste
     """The system on other columns."""
     text = f"For the value of columns: {', '.join(columns)}."
     return system.model_copy(update={"name": name, "description": text, "columns": columns})
+
+
+def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> dict[str, Any]:
+    """The parameters of a model or ranker in one of several fits: the fit's number, from 0, is
+    added to the seed, if there is one. Models that learn from documents alone are the same in
+    every fit."""
+    seed = inspect.signature(made).parameters.get("seed")
+    if not fit or seed is None or getattr(made, "learns_from", "") == "documents":
+        return dict(params)
+    return {**params, "seed": params.get("seed", seed.default) + fit}
 
 
 def slug(name: str) -> str:

@@ -16,7 +16,7 @@ from letor.folds import Fold
 from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, slug
+from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, refitted, slug
 from ltr_features.studies.kinds.preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned
@@ -131,8 +131,7 @@ class Experiment(Preparation):
         own = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
-        if "seed" in own and recipe.kind.learns_from != "documents":
-            params["seed"] += split.fit
+        params = refitted(recipe.kind, params, split.fit)
         return TrainedColumn(
             self.context,
             replace(recipe, params=params),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.toml_files import read_config
 from ltr_features.text.collection import STREAMS
 from ssi_models.registry import get_model
@@ -110,6 +110,8 @@ class ClickthroughConfig(_Section):
     """A whole experiment.
 
     Attributes:
+        repeats: how often each model that learns from judgements is fitted, with other seeds; its
+            values are means over the fits, query by query. Tasks are the same in every fit.
         cutoffs: of NDCG; weights are tuned for the last one, which also decides expectations.
         lambda1, lambda2: weights of the collection and of the title's own words that are tried.
         weights: of the tf-idf cosine, for models of tf-idf rows.
@@ -120,6 +122,7 @@ class ClickthroughConfig(_Section):
     title: str
     introduction: str
     seed: int = 0
+    repeats: int = Field(1, ge=1)
     cutoffs: tuple[int, ...] = Field((1, 3, 10), min_length=1)
     lambda1: tuple[float, ...] = Field((0.02, 0.1, 0.2, 0.4, 0.6, 0.8), min_length=1)
     lambda2: tuple[float, ...] = Field((0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9), min_length=1)
@@ -133,12 +136,17 @@ class ClickthroughConfig(_Section):
     def measures(self) -> tuple[str, ...]:
         return tuple(f"NDCG@{k}" for k in self.cutoffs)
 
-    def params(self, row: RowConfig) -> dict[str, Any]:
-        """The model's constructor parameters, its seed included."""
-        known = inspect.signature(get_model(row.model)).parameters
+    def params(self, row: RowConfig, fit: int = 0) -> dict[str, Any]:
+        """The model's constructor parameters, its seed in the given fit included."""
+        kind = get_model(row.model)
+        known = inspect.signature(kind).parameters
         # Mixtures with word matching are made, and cross-validated, here.
         alone = {"seed": self.seed, "word_weight": 0.0, "lambda2": 0.0}
-        return {**{k: v for k, v in alone.items() if k in known}, **row.params}
+        return refitted(kind, {**{k: v for k, v in alone.items() if k in known}, **row.params}, fit)
+
+    def fits_of(self, row: RowConfig) -> int:
+        """How often a row's model is fitted: once if every fit would be the same."""
+        return self.repeats if self.params(row, 1) != self.params(row) else 1
 
     @model_validator(mode="after")
     def _parts_fit(self) -> ClickthroughConfig:

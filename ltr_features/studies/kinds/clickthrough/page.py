@@ -32,7 +32,7 @@ def render(results: Results) -> str:
     tables = [
         {
             "config": table,
-            "facts": facts_line(results.facts[table.task]),
+            "facts": facts_line(results, table),
             "rows": [cells(results, table, row) for row in table.rows],
             "checks": [
                 (check.held, check_text(check, config.measures)) for check in checks(results, table)

@@ -24,6 +24,7 @@ from ltr_features.studies.kinds.clickthrough.page import write_page
 from ltr_features.studies.kinds.clickthrough.scoring import Grids, ranked
 from ltr_features.studies.kinds.clickthrough.tables import (
     Results,
+    RowFit,
     RowResult,
     csv_rows,
     table_text,
@@ -109,8 +110,10 @@ class _Study:
         """All stages up to the report."""
         planned = []
         for table, row in self._rows:
-            fit, rank = self._fit_stage(table.task, row), self._row_stage(table.task, row)
-            planned += [self._task_stage(table.task), fit, rank]
+            planned.append(self._task_stage(table.task))
+            for fit in range(self.config.fits_of(row)):
+                planned += [self._fit_stage(table.task, row, fit)]
+                planned += [self._row_stage(table.task, row, fit)]
         return list({stage.name: stage for stage in planned}.values())
 
     def run(self) -> Path:
@@ -159,9 +162,9 @@ class _Study:
             )  # fmt: skip
         return self._stages[name]
 
-    def _fit_stage(self, name: str, row: RowConfig) -> Planned:
+    def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """Makes the files ``model``, ``fit.json`` and ``times.json``."""
-        params = self.config.params(row)
+        params = self.config.params(row, number)
         task_key = self.runner.key(self._task_stage(name))
         inputs = _plain({"task": task_key, "model": row.model, "params": params})
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
@@ -188,11 +191,12 @@ class _Study:
         path = f"models/{slug(name)}/{row.model}-{digest.hexdigest()[:10]}"
         return Planned(
             path, inputs, make, "1 model", f"{name}: fit {row.model}",
-            title=f"{name}: fit {row.model}", resumable=True, code=_CODE,
+            title=f"{name}: fit {row.model}{f', seed + {number}' if number else ''}",
+            resumable=True, code=_CODE,
         )  # fmt: skip
 
-    def _row_stage(self, name: str, row: RowConfig) -> Planned:
-        fit, config = self._fit_stage(name, row), self.config
+    def _row_stage(self, name: str, row: RowConfig, number: int) -> Planned:
+        fit, config = self._fit_stage(name, row, number), self.config
         grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
         inputs = {"fitted": self.runner.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
 
@@ -208,20 +212,21 @@ class _Study:
         path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"
         return Planned(
             path, _plain({**inputs, **grids}), make, "all test queries",
-            f"{name}: rank{' mixed' if row.mixed else ''}", title=f"{name}: rank by {row.label}",
+            f"{name}: rank{' mixed' if row.mixed else ''}",
+            title=f"{name}: rank by {row.label}{f', seed + {number}' if number else ''}",
             code=_CODE,
         )  # fmt: skip
 
     def _row(self, name: str, row: RowConfig) -> RowResult:
-        fitted = self.runner.done(self._fit_stage(name, row)).path
-        ranked = self.runner.done(self._row_stage(name, row)).path
-        values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str}).set_index("query")
-        return RowResult(
-            values,
-            _read(ranked / "weights.json"),
-            _read(fitted / "times.json")["seconds"],
-            **_read(fitted / "fit.json"),
-        )
+        fits = []
+        for number in range(self.config.fits_of(row)):
+            fitted = self.runner.done(self._fit_stage(name, row, number)).path
+            ranked = self.runner.done(self._row_stage(name, row, number)).path
+            values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str})
+            weights, seconds = _read(ranked / "weights.json"), _read(fitted / "times.json")
+            told = _read(fitted / "fit.json")
+            fits.append(RowFit(values.set_index("query"), weights, **seconds, **told))
+        return RowResult(fits)
 
     def _report(self, results: Results) -> Path:
         config = self.config.model_dump(mode="json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,18 @@ from ltr_features.studies.kinds.clickthrough.config import (
 )
 from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
+from ltr_features.studies.statistics.refits import (
+    mean_values,
+    repeats_told,
+    spreads,
+    with_spread,
+)
 from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 
 
 @dataclass(frozen=True, eq=False)
-class RowResult:
-    """What the stages of a row wrote.
+class RowFit:
+    """What the stages of one fit of a row wrote.
 
     Attributes:
         per_query: index = query ids, a column per measure.
@@ -37,6 +44,36 @@ class RowResult:
     seconds: float
     evaluations: Sequence[float]
     remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RowResult:
+    """The fits of a row; what is no measure is that of the first."""
+
+    fits: Sequence[RowFit]
+
+    @property
+    def first(self) -> RowFit:
+        return self.fits[0]
+
+    @cached_property
+    def per_query(self) -> pd.DataFrame:
+        """Values by query, means over the fits."""
+        return mean_values([fit.per_query for fit in self.fits])
+
+    @cached_property
+    def spread(self) -> pd.Series:
+        """Of each measure, the standard deviation of its mean over the fits; NaN for one fit."""
+        return spreads([fit.per_query for fit in self.fits])
+
+    @property
+    def evaluations(self) -> Sequence[float]:
+        return self.first.evaluations
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be heard of any of the fits."""
+        return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +94,9 @@ class Check:
     Attributes:
         low, relation, high: see :class:`clickthrough.config.TableConfig`.
         differences, p, p_corrected: per measure: high minus low, the paired t-test (of the means
-            of groups of queries where there are any), and Holm's correction over the expectations
-            of the table.
+            of groups of queries where there are any; with several fits the larger of its p and of
+            that over fits, see :func:`significance.compare`), and Holm's correction over the
+            expectations of the table.
         design_effect: of the groups, in the last measure; None without groups.
         outcome: decided by the last measure.
     """
@@ -86,11 +124,14 @@ def header(config: ClickthroughConfig) -> tuple[str, ...]:
 def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     """The texts of a row, as many as :func:`header` has."""
     config, found = results.config, results.rows[table.name, row.label]
-    means = [f"{found.per_query[measure].mean():.3f}" for measure in config.measures]
-    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.weights)
+    means = [
+        with_spread(f"{found.per_query[measure].mean():.3f}", found.spread[measure])
+        for measure in config.measures
+    ]
+    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.weights)
     paper = [f"{value:.3f}" for value in row.paper] or [""] * len(config.cutoffs)
     paper[0] = f"| {paper[0]}"
-    return [row.label, *means, weights, f"{found.seconds:.1f}", *paper]
+    return [row.label, *means, weights, f"{found.first.seconds:.1f}", *paper]
 
 
 def checks(results: Results, table: TableConfig) -> list[Check]:
@@ -98,14 +139,20 @@ def checks(results: Results, table: TableConfig) -> list[Check]:
     if not table.expectations:
         return []
     config = results.config
-    per_query = {row.label: results.rows[table.name, row.label].per_query for row in table.rows}
+    rows = {row.label: results.rows[table.name, row.label] for row in table.rows}
+    per_query = {label: row.per_query for label, row in rows.items()}
+    fits = {
+        label: [fit.per_query for fit in row.fits]
+        for label, row in rows.items()
+        if len(row.fits) > 1
+    }
     pairs = [(high, low) for low, _, high in table.expectations]
     settings = TestSettings(alpha=config.alpha, n_permutations=1, n_resamples=1)
     groups = results.groups.get(table.task)
-    tests = compare(per_query, pairs, config.measures, settings, groups=groups)
+    tests = compare(per_query, pairs, config.measures, settings, groups=groups, fits=fits)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
-    p = tests["p_t"].to_numpy(np.float64).reshape(shape)
+    p = np.fmax(tests["p_t"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
     effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
     holm = np.stack([corrected(column) for column in p.T], axis=1)
     return [
@@ -146,12 +193,14 @@ def check_text(check: Check, measures: Sequence[str]) -> str:
     return f"{claim}: {check.outcome} ({'; '.join(reversed(parts))})"
 
 
-def facts_line(facts: Mapping[str, float]) -> str:
-    """The sizes of a task."""
-    return "; ".join(
+def facts_line(results: Results, table: TableConfig) -> str:
+    """The sizes of a table's task, and how often its models were fitted."""
+    sizes = "; ".join(
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
-        for name, value in facts.items()
+        for name, value in results.facts[table.task].items()
     )
+    told = repeats_told(results.config.repeats)
+    return f"{sizes}. {told}" if told else sizes
 
 
 def table_text(results: Results, table: TableConfig) -> str:
@@ -159,7 +208,7 @@ def table_text(results: Results, table: TableConfig) -> str:
     config = results.config
     parts = [
         f"{table.title} [{table.name}]",
-        wrapped(facts_line(results.facts[table.task])),
+        wrapped(facts_line(results, table)),
         aligned(header(config), [cells(results, table, row) for row in table.rows], left=1),
     ]
     tested = checks(results, table)
@@ -181,7 +230,10 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             found = results.rows[table.name, row.label]
             record: dict[str, Any] = {"table": table.name, "label": row.label, "model": row.model}
             record |= {m: found.per_query[m].mean() for m in results.config.measures}
-            record |= {"weights": str([list(w) for w in found.weights])}
+            if results.config.repeats > 1:
+                record |= {"fits": len(found.fits)}
+                record |= {f"{m} spread": found.spread[m] for m in results.config.measures}
+            record |= {"weights": str([list(w) for w in found.first.weights])}
             paper = dict(zip(results.config.measures, row.paper, strict=False))
             records.append(record | {f"paper {m}": value for m, value in paper.items()})
     return records
@@ -190,6 +242,6 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
 def time_rows(results: Results) -> list[dict[str, Any]]:
     """Seconds of fitting of each row of all tables."""
     return [
-        {"table": table, "label": label, "seconds": row.seconds}
+        {"table": table, "label": label, "seconds": row.first.seconds}
         for (table, label), row in results.rows.items()
     ]

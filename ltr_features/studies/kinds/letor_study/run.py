@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import time
@@ -23,7 +22,7 @@ from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_texts import read_query_groups
 from ltr_features.studies.kinds.letor_study.config import (
     RankerConfig,
@@ -182,11 +181,7 @@ def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: i
 
 
 def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
-    """The fixed parameters of a fit: its number is added to the seed, if there is one."""
-    seed = inspect.signature(get_ranker(ranker.ranker)).parameters.get("seed")
-    if not fit or seed is None:
-        return ranker.params
-    return {**ranker.params, "seed": ranker.params.get("seed", seed.default) + fit}
+    return refitted(get_ranker(ranker.ranker), ranker.params, fit)
 
 
 def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.toml_files import read_config
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
@@ -164,6 +164,8 @@ class MatchingConfig(_Section):
     """A whole experiment.
 
     Attributes:
+        repeats: how often each model that learns from judgements is fitted, with other seeds; its
+            values are means over the fits, query by query. Tasks are the same in every fit.
         settings: parameters of every trained model that has them.
         choose: see :class:`RowConfig`, for every trained model.
     """
@@ -172,6 +174,7 @@ class MatchingConfig(_Section):
     title: str
     introduction: str
     seed: int = 0
+    repeats: int = Field(1, ge=1)
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     settings: dict[str, Any] = {}
     choose: dict[str, list[Any]] = {}
@@ -187,8 +190,8 @@ class MatchingConfig(_Section):
             raise ValueError("; ".join(problems))
         return self
 
-    def trials(self, row: RowConfig) -> list[dict[str, Any]]:
-        """The parameters of each model that is trained for a row."""
+    def trials(self, row: RowConfig, fit: int = 0) -> list[dict[str, Any]]:
+        """The parameters of each model that is trained for a row, in the given fit."""
         if row.model is None:
             return []
         kind = get_model(row.model)
@@ -198,9 +201,13 @@ class MatchingConfig(_Section):
             choose = self.choose if choose is None else choose
         choose = choose or {}
         return [
-            {**given, **row.params, **dict(zip(choose, values, strict=True))}
+            refitted(kind, {**given, **row.params, **dict(zip(choose, values, strict=True))}, fit)
             for values in product(*choose.values())
         ]
+
+    def fits_of(self, row: RowConfig) -> int:
+        """How often a row is fitted: once if every fit would be the same."""
+        return self.repeats if self.trials(row, 1) != self.trials(row) else 1
 
     def _name_problems(self) -> Iterator[str]:
         names = [slug(table.name) for table in self.tables]

@@ -25,6 +25,7 @@ from ltr_features.studies.kinds.matching.curves import training_curve
 from ltr_features.studies.kinds.matching.page import write_page
 from ltr_features.studies.kinds.matching.tables import (
     Results,
+    RowFit,
     RowResult,
     csv_rows,
     table_text,
@@ -109,7 +110,7 @@ class _Study:
         planned = []
         for table, row in self._rows:
             task = row.task or table.task
-            planned += [self._task_stage(task), self._row_stage(task, row)]
+            planned += [self._task_stage(task), *self._row_stages(task, row)]
         planned += [stage for _, stage in self._curve_stages()]
         planned += [self._task_stage(name) for name in self.config.tasks]
         return list({stage.name: stage for stage in planned}.values())
@@ -158,8 +159,12 @@ class _Study:
         facts: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
         return facts
 
-    def _row_stage(self, task: str, row: RowConfig) -> Planned:
-        trials = self.config.trials(row)
+    def _row_stages(self, task: str, row: RowConfig) -> list[Planned]:
+        """A stage for each fit."""
+        return [self._row_stage(task, row, fit) for fit in range(self.config.fits_of(row))]
+
+    def _row_stage(self, task: str, row: RowConfig, fit: int) -> Planned:
+        trials = self.config.trials(row, fit)
         inputs = {
             "task": self.runner.key(self._task_stage(task)),
             "model": row.model,
@@ -182,14 +187,18 @@ class _Study:
 
         return Planned(
             name, inputs, make, f"{row.model}, {len(trials)} trained", f"{task}: {row.model}",
-            len(trials), title=f"{task}: {row.label}", code=_CODE,
+            len(trials), title=f"{task}: {row.label}{f', fit {fit + 1}' if fit else ''}",
+            code=_CODE,
         )  # fmt: skip
 
     def _row(self, table: TableConfig, row: RowConfig) -> RowResult:
-        path = self.runner.done(self._row_stage(row.task or table.task, row)).path
-        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
-        times = json.loads((path / "times.json").read_text(encoding="utf-8"))
-        return RowResult(result, times["trials"], pd.read_csv(path / "per_query.csv"))
+        fits = []
+        for stage in self._row_stages(row.task or table.task, row):
+            path = self.runner.done(stage).path
+            result = json.loads((path / "result.json").read_text(encoding="utf-8"))
+            times = json.loads((path / "times.json").read_text(encoding="utf-8"))
+            fits.append(RowFit(result, times["trials"], pd.read_csv(path / "per_query.csv")))
+        return RowResult(fits)
 
     def _curve_stages(self) -> list[tuple[tuple[float, int], Planned]]:
         curves = self.config.curves
@@ -226,7 +235,10 @@ class _Study:
         )  # fmt: skip
 
     def _report(self, results: Results) -> Path:
-        rows = {" ".join(key): [row.result, row.seconds] for key, row in results.rows.items()}
+        rows = {
+            " ".join(key): [[fit.result, fit.seconds] for fit in row.fits]
+            for key, row in results.rows.items()
+        }
         curves = [[*key, points] for key, points in results.curves.items()]
         shown = json.dumps([rows, curves, results.facts], sort_keys=True)
         settings = self.config.model_dump(mode="json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,8 @@ from ltr_features.studies.kinds.matching.config import (
 )
 from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
 from ltr_features.studies.page.verdicts import p_equals
-from ltr_features.studies.statistics.paired_tests import fisher_randomisation
+from ltr_features.studies.statistics.refits import mean_values, repeats_told, with_spread
+from ltr_features.studies.statistics.significance import TestSettings, compare
 
 HEADER = (
     "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "(tuning)",
@@ -27,9 +29,9 @@ HEADER = (
 
 
 @dataclass(frozen=True, eq=False)
-class RowResult:
-    """What a row's stage wrote: its result, the seconds of training each trial, and the values per
-    query."""
+class RowFit:
+    """What a stage wrote, one fit of a row: its result, the seconds of training each trial, and
+    the values per query (columns ``query``, ``group``, ``ap``, ``p10``)."""
 
     result: Mapping[str, Any]
     trial_seconds: Sequence[float]
@@ -59,6 +61,38 @@ class RowResult:
 
 
 @dataclass(frozen=True, eq=False)
+class RowResult:
+    """The fits of a row; what is no measure is that of the first."""
+
+    fits: Sequence[RowFit]
+
+    @property
+    def first(self) -> RowFit:
+        return self.fits[0]
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Each measure and its standard error over queries, means over the fits."""
+        return dict(pd.DataFrame([fit.result["measures"] for fit in self.fits]).mean())
+
+    @property
+    def spread(self) -> pd.Series:
+        """Of each measure, its standard deviation over the fits; NaN for one fit."""
+        return pd.DataFrame([fit.result["measures"] for fit in self.fits]).std(ddof=1)
+
+    @cached_property
+    def per_query(self) -> pd.DataFrame:
+        """Values by query, means over the fits."""
+        values = mean_values([fit.per_query[["ap", "p10"]] for fit in self.fits])
+        return self.first.per_query.assign(**values)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be heard of any of the fits."""
+        return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
+
+
+@dataclass(frozen=True, eq=False)
 class Results:
     """Everything that a report shows.
 
@@ -80,7 +114,9 @@ class OrderCheck:
 
     Attributes:
         difference: mean over the shared test queries, NaN where they have different ones.
-        p: Fisher's randomisation test, two-sided, by group of queries (of one source document).
+        p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
+            with several fits the larger of that and of the test over fits, see
+            :func:`significance.compare`.
         n_groups: of the queries, if there are fewer than queries.
     """
 
@@ -102,18 +138,30 @@ def order_checks(results: Results, table: TableConfig) -> list[OrderCheck]:
     checks = []
     for chain in table.order:
         for low, high in pairwise(chain):
-            a, b = (results.rows[table.name, label].per_query for label in (low, high))
-            if a["query"].equals(b["query"]):
-                d = b["ap"].to_numpy(np.float64) - a["ap"].to_numpy(np.float64)
-                groups = b["group"].tolist()
-                p = float(fisher_randomisation(d, groups=groups)[0])
-                n_groups = len(set(groups))
-                told = n_groups if n_groups < len(d) else None
-                checks.append(OrderCheck(low, high, float(d.mean()), p, told))
-            else:
-                difference = float(b["ap"].mean() - a["ap"].mean())
-                checks.append(OrderCheck(low, high, difference, float("nan")))
+            rows = {label: results.rows[table.name, label] for label in (low, high)}
+            checks.append(_checked(low, high, rows))
     return checks
+
+
+def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
+    a, b = rows[low].per_query, rows[high].per_query
+    if not a["query"].equals(b["query"]):
+        return OrderCheck(low, high, float(b["ap"].mean() - a["ap"].mean()), float("nan"))
+    found = compare(
+        {label: row.per_query.set_index("query") for label, row in rows.items()},
+        [(high, low)],
+        ["ap"],
+        TestSettings(n_resamples=1),
+        groups=dict(zip(b["query"].astype(str), b["group"], strict=True)),
+        fits={
+            label: [fit.per_query.set_index("query") for fit in row.fits]
+            for label, row in rows.items()
+            if len(row.fits) > 1
+        },
+    ).iloc[0]
+    told = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
+    p = float(np.fmax(found["p"], found["p_refits"]))
+    return OrderCheck(low, high, float(found["difference"]), p, told)
 
 
 def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
@@ -122,14 +170,15 @@ def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     if row.model is None:
         return [row.label, *[""] * (len(HEADER) - len(paper) - 1), *paper]
     found = results.rows[table.name, row.label]
-    m = found.result["measures"]
+    m, spread, first = found.measures, found.spread, found.first
+    loss = f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}"
     ours = [
-        f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}",
-        f"{m['map']:.3f} ±{m['map_error']:.3f}",
-        f"{m['p10']:.3f} ±{m['p10_error']:.3f}",
-        _thousands(found.result["parameters"]),
-        f"{found.seconds:.1f}",
-        f"{found.tuning_seconds:.0f}" if len(found.result["trials"]) > 1 else "",
+        with_spread(loss, 100 * spread["rank_loss"], 2),
+        with_spread(f"{m['map']:.3f} ±{m['map_error']:.3f}", spread["map"]),
+        with_spread(f"{m['p10']:.3f} ±{m['p10_error']:.3f}", spread["p10"]),
+        _thousands(first.result["parameters"]),
+        f"{first.seconds:.1f}",
+        f"{first.tuning_seconds:.0f}" if len(first.result["trials"]) > 1 else "",
     ]
     return [row.label, *ours, *paper]
 
@@ -164,8 +213,8 @@ def task_line(results: Results, table: TableConfig) -> str:
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
         f"test queries over {n['database']} documents; {n['triples']} triples; dictionary "
         f"{n['document_words']} words, {n['words_per_document']} per document, "
-        f"{n['words_per_query']} per query."
-    )
+        f"{n['words_per_query']} per query. {repeats_told(results.config.repeats)}"
+    ).strip()
 
 
 def csv_rows(results: Results) -> list[dict[str, Any]]:
@@ -176,18 +225,23 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             if row.model is None:
                 continue
             found = results.rows[table.name, row.label]
+            kept = found.first.kept
             paper = {f"paper_{k}": v for k, v in row.paper.model_dump().items() if v is not None}
             shown = {
-                k: found.kept[k]
+                k: kept[k]
                 for k in ("alpha", "beta", "n_expansion", "learning_rate", "best_epoch")
-                if k in found.kept
+                if k in kept
+            }
+            fits = {"fits": len(found.fits)} | {
+                f"{name}_spread": found.spread[name] for name in ("rank_loss", "map", "p10")
             }
             records.append(
                 {"table": table.name, "label": row.label, "model": row.model}
-                | dict(found.result["measures"])
-                | {"weights": found.result["parameters"]}
-                | {"validation": found.kept["validation"], **shown, **paper}
-                | {"params": str(dict(found.kept["params"]))}
+                | found.measures
+                | (fits if results.config.repeats > 1 else {})
+                | {"weights": found.first.result["parameters"]}
+                | {"validation": kept["validation"], **shown, **paper}
+                | {"params": str(dict(kept["params"]))}
             )
     return records
 
@@ -198,8 +252,8 @@ def time_rows(results: Results) -> list[dict[str, Any]]:
         {
             "table": table,
             "label": label,
-            "seconds": row.seconds,
-            "tuning_seconds": row.tuning_seconds,
+            "seconds": row.first.seconds,
+            "tuning_seconds": row.first.tuning_seconds,
         }
         for (table, label), row in results.rows.items()
     ]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
@@ -125,6 +126,40 @@ def test_test_queries_of_one_group_are_tested_together(data):
     with pytest.raises(InputError, match="11 queries have no group"):
         run_it(data, "again")
     assert not (data / "again" / "models").exists()
+
+
+def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
+    """The unigram model learns from no judgement and is fitted once; expectations are tested with
+    the variance over fits too, by the formulas of Welch and Satterthwaite."""
+    run_it(data)
+    once = {path.name for path in (data / "out" / "rows" / "small").iterdir()}
+    (data / "x.toml").write_text(EXPERIMENT.replace("[tasks.small]", "repeats = 3\n[tasks.small]"))
+    folder = run_it(data)
+    paths = sorted((data / "out" / "rows" / "small").iterdir())
+    assert once < {path.name for path in paths}
+    values = {
+        path.name: pd.read_csv(path / "per_query.csv").set_index("query")["NDCG@3"]
+        for path in paths
+    }
+    base = next(v for name, v in values.items() if name.startswith("unigram"))
+    fits = [v for name, v in values.items() if re.fullmatch("bltm-pr-[0-9a-f]+", name)]
+    assert len(fits) == 3
+    means = [v.mean() for v in fits]
+    rows = pd.read_csv(folder / "rows.csv").set_index("label")
+    assert rows["fits"].to_dict() == {"UM": 1, "PR": 3, "PR mixed": 3, "LSA + VSM": 1}
+    assert rows.loc["PR", "NDCG@3"] == pytest.approx(np.mean(means))
+    assert rows.loc["PR", "NDCG@3 spread"] == pytest.approx(np.std(means, ddof=1))
+    d = np.mean(fits, axis=0) - base
+    of_queries, of_fits = d.var(ddof=1) / len(d), np.var(means, ddof=1) / 3
+    total = of_queries + of_fits
+    freedom = total**2 / (of_queries**2 / (len(d) - 1) + of_fits**2 / 2)
+    p = 2 * t_distribution.sf(abs(d.mean()) / np.sqrt(total), freedom)
+    p = max(p, ttest_1samp(d, 0).pvalue)
+    text = " ".join((folder / "tables.txt").read_text().split())
+    assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
+    shown = f"{rows.loc['PR', 'NDCG@3']:.3f} ({rows.loc['PR', 'NDCG@3 spread']:.3f})"
+    assert shown in text
+    assert shown in (folder / "report.html").read_text()
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(data):

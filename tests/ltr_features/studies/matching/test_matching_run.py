@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
 from ltr_features.studies.kinds.matching.config import TableConfig
 from ltr_features.studies.kinds.matching.run import run_matching
-from ltr_features.studies.kinds.matching.tables import Results, RowResult, check_text, order_checks
+from ltr_features.studies.kinds.matching.tables import (
+    Results,
+    RowFit,
+    RowResult,
+    check_text,
+    order_checks,
+)
 from ltr_features.studies.stages import NOTE
 
 SMALL = """
@@ -93,6 +100,25 @@ def made(out):
     return {path: path.stat().st_mtime_ns for path in sorted(out.rglob("result.json"))}
 
 
+def order_check(fits, groups):
+    """The check of "a < b", of average precision in each fit."""
+    rows = {
+        ("t", label): RowResult(
+            [
+                RowFit({}, [], pd.DataFrame(
+                    {"query": range(len(ap)), "group": groups, "ap": ap, "p10": ap}
+                ))
+                for ap in of
+            ]
+        )
+        for label, of in fits.items()
+    }  # fmt: skip
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
+                        order=[("a", "b")])  # fmt: skip
+    [check] = order_checks(Results(None, rows, {}, {}), table)
+    return check
+
+
 def test_tables_show_our_numbers_beside_the_papers(finished):
     *_, report = finished
     text = (report / "tables.txt").read_text(encoding="utf-8")
@@ -117,18 +143,48 @@ def test_queries_made_of_one_document_are_tested_together(finished):
     frames = [pd.read_csv(path) for path in out.rglob("per_query.csv")]
     assert all(frame["group"].is_unique for frame in frames)
     ap = np.linspace(0, 0.5, 12)
-    rows = {
-        ("t", label): RowResult(
-            {}, [], pd.DataFrame({"query": range(12), "group": np.arange(12) // 3, "ap": values})
-        )
-        for label, values in (("a", ap), ("b", ap + 0.1))
-    }
-    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
-                        order=[("a", "b")])  # fmt: skip
-    [check] = order_checks(Results(None, rows, {}, {}), table)
+    check = order_check({"a": [ap], "b": [ap + 0.1]}, np.arange(12) // 3)
     assert (check.p, check.n_groups) == (2 / 2**4, 4)
     assert check.outcome == "holds, not significantly"
     assert "by 4 groups of queries" in check_text(check)
+
+
+def test_an_order_must_hold_over_refits_too():
+    """The same gain in every query, and 0.09 or -0.07 more of it by luck of the fit: as a t-test of
+    two fits, which have one degree of freedom, says."""
+    ap = np.linspace(0.1, 0.5, 40)
+    gains = np.array([0.1 + 0.09, 0.1 - 0.07])
+    check = order_check({"a": [ap], "b": [ap + gain for gain in gains]}, np.arange(40))
+    assert check.difference == pytest.approx(gains.mean())
+    assert check.p == pytest.approx(ttest_1samp(gains, 0).pvalue)
+    assert check.outcome == "holds, not significantly"
+    once = order_check({"a": [ap], "b": [ap + gains.mean()]}, np.arange(40))
+    assert once.p < 0.001
+
+
+def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_data, tmp_path):
+    """TFIDF learns from no judgement and is fitted once; the tasks are the same in every fit."""
+    toml = tmp_path / "small.toml"
+    text = SMALL.split('[[tables]]\nname = "two"')[0].replace("[0.03, 0.3]", "[0.3]")
+    text = text.replace("rank = 4", 'rank = 4\ninit = "normal"')
+    toml.write_text(text, encoding="utf-8")
+    run_matching(toml, data=small_data, out=tmp_path / "out", threads=1)
+    before = made(tmp_path / "out")
+    toml.write_text(text.replace('kind = "matching"', 'kind = "matching"\nrepeats = 3'))
+    report = run_matching(toml, data=small_data, out=tmp_path / "out", threads=1)
+    after = made(tmp_path / "out")
+    assert before.items() <= after.items()
+    results = [json.loads(path.read_text("utf-8")) for path in after]
+    assert sorted(found["trials"][0]["params"]["seed"] for found in results) == [0, 0, 1, 2]
+    fits = [found["measures"]["map"] for found in results if found["model"] == "ssi"]
+    row = pd.read_csv(report / "rows.csv").set_index("label").loc["SSI"]
+    assert (row["fits"], row["map"]) == (3, pytest.approx(np.mean(fits)))
+    assert row["map_spread"] == pytest.approx(np.std(fits, ddof=1))
+    assert row["map_spread"] > 0
+    for name in ("tables.txt", "report.html"):
+        shown = " ".join((report / name).read_text(encoding="utf-8").split())
+        assert f"±{row['map_error']:.3f} ({row['map_spread']:.3f})" in shown
+        assert "were fitted 3 times, each time with other seeds" in shown
 
 
 def test_remarks_on_fits_stand_below_the_table(finished):
