@@ -67,9 +67,9 @@ def demo(
     same folder reuses what is finished.
 
     Example: ltr-features demo --out ltr-demo"""
-    from ltr_features.studies.kinds.assemble import run_experiment
-    from ltr_features.studies.kinds.checks import demo_config
-    from ltr_features.studies.kinds.experiment import Experiment
+    from ltr_features.studies.kinds.ranking import Experiment
+    from ltr_features.studies.kinds.ranking_checks import demo_config
+    from ltr_features.studies.kinds.ranking_report import run_experiment
     from ltr_features.studies.progress import Reporter
 
     reporter = Reporter(shown=progress)

@@ -13,10 +13,10 @@ from ltr_features.studies.toml_files import read_toml
 
 #: What runs a kind: (path, *, data, out, threads, reporter) -> folder of the report.
 _KINDS = {
-    "ranking": "ltr_features.studies.kinds.assemble:run_ranking",
-    "matching": "ltr_features.studies.kinds.matching.run:run_matching",
-    "clickthrough": "ltr_features.studies.kinds.clickthrough.run:run_clickthrough",
-    "letor": "ltr_features.studies.kinds.letor_study.run:run_letor_study",
+    "ranking": "ltr_features.studies.kinds.ranking_report:run_ranking",
+    "matching": "ltr_features.studies.kinds.matching:run_matching",
+    "clickthrough": "ltr_features.studies.kinds.clickthrough:run_clickthrough",
+    "letor": "ltr_features.studies.kinds.letor:run_letor_study",
 }
 
 Runner = Callable[..., Path]

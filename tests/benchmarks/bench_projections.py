@@ -69,8 +69,8 @@ def folder() -> Path:
 
 def nfcorpus() -> Data:
     """Training queries and titles."""
-    from ltr_features.studies.kinds.clickthrough.config import TaskConfig
-    from ltr_features.studies.kinds.clickthrough.tasks import make_task
+    from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+    from ltr_features.studies.kinds.clickthrough_tasks import make_task
 
     task = make_task(TaskConfig(folder="nfcorpus", train="train"), folder())
     weigh = TfIdf().fit(task.D).transform

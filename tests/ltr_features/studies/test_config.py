@@ -8,8 +8,8 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.config import EvaluationConfig
-from ltr_features.studies.kinds.checks import demo_config, load_config
-from ltr_features.studies.kinds.experiment import model_column
+from ltr_features.studies.kinds.ranking import model_column
+from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import pytest
 
 from ltr_features.build import DISTANCE
 from ltr_features.studies.config import ExperimentConfig
-from ltr_features.studies.kinds.assemble import run_experiment
-from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.kinds.ranking import Experiment
+from ltr_features.studies.kinds.ranking_report import run_experiment
 from ltr_features.studies.page import html
 from ltr_features.studies.page.tables import report_text
 from ltr_features.studies.page.verdicts import column_verdicts

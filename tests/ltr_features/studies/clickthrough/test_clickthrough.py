@@ -16,11 +16,11 @@ from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from ltr_features.studies.kinds.clickthrough import run
-from ltr_features.studies.kinds.clickthrough.config import load_clickthrough
-from ltr_features.studies.kinds.clickthrough.run import run_clickthrough
-from ltr_features.studies.kinds.clickthrough.scoring import NDCG
-from ltr_features.studies.kinds.clickthrough.tables import outcome_of
+from ltr_features.studies.kinds import clickthrough as run
+from ltr_features.studies.kinds.clickthrough import run_clickthrough
+from ltr_features.studies.kinds.clickthrough_config import load_clickthrough
+from ltr_features.studies.kinds.clickthrough_scoring import NDCG
+from ltr_features.studies.kinds.clickthrough_tables import outcome_of
 from ltr_features.studies.run import find_experiment
 from ltr_features.studies.stages import NOTE
 

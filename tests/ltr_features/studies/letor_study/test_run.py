@@ -15,8 +15,8 @@ from letor.evaluation import per_query
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.tuning import tune
-from ltr_features.studies.kinds.letor_study.config import load_study
-from ltr_features.studies.kinds.letor_study.run import run_letor_study
+from ltr_features.studies.kinds.letor import run_letor_study
+from ltr_features.studies.kinds.letor_config import load_study
 from ltr_features.studies.run import find_experiment
 from ltr_features.studies.stages import NOTE
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import RowConfig, load_matching
+from ltr_features.studies.kinds.matching_config import RowConfig, load_matching
 from ltr_features.studies.run import kind_of
 
 EXPERIMENTS = Path(str(resources.files("ltr_features.studies"))) / "experiments"

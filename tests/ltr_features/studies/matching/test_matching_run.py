@@ -12,9 +12,9 @@ from folders import different
 from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import TableConfig
-from ltr_features.studies.kinds.matching.run import run_matching
-from ltr_features.studies.kinds.matching.tables import (
+from ltr_features.studies.kinds.matching import run_matching
+from ltr_features.studies.kinds.matching_config import TableConfig
+from ltr_features.studies.kinds.matching_tables import (
     Results,
     RowFit,
     RowResult,

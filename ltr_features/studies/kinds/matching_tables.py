@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.matching.config import (
+from ltr_features.studies.kinds.matching_config import (
     MatchingConfig,
     PaperNumbers,
     RowConfig,

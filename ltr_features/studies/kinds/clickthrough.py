@@ -15,14 +15,14 @@ import pandas as pd
 from letor.errors import InputError
 from ltr_features.studies.config import slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.kinds.clickthrough.config import (
+from ltr_features.studies.kinds.clickthrough_config import (
     ClickthroughConfig,
     RowConfig,
     load_clickthrough,
 )
-from ltr_features.studies.kinds.clickthrough.page import write_page
-from ltr_features.studies.kinds.clickthrough.scoring import Grids, ranked
-from ltr_features.studies.kinds.clickthrough.tables import (
+from ltr_features.studies.kinds.clickthrough_page import write_page
+from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
+from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
     RowResult,
@@ -30,7 +30,7 @@ from ltr_features.studies.kinds.clickthrough.tables import (
     table_text,
     time_rows,
 )
-from ltr_features.studies.kinds.clickthrough.tasks import Task, make_task, task_files
+from ltr_features.studies.kinds.clickthrough_tasks import Task, make_task, task_files
 from ltr_features.studies.kinds.given_texts import read_query_groups
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.progress import Reporter
@@ -42,11 +42,11 @@ from ssi_models.registry import get_model, load_model
 _KIND = f"{STUDIES}.kinds.clickthrough"
 _CODE = (
     "ssi_models",
-    f"{_KIND}.scoring",
-    f"{_KIND}.tasks",
+    f"{_KIND}_scoring",
+    f"{_KIND}_tasks",
 )
 _TEXT_CODE = (
-    f"{_KIND}.tasks",
+    f"{_KIND}_tasks",
     "ltr_features.sources",
     "ltr_features.text.analyzer",
     "ltr_features.text.term_counts",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from ltr_features.studies.kinds.clickthrough.config import TableConfig
-from ltr_features.studies.kinds.clickthrough.tables import (
+from ltr_features.studies.kinds.clickthrough_config import TableConfig
+from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     cells,
     check_text,

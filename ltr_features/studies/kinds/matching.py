@@ -13,7 +13,7 @@ import pandas as pd
 
 from ltr_features.studies.config import slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.kinds.matching.config import (
+from ltr_features.studies.kinds.matching_config import (
     CurvesConfig,
     MatchingConfig,
     RowConfig,
@@ -21,9 +21,10 @@ from ltr_features.studies.kinds.matching.config import (
     TaskConfig,
     load_matching,
 )
-from ltr_features.studies.kinds.matching.curves import training_curve
-from ltr_features.studies.kinds.matching.page import write_page
-from ltr_features.studies.kinds.matching.tables import (
+from ltr_features.studies.kinds.matching_curves import training_curve
+from ltr_features.studies.kinds.matching_page import write_page
+from ltr_features.studies.kinds.matching_rows import make_row
+from ltr_features.studies.kinds.matching_tables import (
     Results,
     RowFit,
     RowResult,
@@ -31,8 +32,7 @@ from ltr_features.studies.kinds.matching.tables import (
     table_text,
     time_rows,
 )
-from ltr_features.studies.kinds.matching.tasks import Task, make_task, task_files, unseen_documents
-from ltr_features.studies.kinds.matching.training import make_row
+from ltr_features.studies.kinds.matching_tasks import Task, make_task, task_files, unseen_documents
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
@@ -45,9 +45,9 @@ _CODE = (
     "ltr_features.text.analyzer",
     "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
-    f"{_KIND}.tasks",
-    f"{_KIND}.training",
-    f"{_KIND}.evaluation",
+    f"{_KIND}_tasks",
+    f"{_KIND}_rows",
+    f"{_KIND}_evaluation",
 )
 
 
@@ -231,7 +231,7 @@ class _Study:
 
         return Planned(
             f"curves/{share:g}-{rank}", inputs, make, f"{curves.epochs} epochs", "curve", share,
-            code=(*_CODE, f"{_KIND}.curves"),
+            code=(*_CODE, f"{_KIND}_curves"),
         )  # fmt: skip
 
     def _report(self, results: Results) -> Path:

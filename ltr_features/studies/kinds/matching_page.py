@@ -7,8 +7,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from ltr_features.studies.kinds.matching.figures import scatter_chart
-from ltr_features.studies.kinds.matching.tables import (
+from ltr_features.studies.kinds.matching_figures import scatter_chart
+from ltr_features.studies.kinds.matching_tables import (
     HEADER,
     Results,
     cells,

@@ -17,7 +17,7 @@ from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, refitted, slug
-from ltr_features.studies.kinds.preparation import Preparation
+from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import STUDIES, StageResult

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_features.studies.kinds.clickthrough.tasks import Task
+from ltr_features.studies.kinds.clickthrough_tasks import Task
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated_mixture
 from ssi_models.projections.vsm import VSM

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from letor.measures import parse_measure
-from ltr_features.studies.kinds.letor_study.config import StudyConfig
+from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 

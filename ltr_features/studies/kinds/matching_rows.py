@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.matching.evaluation import evaluate
-from ltr_features.studies.kinds.matching.tasks import Task
+from ltr_features.studies.kinds.matching_evaluation import evaluate
+from ltr_features.studies.kinds.matching_tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers

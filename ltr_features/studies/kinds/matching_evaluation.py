@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.studies.kinds.matching.tasks import Task
+from ltr_features.studies.kinds.matching_tasks import Task
 from ssi_models.base import MatchingModel
 
 _BLOCK = 512  # queries scored at a time

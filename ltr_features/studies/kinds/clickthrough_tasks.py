@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.sources.beir import read_beir
-from ltr_features.studies.kinds.clickthrough.config import TaskConfig
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms

@@ -7,8 +7,8 @@ from typing import Any
 
 from letor.measures import parse_measure
 from ltr_features.studies.config import slug
-from ltr_features.studies.kinds.letor_study.config import StudyConfig
-from ltr_features.studies.kinds.letor_study.tables import Results, Tables, choices
+from ltr_features.studies.kinds.letor_config import StudyConfig
+from ltr_features.studies.kinds.letor_tables import Results, Tables, choices
 from ltr_features.studies.page import pages
 
 

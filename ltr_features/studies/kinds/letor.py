@@ -24,20 +24,20 @@ from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_texts import read_query_groups
-from ltr_features.studies.kinds.letor_study.config import (
+from ltr_features.studies.kinds.letor_config import (
     RankerConfig,
     SchemeConfig,
     StudyConfig,
     load_study,
 )
-from ltr_features.studies.kinds.letor_study.page import write_page
-from ltr_features.studies.kinds.letor_study.tables import Results, make_tables, write_tables
+from ltr_features.studies.kinds.letor_page import write_page
+from ltr_features.studies.kinds.letor_tables import Results, make_tables, write_tables
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
 #: What the numbers of a ranker come from; a new layout of tables trains nothing again.
-_CODE = ("letor", "ltr_features.studies.kinds.letor_study.run")
+_CODE = ("letor", "ltr_features.studies.kinds.letor")
 
 
 def run_letor_study(

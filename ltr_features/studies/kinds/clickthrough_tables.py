@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.clickthrough.config import (
+from ltr_features.studies.kinds.clickthrough_config import (
     ClickthroughConfig,
     RowConfig,
     TableConfig,

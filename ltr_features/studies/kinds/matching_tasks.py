@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import TaskConfig
+from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
