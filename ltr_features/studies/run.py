@@ -8,8 +8,8 @@ from importlib import import_module, resources
 from pathlib import Path
 
 from letor.errors import InputError
+from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
-from ltr_features.studies.toml_files import read_toml
 
 #: What runs a kind: (path, *, data, out, threads, reporter) -> folder of the report.
 _KINDS = {

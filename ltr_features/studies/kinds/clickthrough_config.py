@@ -12,21 +12,16 @@ import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.toml_files import read_config
+from ltr_features.studies.config import Section, read_config, refitted, slug
 from ltr_features.text.collection import STREAMS
 from ssi_models.registry import get_model
 
 Relation = Literal["<", "<=", "~"]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TaskConfig(_Section):
+class TaskConfig(Section):
     """Titles, training pairs and test queries of a BEIR folder.
 
     Attributes:
@@ -58,7 +53,7 @@ class TaskConfig(_Section):
         return self
 
 
-class RowConfig(_Section):
+class RowConfig(Section):
     """A model on a task, alone or mixed.
 
     Attributes:
@@ -70,13 +65,13 @@ class RowConfig(_Section):
 
     label: str = Field(min_length=1)
     model: str
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     mixed: bool = False
     paper: tuple[float, ...] = ()
     note: str = ""
 
 
-class TableConfig(_Section):
+class TableConfig(Section):
     """Rows in the paper's order.
 
     Attributes:
@@ -106,7 +101,7 @@ class TableConfig(_Section):
         return self
 
 
-class ClickthroughConfig(_Section):
+class ClickthroughConfig(Section):
     """A whole experiment.
 
     Attributes:

@@ -18,6 +18,7 @@ from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
 from letor.measures import run_measure
 from letor.trec import qrels_of, read_qrels, read_run, run_of
+from ltr_features.studies.config import nearest
 from ltr_features.studies.kinds.drill_down import query_moves
 from ltr_features.studies.kinds.given_texts import (
     not_found,
@@ -25,7 +26,6 @@ from ltr_features.studies.kinds.given_texts import (
     read_query_texts,
     read_titles,
 )
-from ltr_features.studies.kinds.ranking_checks import nearest
 from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.report import QueryMoves, Report, Study, SystemResult
 from ltr_features.studies.stages import Stages, versions

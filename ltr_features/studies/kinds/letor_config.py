@@ -6,19 +6,15 @@ import os
 from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_features.studies.toml_files import read_config
+from ltr_features.studies.config import Section, read_config
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SchemeConfig(_Section):
+class SchemeConfig(Section):
     """Folds: ``official`` of the data set, or ``k`` seeded parts by query in the same rotation,
     queries without relevant rows evenly spread."""
 
@@ -28,13 +24,13 @@ class SchemeConfig(_Section):
     seed: int = Field(default=0, ge=0)
 
 
-class RankerConfig(_Section):
+class RankerConfig(Section):
     """A ranker, its fixed parameters and the grid that validation rows choose from (by default
     the ranker's own)."""
 
     label: str
     ranker: str
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     grid: dict[str, list[Any]] | None = None
 
     @model_validator(mode="after")
@@ -46,7 +42,7 @@ class RankerConfig(_Section):
         return self
 
 
-class ReferenceConfig(_Section):
+class ReferenceConfig(Section):
     """A row of numbers from elsewhere, shown below ours: values by name of a measure."""
 
     scheme: str
@@ -54,7 +50,7 @@ class ReferenceConfig(_Section):
     values: dict[str, float]
 
 
-class ExpectedConfig(_Section):
+class ExpectedConfig(Section):
     """The mean that a ranker should have; the report says where it has not."""
 
     scheme: str
@@ -64,7 +60,7 @@ class ExpectedConfig(_Section):
     tolerance: float = Field(ge=0)
 
 
-class StudyConfig(_Section):
+class StudyConfig(Section):
     """A file of the kind "letor". ``groups`` names a file in the folder of data sets, query id,
     tab, group: queries that belong together and are tested together. ``repeats``: how often each
     ranker is fitted, with other seeds and, where a scheme deals them, on other folds; a ranker
@@ -84,9 +80,9 @@ class StudyConfig(_Section):
     baseline: str
     compare_measures: list[str] = Field(min_length=1)
     n_permutations: int = Field(default=10_000, ge=1)
-    references: list[ReferenceConfig] = []
-    expected: list[ExpectedConfig] = []
-    notes: list[str] = []
+    references: list[ReferenceConfig] = Field([])
+    expected: list[ExpectedConfig] = Field([])
+    notes: list[str] = Field([])
 
     @model_validator(mode="after")
     def _consistent(self) -> StudyConfig:

@@ -12,21 +12,17 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.toml_files import read_config
+from ltr_features.studies.config import Section, read_config, refitted, slug
+from ssi_models.training.trainable import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 
 MEASURES = ("rank_loss", "map", "p10")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TaskConfig(_Section):
+class TaskConfig(Section):
     """Queries, documents and relevant pairs.
 
     "links": articles and hyperlinks, from ``folder/corpus.jsonl.gz`` (_id, text) and
@@ -74,7 +70,7 @@ class TaskConfig(_Section):
         return self
 
 
-class PaperNumbers(_Section):
+class PaperNumbers(Section):
     """What the paper reports: rank loss in per cent, MAP, P@10; with their standard errors."""
 
     rank_loss: float | None = None
@@ -84,7 +80,7 @@ class PaperNumbers(_Section):
     p10_error: float | None = None
 
 
-class RowConfig(_Section):
+class RowConfig(Section):
     """A model on a task.
 
     Attributes:
@@ -102,7 +98,7 @@ class RowConfig(_Section):
 
     label: str = Field(min_length=1)
     model: str | None = None
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     choose: dict[str, list[Any]] | None = None
     choose_on: Literal["pairs", "documents"] = "pairs"
     task: str | None = None
@@ -110,7 +106,7 @@ class RowConfig(_Section):
     note: str = ""
 
 
-class TableConfig(_Section):
+class TableConfig(Section):
     """Rows in the paper's order.
 
     Attributes:
@@ -138,7 +134,7 @@ class TableConfig(_Section):
         return self
 
 
-class ScatterConfig(_Section):
+class ScatterConfig(Section):
     """Average precision of single queries: one row of a table against others (a figure each)."""
 
     table: str
@@ -147,7 +143,7 @@ class ScatterConfig(_Section):
     n_queries: int = Field(500, ge=2)
 
 
-class CurvesConfig(_Section):
+class CurvesConfig(Section):
     """Rank loss of training and test links over epochs, for sizes of training set and of N."""
 
     task: str
@@ -156,11 +152,11 @@ class CurvesConfig(_Section):
     ranks: tuple[int, ...] = Field(min_length=1)
     epochs: int = Field(10, ge=1)
     n_queries: int = Field(300, ge=2)
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field({})
     notes: tuple[str, ...] = ()
 
 
-class MatchingConfig(_Section):
+class MatchingConfig(Section):
     """A whole experiment.
 
     Attributes:
@@ -176,8 +172,8 @@ class MatchingConfig(_Section):
     seed: int = 0
     repeats: int = Field(1, ge=1)
     tasks: dict[str, TaskConfig] = Field(min_length=1)
-    settings: dict[str, Any] = {}
-    choose: dict[str, list[Any]] = {}
+    settings: dict[str, Any] = Field({})
+    choose: dict[str, list[Any]] = Field({})
     tables: tuple[TableConfig, ...] = ()
     scatter: ScatterConfig | None = None
     curves: CurvesConfig | None = None

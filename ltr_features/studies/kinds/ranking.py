@@ -16,7 +16,8 @@ from letor.folds import Fold
 from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, refitted, slug
+from ltr_features.studies.config import refitted, slug
+from ltr_features.studies.kinds.ranking_config import ModelConfig, SplitConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned

@@ -4,10 +4,9 @@ the nearest name that would have been right."""
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,17 @@ from letor.rankers.registry import get_ranker, ranker_names
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import (
+from ltr_features.studies.config import nearest, read_toml, slug
+from ltr_features.studies.kinds.given_texts import read_query_groups
+from ltr_features.studies.kinds.path_options import path_options, with_paths
+from ltr_features.studies.kinds.ranking_config import (
     ExperimentConfig,
     FamilyConfig,
     ModelConfig,
     RankerConfig,
     demo_path,
-    slug,
 )
-from ltr_features.studies.kinds.given_texts import read_query_groups
-from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.statistics.significance import CORRECTIONS
-from ltr_features.studies.toml_files import read_toml
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS
 
@@ -72,17 +70,6 @@ def demo_config(dump: Path | None = None, seed: int | None = None) -> Experiment
     )
     collection = config.collection.model_copy(update=given)
     return config.model_copy(update={"collection": collection, "columns": columns})
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a message."""
-    known = [str(k) for k in known]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    if any("," in k for k in known):
-        known = [repr(k) for k in known]
-    return f"there are {', '.join(known)}" if known else "there are none"
 
 
 def _typed(raw: dict[str, Any]) -> tuple[list[str], ExperimentConfig | None]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_features.studies.config import ModelConfig
 from ltr_features.studies.kinds.ranking import Experiment, SplitOutputs
+from ltr_features.studies.kinds.ranking_config import ModelConfig
 from ltr_features.studies.page.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import RankingModel

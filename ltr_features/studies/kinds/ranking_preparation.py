@@ -22,10 +22,10 @@ from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.sources.registry import get_source, read_collection
-from ltr_features.studies.config import ExperimentConfig, SplitConfig
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_texts import read_query_groups
 from ltr_features.studies.kinds.path_options import with_content, with_paths
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 from ltr_features.studies.statistics.paired_tests import group_labels

@@ -12,11 +12,11 @@ import pandas as pd
 from letor.rankers.registry import load_ranker
 from ltr_features.build import DISTANCE
 from ltr_features.remarks import told_once
-from ltr_features.studies.config import SystemConfig
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.expected import check_expected
 from ltr_features.studies.kinds.ranking import Experiment, SplitOutputs
 from ltr_features.studies.kinds.ranking_checks import load_config
+from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_models import (
     model_facts,
     nearest_words,

@@ -18,7 +18,7 @@ from letor.folds import Fold
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
-from ltr_features.studies.config import RankerConfig, SystemConfig
+from ltr_features.studies.kinds.ranking_config import RankerConfig, SystemConfig
 
 #: Reads a part ("train", "vali", "test") of a fold, by their names.
 ReadPart = Callable[[str, str], RankingData]

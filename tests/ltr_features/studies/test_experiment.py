@@ -20,9 +20,9 @@ from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.studies.config import ExperimentConfig
 from ltr_features.studies.kinds.ranking import Experiment
 from ltr_features.studies.kinds.ranking_checks import demo_config
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_report import run_experiment
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.times import TIMES

@@ -15,10 +15,10 @@ import pytest
 from dumps import topical_dump
 
 from ltr_features.studies import identity
-from ltr_features.studies.config import ExperimentConfig
 from ltr_features.studies.identity import Digests, files_within
 from ltr_features.studies.kinds.compare import compare_files
 from ltr_features.studies.kinds.ranking import Experiment
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.stages import DIGESTS
 from ltr_features.studies.statistics.significance import TestSettings
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from ltr_features.build import DISTANCE
-from ltr_features.studies.config import ExperimentConfig
 from ltr_features.studies.kinds.ranking import Experiment
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_report import run_experiment
 from ltr_features.studies.page import html
 from ltr_features.studies.page.tables import report_text

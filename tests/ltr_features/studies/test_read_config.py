@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from letor.errors import InputError
-from ltr_features.studies.toml_files import read_config, read_toml
+from ltr_features.studies.config import read_config, read_toml
 
 
 class Small(BaseModel):
