@@ -16,7 +16,7 @@ ltr_features.cli
 ltr_features.commands
 ltr_features.studies.run
 ltr_features.studies.kinds
-ltr_features.studies.runner
+ltr_features.studies.study ltr_features.studies.runner
 ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier

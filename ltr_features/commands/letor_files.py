@@ -57,7 +57,7 @@ def measure(
     from letor.evaluation import side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from ltr_features.studies.kinds.compare import read_scores
+    from ltr_features.studies.kinds.given_files import read_scores
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
@@ -134,7 +134,7 @@ def convert(
     from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
-    from ltr_features.studies.kinds.compare import read_scores
+    from ltr_features.studies.kinds.given_files import read_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):

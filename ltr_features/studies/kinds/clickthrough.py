@@ -1,52 +1,44 @@
-"""Run a clickthrough experiment: a stage per task, fitted model and ranked row, then the report."""
+"""Studies of the kind "clickthrough": topic, translation and projection models on queries and
+titles.
+
+Every model is fitted once, whether it ranks alone or mixed, and kept as a model file; a run that
+was killed goes on where it stopped, inside a fit too.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from letor.errors import InputError
-from ltr_features.studies.config import slug
-from ltr_features.studies.identity import size_text
-from ltr_features.studies.kinds.clickthrough_config import (
-    ClickthroughConfig,
-    RowConfig,
-    load_clickthrough,
-)
-from ltr_features.studies.kinds.clickthrough_page import write_page
+from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.kinds import clickthrough_tasks
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
+from ltr_features.studies.kinds.clickthrough_page import render
 from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
     RowResult,
     csv_rows,
-    table_text,
+    table_text_of,
     time_rows,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import Task, make_task, task_files
-from ltr_features.studies.kinds.given_texts import read_query_groups
-from ltr_features.studies.manifest import write_manifest
-from ltr_features.studies.progress import Reporter
-from ltr_features.studies.runner import Planned, StageRunner
-from ltr_features.studies.stages import STUDIES
+from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.task_tables import TaskStudy, contents
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
 #: What the numbers come from; a new layout of the report trains nothing again.
-_KIND = f"{STUDIES}.kinds.clickthrough"
-_CODE = (
-    "ssi_models",
-    f"{_KIND}_scoring",
-    f"{_KIND}_tasks",
-)
+_CODE = ("ssi_models", f"{__name__}_scoring", f"{__name__}_tasks")
 _TEXT_CODE = (
-    f"{_KIND}_tasks",
+    f"{__name__}_tasks",
     "ltr_features.sources",
     "ltr_features.text.analyzer",
     "ltr_features.text.term_counts",
@@ -54,123 +46,59 @@ _TEXT_CODE = (
 )
 
 
-def run_clickthrough(
-    path: str | os.PathLike[str],
-    *,
-    data: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    threads: int | None = None,
-    reporter: Reporter | None = None,
-    dry_run: bool = False,
-) -> Path:
-    """Run the experiment of a TOML file of the kind "clickthrough".
+class ClickthroughStudy(TaskStudy):
+    """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of fitting) beside the page.
+    Only the seconds depend on the threads."""
 
-    Every model is fitted once, whether it ranks alone or mixed, and kept as a model file; a run
-    that was killed goes on where it stopped, inside a fit too.
-
-    Args:
-        path: the file. data: folder that its tasks' folders are in.
-        out: folder for all outputs.
-        threads: worker threads; None for one per core. Only the seconds depend on it.
-        reporter: where progress goes. dry_run: print the plan, run nothing.
-
-    Returns:
-        The folder with ``report.html``, ``tables.txt``, ``rows.csv``, ``times.csv`` (seconds of
-        fitting) and ``manifest.json``.
-
-    Raises:
-        InputError: the file, the data or the output folder cannot be used, or a model refuses the
-            data.
-    """
-    config = load_clickthrough(path)
-    for task in config.tasks.values():
-        task_files(task, Path(data))
-    runner = StageRunner(out, reporter)
-    study = _Study(config, Path(data), runner, threads)
-    if dry_run:
-        print(f"{config.title}\n{runner.plan_text(study.plan())}")
-        return Path(out) / "report"
-    with runner.running(study.plan(), "report"):
-        return study.run()
-
-
-@dataclass
-class _Study:
     config: ClickthroughConfig
-    data: Path
-    runner: StageRunner
-    threads: int | None
+    tasks = clickthrough_tasks
+    task_code = _TEXT_CODE
 
-    def __post_init__(self) -> None:
-        self._rows = [(table, row) for table in self.config.tables for row in table.rows]
-        self._stages: dict[str, Planned] = {}
-        self._tasks: dict[str, Task] = {}
+    @classmethod
+    def read(cls, path: Path, data: Path) -> ClickthroughConfig:
+        return read_config(path, ClickthroughConfig)
 
-    def plan(self) -> list[Planned]:
-        """All stages up to the report."""
+    @property
+    def files(self) -> dict[str, Any]:
+        found = super().files
+        for name, task in self.config.tasks.items():
+            if task.groups is not None:
+                found[f"groups of {name}"] = self.identity(self.data / task.groups)
+        return found
+
+    def row_stages(self) -> list[Planned]:
         planned = []
-        for table, row in self._rows:
-            planned.append(self._task_stage(table.task))
-            for fit in range(self.config.fits_of(row)):
-                planned += [self._fit_stage(table.task, row, fit)]
-                planned += [self._row_stage(table.task, row, fit)]
-        return list({stage.name: stage for stage in planned}.values())
+        for table in self.config.tables:
+            for row in table.rows:
+                planned.append(self.task_stage(table.task))
+                for fit in range(self.config.fits_of(row)):
+                    planned.append(self._fit_stage(table.task, row, fit))
+                    planned.append(self._row_stage(table.task, row, fit))
+        return planned
 
-    def run(self) -> Path:
-        groups = {
-            name: self._groups(name) for name, task in self.config.tasks.items() if task.groups
-        }
-        for stage in self.plan():
-            self.runner.done(stage)
-        rows = {(table.name, row.label): self._row(table.task, row) for table, row in self._rows}
-        facts = {table.task: self._task(table.task).facts() for table in self.config.tables}
-        for name, of in groups.items():
-            facts[name]["groups of test queries"] = len(set(of.values()))
-        return self._report(Results(self.config, rows, facts, groups))
-
-    def _groups(self, name: str) -> dict[str, str]:
-        """The group of each test query of a task.
+    def _groups(self, name: str) -> dict[str, str] | None:
+        """The group of each test query of a task, if it names a file of them.
 
         Raises:
             InputError: the file cannot be read, or a query has none.
         """
-        queries = self._task(name).query_ids
-        groups = read_query_groups(self.data / str(self.config.tasks[name].groups), queries)
+        file = self.config.tasks[name].groups
+        if file is None:
+            return None
+        queries = self.task(name).query_ids
+        groups = read_query_groups(self.data / file, queries)
         return {query: groups[query] for query in queries}
-
-    def _task(self, name: str) -> Task:
-        """The task, read once."""
-        if name not in self._tasks:
-            self._tasks[name] = Task.load(self.runner.done(self._task_stage(name)).path)
-        return self._tasks[name]
-
-    def _task_stage(self, name: str) -> Planned:
-        if name not in self._stages:
-            config = self.config.tasks[name]
-            identity = self.runner.stages.digests.identity
-            files = [identity(path) for path in task_files(config, self.data)]
-
-            def make(folder: Path) -> None:
-                folder.mkdir(parents=True, exist_ok=True)
-                make_task(config, self.data, threads=self.threads).save(folder)
-
-            inputs = {"task": config.model_dump(mode="json"), "files": files}
-            n_bytes = sum(file["size"] for file in files)
-            self._stages[name] = Planned(
-                f"tasks/{slug(name)}", inputs, make, f"{size_text(n_bytes)} to read", "task",
-                n_bytes, code=_TEXT_CODE,
-            )  # fmt: skip
-        return self._stages[name]
 
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """Makes the files ``model``, ``fit.json`` and ``times.json``."""
         params = self.config.params(row, number)
-        task_key = self.runner.key(self._task_stage(name))
+        task_key = self.key(self.task_stage(name))
         inputs = _plain({"task": task_key, "model": row.model, "params": params})
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
-            kind, task = get_model(row.model), self._task(name)
+            self._groups(name)  # a query without one is told before anything is fitted
+            kind, task = get_model(row.model), self.task(name)
             model = kind(**{**params, "threads": self.threads})
             Q, _, D = task.matrices(kind.inputs)
             start = time.perf_counter()
@@ -198,13 +126,12 @@ class _Study:
     def _row_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         fit, config = self._fit_stage(name, row, number), self.config
         grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
-        inputs = {"fitted": self.runner.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
+        inputs = {"fitted": self.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
 
         def make(folder: Path) -> None:
-            folder.mkdir(parents=True, exist_ok=True)
-            model = load_model(self.runner.done(fit).path / "model")
+            model = load_model(self.done(fit).path / "model")
             model.threads = self.threads
-            task = self._task(name)
+            task = self.task(name)
             values, weights = ranked(model, task, row.mixed, Grids(**grids), config.cutoffs)
             values.to_csv(folder / "per_query.csv", index=False)
             (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
@@ -220,39 +147,30 @@ class _Study:
     def _row(self, name: str, row: RowConfig) -> RowResult:
         fits = []
         for number in range(self.config.fits_of(row)):
-            fitted = self.runner.done(self._fit_stage(name, row, number)).path
-            ranked = self.runner.done(self._row_stage(name, row, number)).path
+            fitted = self.done(self._fit_stage(name, row, number)).path
+            ranked = self.done(self._row_stage(name, row, number)).path
             values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str})
             weights, seconds = _read(ranked / "weights.json"), _read(fitted / "times.json")
             told = _read(fitted / "fit.json")
             fits.append(RowFit(values.set_index("query"), weights, **seconds, **told))
         return RowResult(fits)
 
-    def _report(self, results: Results) -> Path:
-        config = self.config.model_dump(mode="json")
-        files = {name: stage.inputs["files"] for name, stage in self._stages.items()} | {
-            f"groups of {name}": self.runner.stages.digests.identity(self.data / task.groups)
-            for name, task in self.config.tasks.items()
-            if task.groups
+    def report(self) -> Contents:
+        config = self.config
+        rows = {
+            (table.name, row.label): self._row(table.task, row)
+            for table in config.tables
+            for row in table.rows
         }
-        found = {"rows": csv_rows(results), "times": time_rows(results), "groups": results.groups}
-        inputs = _plain({"config": config, **found, "files": files})
-
-        def make(folder: Path) -> None:
-            folder.mkdir(parents=True, exist_ok=True)
-            _write_report(results, folder)
-            write_manifest(
-                folder,
-                title=self.config.title,
-                settings=config,
-                inputs=files,
-                seeds={"models": self.config.seed}
-                | {name: task.seed for name, task in self.config.tasks.items()},
-                timed=("report.html", "tables.txt", "times.csv"),
-            )
-
-        stage = Planned("report", inputs, make, "the report", "report", code=(STUDIES,))
-        return self.runner.done(stage).path
+        facts, groups = {}, {}
+        for name in config.tasks:
+            facts[name] = self.facts(name)
+            if (of := self._groups(name)) is not None:
+                groups[name] = of
+                facts[name]["groups of test queries"] = len(set(of.values()))
+        results = Results(config, rows, facts, groups)
+        tables = [table_text_of(results, table) for table in config.tables]
+        return contents(config, render(results), tables, csv_rows(results), time_rows(results))
 
 
 def _plain(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -270,15 +188,3 @@ def _evaluations(model: Any) -> list[float]:
     if not hasattr(model, "max_evaluations"):
         return []
     return [float(line.evaluations) for line in model.history_]
-
-
-def _write_report(results: Results, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(table_text(results, table) for table in results.config.tables)
-    notes = "".join(f"\n\n{note}" for note in results.config.notes)
-    (folder / "tables.txt").write_text(
-        f"{results.config.title}\n\n{text}{notes}\n", encoding="utf-8"
-    )
-    pd.DataFrame(csv_rows(results)).to_csv(folder / "rows.csv", index=False)
-    pd.DataFrame(time_rows(results)).to_csv(folder / "times.csv", index=False)
-    write_page(results, folder / "report.html")

@@ -8,13 +8,12 @@ task, alone or mixed with word matching, beside the numbers of a paper.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, read_config, refitted, slug
+from ltr_features.studies.config import Section, refitted, slug
 from ltr_features.text.collection import STREAMS
 from ssi_models.registry import get_model
 
@@ -175,12 +174,3 @@ class ClickthroughConfig(Section):
                         check()
                 except (TypeError, ValueError) as error:
                     yield f"{where}: {error}"
-
-
-def load_clickthrough(path: str | os.PathLike[str]) -> ClickthroughConfig:
-    """Read and check an experiment file.
-
-    Raises:
-        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
-    """
-    return read_config(path, ClickthroughConfig)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from markupsafe import Markup
 
 from ltr_features.studies.kinds.clickthrough_config import TableConfig
@@ -21,13 +19,8 @@ from ltr_features.studies.page.report import TrainingCurve
 from ltr_features.studies.page.tables import row_remarks
 
 
-def write_page(results: Results, path: Path) -> None:
-    """Write the page. The same results give the same bytes."""
-    pages.write(render(results), path)
-
-
 def render(results: Results) -> str:
-    """The page as HTML."""
+    """The page as HTML. The same results give the same text."""
     config = results.config
     tables = [
         {

@@ -16,15 +16,14 @@ from ltr_features.studies.kinds.clickthrough_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
+from ltr_features.studies.kinds.task_tables import Row, compare_rows, table_text
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
 from ltr_features.studies.statistics.refits import (
-    mean_values,
     repeats_told,
     spreads,
     with_spread,
 )
-from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
+from ltr_features.studies.statistics.significance import corrected
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,20 +45,8 @@ class RowFit:
     remarks: Sequence[str] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class RowResult:
-    """The fits of a row; what is no measure is that of the first."""
-
-    fits: Sequence[RowFit]
-
-    @property
-    def first(self) -> RowFit:
-        return self.fits[0]
-
-    @cached_property
-    def per_query(self) -> pd.DataFrame:
-        """Values by query, means over the fits."""
-        return mean_values([fit.per_query for fit in self.fits])
+class RowResult(Row[RowFit]):
+    """The fits of a row."""
 
     @cached_property
     def spread(self) -> pd.Series:
@@ -69,11 +56,6 @@ class RowResult:
     @property
     def evaluations(self) -> Sequence[float]:
         return self.first.evaluations
-
-    @property
-    def remarks(self) -> list[str]:
-        """What must be heard of any of the fits."""
-        return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +122,9 @@ def checks(results: Results, table: TableConfig) -> list[Check]:
         return []
     config = results.config
     rows = {row.label: results.rows[table.name, row.label] for row in table.rows}
-    per_query = {label: row.per_query for label, row in rows.items()}
-    fits = {
-        label: [fit.per_query for fit in row.fits]
-        for label, row in rows.items()
-        if len(row.fits) > 1
-    }
     pairs = [(high, low) for low, _, high in table.expectations]
-    settings = TestSettings(alpha=config.alpha, n_permutations=1, n_resamples=1)
     groups = results.groups.get(table.task)
-    tests = compare(per_query, pairs, config.measures, settings, groups=groups, fits=fits)
+    tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
     p = np.fmax(tests["p_t"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
@@ -203,23 +178,20 @@ def facts_line(results: Results, table: TableConfig) -> str:
     return f"{sizes}. {told}" if told else sizes
 
 
-def table_text(results: Results, table: TableConfig) -> str:
-    """The table, the outcome of its expectations, and its notes, as plain text."""
-    config = results.config
-    parts = [
-        f"{table.title} [{table.name}]",
-        wrapped(facts_line(results, table)),
-        aligned(header(config), [cells(results, table, row) for row in table.rows], left=1),
-    ]
-    tested = checks(results, table)
-    if tested:
-        parts.append("\n".join(wrapped(check_text(check, config.measures)) for check in tested))
+def table_text_of(results: Results, table: TableConfig) -> str:
+    """The table as plain text."""
+    tested = [check_text(check, results.config.measures) for check in checks(results, table)]
     for label in table.evaluations:
         work = " ".join(f"{value:.1f}" for value in results.rows[table.name, label].evaluations)
-        parts.append(wrapped(f"{label}, function and gradient evaluations by iteration: {work}"))
-    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
-    parts += [wrapped(note) for note in table.notes]
-    return "\n".join(parts)
+        tested.append(f"{label}, function and gradient evaluations by iteration: {work}")
+    return table_text(
+        table,
+        facts_line(results, table),
+        header(results.config),
+        [cells(results, table, row) for row in table.rows],
+        tested,
+        results.rows,
+    )
 
 
 def csv_rows(results: Results) -> list[dict[str, Any]]:

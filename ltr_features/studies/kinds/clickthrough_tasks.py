@@ -84,8 +84,9 @@ class Task:
             grade=self.grade,
             half=self.half,
         )
-        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary), "facts": self.facts()}
-        (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
+        for name, found in (("texts", texts), ("facts", self.facts())):
+            (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Task:

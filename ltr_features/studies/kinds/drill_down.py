@@ -10,8 +10,8 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
-from ltr_features.studies.kinds.ranking import Experiment, SplitOutputs
 from ltr_features.studies.kinds.ranking_config import SystemConfig
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import Move, QueryMoves
 from ltr_features.studies.statistics.contributions import column_contributions
 
@@ -22,7 +22,7 @@ TOP = 10
 
 
 def drill_down(
-    experiment: Experiment,
+    experiment: RankingStages,
     output: SplitOutputs,
     pair: tuple[SystemConfig, SystemConfig],
     differences: pd.Series,

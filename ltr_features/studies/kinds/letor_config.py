@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ from pydantic import Field, model_validator
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_features.studies.config import Section, read_config
+from ltr_features.studies.config import Section
 
 
 class SchemeConfig(Section):
@@ -112,12 +111,3 @@ class StudyConfig(Section):
         for i, one in enumerate(self.expected):
             names = [(one.scheme, schemes), (one.ranker, labels), (one.measure, self.measures)]
             yield f"expected.{i}", names
-
-
-def load_study(path: str | os.PathLike[str]) -> StudyConfig:
-    """Read and check an experiment file.
-
-    Raises:
-        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
-    """
-    return read_config(path, StudyConfig)

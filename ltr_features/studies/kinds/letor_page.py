@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from letor.measures import parse_measure
@@ -12,8 +11,8 @@ from ltr_features.studies.kinds.letor_tables import Results, Tables, choices
 from ltr_features.studies.page import pages
 
 
-def write_page(config: StudyConfig, results: Results, tables: Tables, path: Path) -> None:
-    """Write the page. The same results give the same bytes."""
+def render(config: StudyConfig, results: Results, tables: Tables) -> str:
+    """The page as HTML. The same results give the same text."""
     schemes = [
         {
             "name": scheme.name,
@@ -25,7 +24,7 @@ def write_page(config: StudyConfig, results: Results, tables: Tables, path: Path
         }
         for scheme in config.schemes
     ]
-    page = pages.render(
+    return pages.render(
         "letor_study.html.jinja",
         config=config,
         schemes=schemes,
@@ -34,7 +33,6 @@ def write_page(config: StudyConfig, results: Results, tables: Tables, path: Path
         settings=tables.settings.description,
         definitions={n: parse_measure(text).definition for n, text in config.measures.items()},
     )
-    pages.write(page, path)
 
 
 def _rows(config: StudyConfig, tables: Tables, scheme: str) -> list[dict[str, Any]]:

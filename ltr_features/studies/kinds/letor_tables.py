@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -59,6 +58,18 @@ class Tables:
     checks: list[tuple[bool, str]]
     settings: TestSettings
 
+    def frames(self, results: Results) -> dict[str, pd.DataFrame]:
+        """The tables by name."""
+        names = ("folds", "means", "errors", "times", "comparisons")
+        return {"per_query": results.per_query, **{name: getattr(self, name) for name in names}}
+
+    def texts(self, config: StudyConfig, results: Results) -> dict[str, str]:
+        """The tables for people and for programs, by file."""
+        return {
+            "tables.txt": _text(config, results, self) + "\n",
+            "results.json": _summary(config, results, self) + "\n",
+        }
+
 
 def make_tables(config: StudyConfig, results: Results) -> Tables:
     """Means, standard errors, times, comparisons and checks."""
@@ -79,11 +90,8 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
 
 
-def write_tables(config: StudyConfig, results: Results, tables: Tables, folder: Path) -> None:
-    """Write all tables into the folder."""
-    results.per_query.to_csv(folder / "per_query.csv", index=False, float_format="%.6f")
-    for name in ("folds", "means", "errors", "times", "comparisons"):
-        getattr(tables, name).to_csv(folder / f"{name}.csv", index=False)
+def _summary(config: StudyConfig, results: Results, tables: Tables) -> str:
+    """All numbers as JSON."""
     summary = {
         "title": config.title,
         "measures": {n: parse_measure(t).definition for n, t in config.measures.items()},
@@ -96,9 +104,7 @@ def write_tables(config: StudyConfig, results: Results, tables: Tables, folder: 
         ],
         "checks": [{"held": held, "text": text} for held, text in tables.checks],
     }
-    text = json.dumps(summary, indent=1, ensure_ascii=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "tables.txt").write_text(_text(config, results, tables) + "\n", encoding="utf-8")
+    return json.dumps(summary, indent=1, ensure_ascii=False)
 
 
 def choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:

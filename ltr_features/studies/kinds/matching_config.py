@@ -7,14 +7,13 @@ whose rows are models on a task, beside the numbers of a paper.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, read_config, refitted, slug
+from ltr_features.studies.config import Section, refitted, slug
 from ssi_models.training.trainable import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
@@ -265,12 +264,3 @@ class MatchingConfig(Section):
 
 def _has(kind: type, parameter: str) -> bool:
     return parameter in inspect.signature(kind).parameters
-
-
-def load_matching(path: str | os.PathLike[str]) -> MatchingConfig:
-    """Read and check an experiment file.
-
-    Raises:
-        InputError: not TOML, or unknown keys, missing keys, values out of range: all at once.
-    """
-    return read_config(path, MatchingConfig)

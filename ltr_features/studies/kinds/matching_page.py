@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from markupsafe import Markup
 
@@ -22,13 +21,8 @@ from ltr_features.studies.page.report import TrainingCurve
 from ltr_features.studies.page.tables import row_remarks
 
 
-def write_page(results: Results, path: Path) -> None:
-    """Write the page. The same results give the same bytes."""
-    pages.write(render(results), path)
-
-
 def render(results: Results) -> str:
-    """The page as HTML."""
+    """The page as HTML. The same results give the same text."""
     tables = [
         {
             "config": table,

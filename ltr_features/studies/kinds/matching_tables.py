@@ -17,10 +17,9 @@ from ltr_features.studies.kinds.matching_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
+from ltr_features.studies.kinds.task_tables import Row, compare_rows, table_text
 from ltr_features.studies.page.verdicts import p_equals
-from ltr_features.studies.statistics.refits import mean_values, repeats_told, with_spread
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.refits import repeats_told, with_spread
 
 HEADER = (
     "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "(tuning)",
@@ -31,7 +30,7 @@ HEADER = (
 @dataclass(frozen=True, eq=False)
 class RowFit:
     """What a stage wrote, one fit of a row: its result, the seconds of training each trial, and
-    the values per query (columns ``query``, ``group``, ``ap``, ``p10``)."""
+    the values per query (columns ``group``, ``ap``, ``p10``)."""
 
     result: Mapping[str, Any]
     trial_seconds: Sequence[float]
@@ -60,36 +59,22 @@ class RowFit:
         return sum(self.trial_seconds)
 
 
-@dataclass(frozen=True, eq=False)
-class RowResult:
-    """The fits of a row; what is no measure is that of the first."""
+class RowResult(Row[RowFit]):
+    """The fits of a row."""
 
-    fits: Sequence[RowFit]
-
-    @property
-    def first(self) -> RowFit:
-        return self.fits[0]
+    @cached_property
+    def _measures(self) -> pd.DataFrame:
+        return pd.DataFrame([fit.result["measures"] for fit in self.fits])
 
     @property
     def measures(self) -> dict[str, float]:
         """Each measure and its standard error over queries, means over the fits."""
-        return dict(pd.DataFrame([fit.result["measures"] for fit in self.fits]).mean())
+        return dict(self._measures.mean())
 
     @property
     def spread(self) -> pd.Series:
         """Of each measure, its standard deviation over the fits; NaN for one fit."""
-        return pd.DataFrame([fit.result["measures"] for fit in self.fits]).std(ddof=1)
-
-    @cached_property
-    def per_query(self) -> pd.DataFrame:
-        """Values by query, means over the fits."""
-        values = mean_values([fit.per_query[["ap", "p10"]] for fit in self.fits])
-        return self.first.per_query.assign(**values)
-
-    @property
-    def remarks(self) -> list[str]:
-        """What must be heard of any of the fits."""
-        return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
+        return self._measures.std(ddof=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,21 +129,12 @@ def order_checks(results: Results, table: TableConfig) -> list[OrderCheck]:
 
 
 def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
-    a, b = rows[low].per_query, rows[high].per_query
-    if not a["query"].equals(b["query"]):
-        return OrderCheck(low, high, float(b["ap"].mean() - a["ap"].mean()), float("nan"))
-    found = compare(
-        {label: row.per_query.set_index("query") for label, row in rows.items()},
-        [(high, low)],
-        ["ap"],
-        TestSettings(n_resamples=1),
-        groups=dict(zip(b["query"].astype(str), b["group"], strict=True)),
-        fits={
-            label: [fit.per_query.set_index("query") for fit in row.fits]
-            for label, row in rows.items()
-            if len(row.fits) > 1
-        },
-    ).iloc[0]
+    a, b = rows[low].first.per_query, rows[high].first.per_query
+    if not a.index.equals(b.index):  # of different tasks
+        difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
+        return OrderCheck(low, high, float(difference), float("nan"))
+    groups = dict(zip(b.index.astype(str), b["group"], strict=True))
+    found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
     told = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
     p = float(np.fmax(found["p"], found["p_refits"]))
     return OrderCheck(low, high, float(found["difference"]), p, told)
@@ -183,19 +159,16 @@ def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
     return [row.label, *ours, *paper]
 
 
-def table_text(results: Results, table: TableConfig) -> str:
-    """The table, the outcome of its order, and its notes, as plain text."""
-    parts = [
-        f"{table.title} [{table.name}]",
-        wrapped(task_line(results, table)),
-        aligned(HEADER, [cells(results, table, row) for row in table.rows], left=1),
-    ]
-    checks = order_checks(results, table)
-    if checks:
-        parts.append("\n".join(f"  {check_text(check)}" for check in checks))
-    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, results.rows)]
-    parts += [wrapped(note) for note in table.notes]
-    return "\n".join(parts)
+def table_text_of(results: Results, table: TableConfig) -> str:
+    """The table as plain text."""
+    return table_text(
+        table,
+        task_line(results, table),
+        HEADER,
+        [cells(results, table, row) for row in table.rows],
+        [check_text(check) for check in order_checks(results, table)],
+        results.rows,
+    )
 
 
 def check_text(check: OrderCheck) -> str:

@@ -19,7 +19,7 @@ from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import nearest, read_toml, slug
-from ltr_features.studies.kinds.given_texts import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import (
     ExperimentConfig,

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_features.studies.kinds.ranking import Experiment, SplitOutputs
 from ltr_features.studies.kinds.ranking_config import ModelConfig
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import RankingModel
 
 
 def test_models(
-    experiment: Experiment, output: SplitOutputs, model: ModelConfig
+    experiment: RankingStages, output: SplitOutputs, model: ModelConfig
 ) -> list[MatchingModel]:
     """For each fold the model that scored its validation and test queries."""
     column = experiment.trained_column(output.split, model, output.models[model.name].path)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,12 @@ from ltr_features.columns.registry import ColumnContext, ColumnFamily, families,
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
-from ltr_features.studies.kinds.given_texts import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
-from ltr_features.studies.progress import Reporter
-from ltr_features.studies.runner import Planned, StageRunner
+from ltr_features.studies.runner import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import pool_recall
 from ltr_features.text.collection import Collection, Pairs
@@ -38,32 +37,15 @@ from ltr_features.text.index import TermIndex
 _CODE = ("letor", "ltr_features")
 
 
-@dataclass(eq=False)
-class Preparation:
-    """A configuration, its output folder, and the stages before any split.
-
-    Args:
-        config: what to run. out: the output folder.
-        data: the folder that paths of the configuration are relative to.
-        reporter: where progress goes; silent by default.
-        threads: worker threads; None for one per core. Results do not depend on it.
-    """
+class Preparation(Study):
+    """A ranking study's stages before any split."""
 
     config: ExperimentConfig
-    out: str | os.PathLike[str]
-    data: str | os.PathLike[str] = "."
-    reporter: Reporter | None = None
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        self.runner = StageRunner(self.out, self.reporter)
-        self.stages = self.runner.stages
-        self.key, self.done = self.runner.key, self.runner.done
 
     @cached_property
     def collection_stage(self) -> Planned:
         name, given = self.config.collection.source, self.config.collection.options
-        source, data = get_source(name), Path(self.data)
+        source, data = get_source(name), self.data
         known = inspect.signature(source).parameters
         if name == "wikipedia-sections":
             given.setdefault("dump", EXCERPT_NAME)
@@ -78,10 +60,9 @@ class Preparation:
             collection = read_collection(name, **options, **progress)
             check_ids(collection.query_ids, "query id")
             check_ids(collection.document_ids, "document id")
-            path.mkdir()
             save_collection(collection, path)
 
-        options = with_content(source, given, data, self.stages.digests)
+        options = with_content(source, given, data, self.runner.stages.digests)
         files = [file for _, file in files_within(options)]
         n_bytes = sum(map(bytes_of, files))
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
@@ -117,7 +98,7 @@ class Preparation:
     @cached_property
     def groups_file(self) -> Path | None:
         """The file that says which queries belong together, if there is one."""
-        return None if self.config.groups is None else Path(self.data) / self.config.groups
+        return None if self.config.groups is None else self.data / self.config.groups
 
     @property
     def groups(self) -> dict[str, str] | None:
@@ -148,9 +129,9 @@ class Preparation:
         made = []
         for part in self.config.columns:
             kind = families()[part.family]
-            options = with_paths(kind, part.options, Path(self.data))
+            options = with_paths(kind, part.options, self.data)
             if "folder" in inspect.signature(kind).parameters:
-                options.setdefault("folder", self.stages.folder / "vectors")
+                options.setdefault("folder", self.folder / "vectors")
             made.append(get_family(part.family, **options))
         return made
 
@@ -164,7 +145,7 @@ class Preparation:
             data = build_columns(self.context, pairs, families, on_progress=self._built)
             write_rows(data, path / "base.txt.zst", threads=self.threads)
 
-        data, digests = Path(self.data), self.stages.digests
+        data, digests = self.data, self.runner.stages.digests
         inputs = {
             "index": self.key(self.index_stage),
             "columns": [

@@ -1,10 +1,8 @@
-"""Run an experiment, fill a report with what its stages left behind, and write it."""
+"""The report of a ranking study, of what its stages left behind."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,8 +12,6 @@ from ltr_features.build import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.expected import check_expected
-from ltr_features.studies.kinds.ranking import Experiment, SplitOutputs
-from ltr_features.studies.kinds.ranking_checks import load_config
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_models import (
     model_facts,
@@ -23,7 +19,7 @@ from ltr_features.studies.kinds.ranking_models import (
     test_models,
     training_curve,
 )
-from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import (
     ColumnInfo,
     NearestWords,
@@ -33,8 +29,6 @@ from ltr_features.studies.page.report import (
     SystemResult,
     TrainingCurve,
 )
-from ltr_features.studies.progress import Reporter
-from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import StageResult, versions
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.correlation import column_correlation
@@ -49,95 +43,9 @@ from ltr_features.studies.statistics.refits import fits_told, mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
 
-def run_ranking(
-    path: str | os.PathLike[str],
-    *,
-    data: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    threads: int | None = None,
-    reporter: Reporter | None = None,
-    dry_run: bool = False,
-) -> Path:
-    """Run the experiment of a TOML file of the kind "ranking".
-
-    Args:
-        path: the file. data: folder that its paths are relative to.
-        out: folder for all outputs; finished stages there are reused.
-        threads: worker threads; None for one per core. Results do not depend on it.
-        reporter: where progress goes. dry_run: print the plan, run nothing.
-
-    Returns:
-        The folder of the report (see :func:`write_report`).
-
-    Raises:
-        InputError: the file, the data or the output folder cannot be used.
-    """
-    experiment = Experiment(load_config(path, data), out, data, reporter=reporter, threads=threads)
-    if dry_run:
-        print(experiment.runner.plan_text(experiment.plan()))
-        return Path(out) / "report"
-    return run_experiment(experiment)
-
-
-def run_experiment(experiment: Experiment) -> Path:
-    """Run all stages and return the folder of the report (see :func:`write_report`).
-
-    Raises:
-        InputError: an input cannot be used, or the folder cannot be written.
-    """
-    runner, config = experiment.runner, experiment.config
-    with runner.running(experiment.plan(), "report"):
-        outputs = experiment.run_splits()
-        inputs = {
-            "config": config.model_dump(mode="json", exclude={"collection"}),
-            "systems": [system.key for output in outputs for system in output.systems.values()],
-            "refits": [
-                fit.key for output in outputs for fits in output.fits.values() for fit in fits[1:]
-            ],
-            "groups": _groups_identity(experiment),
-        }
-
-        def make(path: Path) -> None:
-            write_report(experiment, outputs, path)
-
-        return runner.done(Planned("report", inputs, make, "the report", "report")).path
-
-
-def write_report(experiment: Experiment, outputs: Sequence[SplitOutputs], path: Path) -> None:
-    """Write the report's files into the new folder, see :func:`outputs.write_outputs`."""
-    report = make_report(experiment, outputs)
-    config, digests = experiment.config, experiment.stages.digests
-    inputs = {
-        "experiment": config.model_dump(mode="json"),
-        "files": experiment.input_files(),
-        "runs": {
-            output.split.name: {
-                name: [
-                    digests.identity(fit.path / "run.txt.gz")
-                    for fit in output.fits.get(name, [result])
-                ]
-                for name, result in output.systems.items()
-            }
-            for output in outputs
-        },
-        "groups": _groups_identity(experiment),
-    }
-    # Where a file lay does not matter; what it was is among the files.
-    inputs["experiment"]["collection"].pop("dump", None)
-    write_outputs(report, path, inputs=inputs)
-
-
-def _groups_identity(experiment: Experiment) -> dict[str, Any]:
-    return (
-        {}
-        if experiment.groups_file is None
-        else experiment.stages.digests.identity(experiment.groups_file)
-    )
-
-
-def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Report:
+def make_report(experiment: RankingStages) -> Report:
     """The report's data."""
-    config, collection = experiment.config, experiment.collection
+    config, collection, outputs = experiment.config, experiment.collection, experiment.outputs
     facts = {str(k): _fact(v) for k, v in collection.description.items()}
     facts["candidates per query"] = f"BM25's best {config.candidate_depth}"
     facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
@@ -170,7 +78,7 @@ def make_report(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> Repo
     )
 
 
-def _left_out(experiment: Experiment) -> dict[str, str]:
+def _left_out(experiment: RankingStages) -> dict[str, str]:
     """Queries that are not tested, or tested without candidates, if any."""
     collection, judged = experiment.collection, experiment.judged
     empty = len(set(judged) - set(experiment.base.query_ids))
@@ -184,7 +92,7 @@ def _left_out(experiment: Experiment) -> dict[str, str]:
     return facts
 
 
-def _settings(experiment: Experiment) -> dict[str, dict[str, Any]]:
+def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
     config = experiment.config
     given = config.collection
     return {
@@ -204,7 +112,7 @@ def _settings(experiment: Experiment) -> dict[str, dict[str, Any]]:
     }
 
 
-def _study(experiment: Experiment, output: SplitOutputs, notes: dict[str, str]) -> Study:
+def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
     fits = {name: [_values(fit) for fit in of] for name, of in output.fits.items()}
@@ -277,7 +185,7 @@ def _values(result: StageResult) -> pd.DataFrame:
 
 
 def _provenance(
-    experiment: Experiment, output: SplitOutputs
+    experiment: RankingStages, output: SplitOutputs
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
     """Of the columns in each fold."""
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
@@ -285,7 +193,7 @@ def _provenance(
 
 
 def _hard(
-    experiment: Experiment, per_query: dict[str, pd.DataFrame], test: TestSettings
+    experiment: RankingStages, per_query: dict[str, pd.DataFrame], test: TestSettings
 ) -> pd.DataFrame | None:
     evaluation = experiment.config.evaluation
     if evaluation.hard_baseline is None:
@@ -304,7 +212,9 @@ def _hard(
     )
 
 
-def _kinds(experiment: Experiment, per_query: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
+def _kinds(
+    experiment: RankingStages, per_query: dict[str, pd.DataFrame]
+) -> tuple[pd.DataFrame, str]:
     """The class of every query with a relevant document, and which classes are missing, and why."""
     source = entity_source(experiment.column_families())
     properties = query_properties(experiment.context, source)
@@ -319,7 +229,7 @@ def _kinds(experiment: Experiment, per_query: dict[str, pd.DataFrame]) -> tuple[
 
 
 def _moves(
-    experiment: Experiment, output: SplitOutputs, per_query: dict[str, pd.DataFrame]
+    experiment: RankingStages, output: SplitOutputs, per_query: dict[str, pd.DataFrame]
 ) -> list[QueryMoves]:
     config = experiment.config
     systems = {system.name: system for system in config.all_systems}
@@ -330,7 +240,7 @@ def _moves(
 
 
 def _column_value(
-    experiment: Experiment,
+    experiment: RankingStages,
     output: SplitOutputs,
     per_query: dict[str, pd.DataFrame],
     fits: dict[str, list[pd.DataFrame]],
@@ -389,7 +299,7 @@ def _system(
     )
 
 
-def _column_table(experiment: Experiment, outputs: Sequence[SplitOutputs]) -> list[ColumnInfo]:
+def _column_table(experiment: RankingStages, outputs: Sequence[SplitOutputs]) -> list[ColumnInfo]:
     folds = [fold for output in outputs for fold in _provenance(experiment, output).values()]
     return [
         ColumnInfo(

@@ -20,7 +20,8 @@ from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
-from ltr_features.studies.kinds.compare import compare_files, read_ranking, read_scores
+from ltr_features.studies.kinds.compare import compare_files
+from ltr_features.studies.kinds.given_files import read_ranking, read_scores
 from ltr_features.studies.lock import locked
 from ltr_features.studies.statistics.significance import TestSettings
 

@@ -7,9 +7,9 @@ from importlib import resources
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.ranking import model_column
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
+from ltr_features.studies.kinds.ranking_stages import model_column
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")

@@ -1,17 +1,101 @@
-"""Texts and groups of queries and titles of documents from files."""
+"""Rankings, and texts, groups and titles of their queries and documents, from files."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.trec import qrels_of, read_run, run_of
 from ltr_features.studies.statistics.paired_tests import group_labels
 
 TITLE = 90
 """Characters of a title that a table shows."""
+
+
+def read_ranking(path: Path, rows: RankingData | None) -> pd.DataFrame:
+    """A ranking, columns ``qid``, ``docno``, ``score``: of a TREC run, or of the scores of rows.
+
+    Raises:
+        InputError: it is neither, or does not fit the rows.
+    """
+    if _is_run(path):
+        return read_run(path)
+    if rows is None:
+        raise InputError(
+            f"{path} is no TREC run (qid Q0 docno rank score tag); if it holds the scores of the "
+            "rows of a LETOR file, give that by --data"
+        )
+    return run_of(_with_documents(rows), read_scores(path, rows))
+
+
+def read_scores(path: Path, rows: RankingData) -> NDArray[np.float64]:
+    """float64 [n]: the last field of each line that is not blank. Lines of three fields are
+    RankLib's (qid, number, score); their qid must be the row's.
+
+    Raises:
+        InputError: not a number, another query than the row's, or not as many as rows.
+    """
+    scores: list[float] = []
+    for number, fields in _fields(path):
+        try:
+            score = float(fields[-1])
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{path}, line {number}: {fields[-1]!r} is not a finite number")
+        at = len(scores)
+        if len(fields) == 3 and at < len(rows):
+            query = rows.query_ids[rows.query_index[at]]
+            if fields[0] != query:
+                raise InputError(
+                    f"{path}, line {number}: query {fields[0]!r}, but row {at + 1} of the data is "
+                    f"of query {query!r}; both must have the same order"
+                )
+        scores.append(score)
+    if len(scores) != len(rows):
+        raise InputError(f"{path} has {len(scores)} scores, the data has {len(rows)} rows")
+    return np.array(scores)
+
+
+def judgements_of(rows: RankingData | None) -> pd.DataFrame:
+    """The rows' labels as judgements, and those of documents that are known to have no row: any
+    names do, as no ranking has them.
+
+    Raises:
+        InputError: there are no rows.
+    """
+    if rows is None:
+        raise InputError("give the judgements: --qrels FILE, or --data FILE with labels")
+    judged = qrels_of(_with_documents(rows))
+    if rows.missing is None:
+        return judged
+    judged = judged[~judged["qid"].isin(rows.missing.unjudged)]
+    lost = [
+        (query, f"(without a row, {label}, {number})", label)
+        for query, counts in rows.missing.relevant.items()
+        for label, count in {0: 1, **counts}.items()  # the query counts, whatever it lacks
+        for number in range(count)
+    ]
+    return pd.concat([judged, pd.DataFrame(lost, columns=judged.columns)], ignore_index=True)
+
+
+def _with_documents(rows: RankingData) -> RankingData:
+    """Rows without document ids get their number: of equal scores the earlier row is first."""
+    if rows.document_ids is not None:
+        return rows
+    width = len(str(len(rows)))
+    numbers = np.array([f"row{i:0{width}d}" for i in range(len(rows))], dtype=object)
+    return replace(rows, document_ids=numbers)
 
 
 def read_query_texts(path: Path) -> dict[str, str]:
@@ -120,3 +204,21 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not UTF-8 text") from None
+
+
+def _is_run(path: Path) -> bool:
+    if path.suffix == ".gz":
+        return True
+    first = next(_fields(path), None)
+    return first is not None and len(first[1]) == 6
+
+
+def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is not blank."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
+            for number, line in enumerate(file, start=1):
+                if fields := line.split():
+                    yield number, fields
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
