@@ -291,6 +291,8 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _is_running(process: int) -> bool:
+    if os.name == "nt":  # there is no signal that only asks
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
