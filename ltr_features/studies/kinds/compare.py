@@ -11,6 +11,9 @@ from pydantic import Field
 
 from letor.column_names import read_rows
 from letor.errors import InputError
+from letor.evaluation import evaluate
+from letor.judged_runs import unjudged_queries
+from letor.measures import run_measure
 from letor.trec import read_qrels
 from ltr_features.studies.config import Section, nearest, read_config
 from ltr_features.studies.kinds.drill_down import query_moves

@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 
 from ltr_features.studies.kinds.matching_rows import new_model, ranked_documents
 from ltr_features.studies.kinds.matching_tasks import Task
-from ssi_models.training.trainable import RankingModel
 from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers

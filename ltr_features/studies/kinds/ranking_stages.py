@@ -25,9 +25,7 @@ from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import STUDIES, StageResult
 
 _TRAINING = ("ssi_models", "letor", "ltr_features")
-_RANKING = (
-    "letor", "ltr_features", f"{STUDIES}.kinds.systems", f"{STUDIES}.statistics.measures",
-)  # fmt: skip
+_RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ def test_articles_are_kept_together_by_group_splits(run):
 
 def test_saved_rankers_give_the_run_s_scores(run):
     folder = run.folder / "systems" / "by-query" / "words_SSI"
-    ranker = Ranker.load(folder / "Fold3")
+    ranker = load_ranker(folder / "Fold3")
     rows = run.read_rows(run.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
     scores = ranker.predict(rows.select_columns(ranker.feature_names_))
     ours = pd.DataFrame(

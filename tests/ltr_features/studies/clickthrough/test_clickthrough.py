@@ -15,6 +15,7 @@ from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
+from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds import clickthrough
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
