@@ -19,8 +19,8 @@ from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds import clickthrough
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
-from ltr_features.studies.kinds.clickthrough_scoring import NDCG
 from ltr_features.studies.kinds.clickthrough_tables import outcome_of
+from ltr_features.studies.kinds.clickthrough_tasks import NDCG
 from ltr_features.studies.run import find_experiment, run_file
 from ltr_features.studies.stages import NOTE
 
@@ -234,7 +234,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("n_topics = 2", "topics = 2", "unexpected keyword argument 'topics'"),
         ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "there is no row XY"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
-        ('task = "small"', 'task = "big"', "there is no task 'big'"),
+        ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
     ],
 )
