@@ -20,7 +20,6 @@ from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
 from ltr_features.studies.kinds.clickthrough_page import document
-from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
