@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from letor.rankers.registry import get_ranker
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
-    from ltr_features.pipeline import FeatureBuilder
+    from ltr_features.feature_builder import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer
@@ -29,7 +29,7 @@ _HOMES = {
     "Collection": "ltr_features.text.collection",
     "ColumnFamily": "ltr_features.columns.registry",
     "ColumnSpec": "ltr_features.columns.registry",
-    "FeatureBuilder": "ltr_features.pipeline",
+    "FeatureBuilder": "ltr_features.feature_builder",
     "ModelColumn": "ltr_features.columns.model_column",
     "ScoringPipeline": "ltr_features.scoring",
     "evaluate": "letor.evaluation",

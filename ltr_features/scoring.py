@@ -15,7 +15,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.text.candidates import Bm25Retriever
 
 

@@ -21,8 +21,8 @@ ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier
 ltr_features.scoring ltr_features.sample
-ltr_features.pipeline
-ltr_features.build ltr_features.remarks
+ltr_features.feature_builder ltr_features.pipeline
+ltr_features.feature_table ltr_features.remarks
 ltr_features.columns ltr_features.workspace
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources

@@ -104,13 +104,13 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
-    from ltr_features.build import (
+    from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.feature_table import (
         add_trained_columns,
         build_columns,
         candidate_pairs,
         train_parts,
     )
-    from ltr_features.columns.trained import TrainedColumn
     from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
     from ltr_features.workspace import open_workspace
@@ -196,8 +196,8 @@ def columns_append(
     from letor.column_names import append_named, check_format
     from letor.errors import InputError
     from letor.svmlight import read_letor
-    from ltr_features.build import column_notes
     from ltr_features.columns.fitted_files import load_fitted
+    from ltr_features.feature_table import column_notes
     from ltr_features.sources.letor_join import join_letor
     from ltr_features.workspace import open_workspace
 

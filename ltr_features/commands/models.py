@@ -225,10 +225,10 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
-    from ltr_features.build import candidate_pairs
     from ltr_features.columns.fitted_files import save_fitted
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.feature_table import candidate_pairs
     from ltr_features.studies.progress import Reporter
     from ltr_features.workspace import open_workspace
 

@@ -17,12 +17,17 @@ from typer.testing import CliRunner
 from letor.column_names import read_rows, write_rows
 from letor.folds import k_fold
 from letor.validation import render, validate
-from ltr_features.build import DISTANCE, add_trained_columns, build_columns, training_distance
 from ltr_features.cli import app
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, get_family
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.feature_builder import FeatureBuilder
+from ltr_features.feature_table import (
+    DISTANCE,
+    add_trained_columns,
+    build_columns,
+    training_distance,
+)
 from ltr_features.remarks import ColumnWarning, told_once
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from letor.rankers.base import Ranker
-from ltr_features.build import DISTANCE
+from ltr_features.feature_table import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.config import SystemConfig
 from ltr_features.studies.kinds.checks import load_config

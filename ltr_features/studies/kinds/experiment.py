@@ -13,9 +13,9 @@ import numpy as np
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.folds import Fold
-from ltr_features.build import column_facts, fold_scores
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import column_facts, fold_scores
 from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, slug
 from ltr_features.studies.kinds.preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system

@@ -18,9 +18,9 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.writing import check_ids
-from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
+from ltr_features.feature_table import build_columns, candidate_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.config import ExperimentConfig, SplitConfig
 from ltr_features.studies.identity import bytes_of, files_within, size_text

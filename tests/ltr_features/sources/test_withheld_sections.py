@@ -11,12 +11,12 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.build import build_columns, candidate_pairs
 from ltr_features.columns.given_scores import GIVEN
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
+from ltr_features.feature_table import build_columns, candidate_pairs
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_features.build import DISTANCE
+from ltr_features.feature_table import DISTANCE
 from ltr_features.studies.config import ExperimentConfig
 from ltr_features.studies.kinds.assemble import run_experiment
 from ltr_features.studies.kinds.experiment import Experiment

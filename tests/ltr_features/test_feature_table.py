@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
-from ltr_features.build import (
+from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.term_space import TermSpace, VectorSpace
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import (
     build_columns,
     candidate_pairs,
     fold_scores,
@@ -22,10 +26,6 @@ from ltr_features.build import (
     keep_groups,
     missing_rows,
 )
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, get_family
-from ltr_features.columns.term_space import TermSpace, VectorSpace
-from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 
