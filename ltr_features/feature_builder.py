@@ -25,10 +25,10 @@ from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_family
 from ltr_features.columns.trained import FittedColumn, TrainedColumn
 from ltr_features.feature_table import (
-    add_trained_columns,
     build_columns,
     candidate_pairs,
     keep_groups,
+    learned_columns,
     train_parts,
 )
 from ltr_features.progress import tracked
@@ -134,14 +134,16 @@ class FeatureBuilder:
             if fold is None:
                 raise InputError("folds: train_queries are not the training queries of one of them")
             parts = train_parts(context.collection, folds, fold)
+        listed = any(recipe.learns_from_lists for recipe in self.models)
+        pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
+        by_group = keep_groups(context.collection, folds)
+        fitted = []
         with self._folder() as folder:
-            listed = any(recipe.learns_from_lists for recipe in self.models)
-            pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
-            trained = self._trained(context, folder, pairs, folds)
-            fitted = [
-                c.fitted(rows) if parts is None else FittedColumn(c.recipe, c.fold_models(parts)[0])
-                for c in tracked(trained, "models", self.progress)
-            ]
+            for recipe in tracked(self.models, len(self.models), "models", self.progress):
+                column = TrainedColumn(
+                    context, recipe, folder, hold_out_groups=by_group, candidates=pairs
+                )
+                fitted.append(column.fitted(rows, parts))
         self.context_, self.fitted_ = context, fitted
         self.__dict__.pop("_document_rows", None)  # those of the collection before
         told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
@@ -168,16 +170,14 @@ class FeatureBuilder:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
         context = self._context(collection, analyzer)
-        pairs = candidate_pairs(context, self.depth, on_empty="keep")
-        base = build_columns(context, pairs, self._made)
+        table = build_columns(
+            context, candidate_pairs(context, self.depth, on_empty="keep"), self._made
+        )
+        made = learned_columns(context, table, self.models, folds, folder=self.models_folder)
         result, found = [], {}
-        with self._folder() as folder:
-            trained = self._trained(context, folder, pairs, folds)
-            for fold in tracked(folds, "folds", self.progress):
-                parts = train_parts(context.collection, folds, fold)
-                rows = add_trained_columns(base, pairs, trained, parts, fold=fold.name)
-                result.append(fold.only(rows.all_query_ids).split(rows))
-                found[fold.name] = rows.provenance
+        for fold in tracked(made, len(folds), "folds", self.progress):
+            result.append(fold.parts())
+            found[fold.fold.name] = {**table.provenance, **fold.provenance}
         warn_of([*context.collection.remarks, *told_once(found)])
         return result
 
@@ -323,16 +323,6 @@ class FeatureBuilder:
             return collection
         index = TermIndex.build(collection, analyzer, threads=self.threads)
         return ColumnContext(collection, index, threads=self.threads)
-
-    def _trained(
-        self, context: ColumnContext, folder: Path, pairs: Pairs | None, folds: Sequence[Fold]
-    ) -> list[TrainedColumn]:
-        """The models' columns, which hold out whole query groups where the folds do."""
-        by_group = keep_groups(context.collection, folds)
-        return [
-            TrainedColumn(context, recipe, folder, hold_out_groups=by_group, candidates=pairs)
-            for recipe in self.models
-        ]
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:

@@ -1,8 +1,17 @@
-"""Column sets over (query, document) pairs, without leaks from labels."""
+"""The feature table: candidate rows, their columns, and what each fold adds without leaks.
+
+The table holds the columns that learn from no label, once for all folds. A fold is the table's row
+numbers and the columns of trained models, which :func:`learned_columns` makes, the one place that
+does: for :class:`ltr_features.feature_builder.FeatureBuilder`, ``columns build`` and ``run``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +21,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
+from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.text.candidates import bm25_pool
@@ -155,6 +165,123 @@ def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
     return result
 
 
+def table_pairs(collection: Collection, table: RankingData) -> Pairs:
+    """The (query, document) pair of each row of a table of the collection.
+
+    Raises:
+        InputError: rows without document ids, or of another collection.
+    """
+    if table.document_ids is None:
+        raise InputError("the table has no document ids, so its rows cannot be scored")
+    query = {name: row for row, name in enumerate(collection.query_ids)}
+    document = {name: row for row, name in enumerate(collection.document_ids)}
+    try:
+        queries = np.array([query[name] for name in table.query_ids], dtype=np.int64)
+        documents = np.fromiter(
+            (document[name] for name in table.document_ids), dtype=np.int64, count=len(table)
+        )
+    except KeyError as error:
+        raise InputError(
+            f"the table is not of collection {collection.name!r}, which has no {error}"
+        ) from None
+    return Pairs(queries[table.query_index], documents)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTable:
+    """A fold of a table: its queries, and the columns that the fold adds to all rows.
+
+    Attributes:
+        table: rows and columns of all folds; shared, not copied.
+        fold: the queries that train, validate and test; those that the table does not know have
+            no rows and are left out.
+        names: names of the added columns.
+        values: float32 [len(table), len(names)].
+        provenance: of the added columns, by name.
+    """
+
+    table: RankingData
+    fold: Fold
+    names: Sequence[str]
+    values: NDArray[np.float32]
+    provenance: Mapping[str, Mapping[str, Any]]
+
+    def rows(self, part: str) -> NDArray[np.int64]:
+        """The numbers of the table's rows in a part, ``"train"``, ``"validation"`` or ``"test"``,
+        in the order of the table."""
+        queries = set(getattr(self.fold, part))
+        wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
+        return np.flatnonzero(wanted[self.table.query_index])
+
+    def part(self, part: str) -> RankingData:
+        """The rows of a part with all columns, and what is known to be missing of it."""
+        known = self.fold.only(self.table.all_query_ids)
+        rows = self.table.select_queries(getattr(known, part))
+        return rows.with_columns(self.names, self.values[self.rows(part)], self.provenance)
+
+    def parts(self) -> tuple[RankingData, RankingData, RankingData]:
+        """The training, validation and test rows."""
+        return self.part("train"), self.part("validation"), self.part("test")
+
+
+def learned_columns(
+    context: ColumnContext,
+    table: RankingData,
+    columns: Sequence[ModelColumn],
+    folds: Sequence[Fold],
+    *,
+    folder: Path | None = None,
+    by_group: bool | None = None,
+    n_parts: int | None = None,
+    on_progress: Callable[[str, Any], None] | None = None,
+) -> Iterator[FoldTable]:
+    """Each fold with the columns of trained models, in which no row was scored by a model that saw
+    its label (see :func:`fold_scores`).
+
+    Args:
+        context: the collection and the index that the table was made from.
+        table: rows of the candidates, as :func:`build_columns` makes them.
+        columns: the columns to add.
+        folds: all folds; every part is the test part of one of them.
+        folder: where fitted models are kept; a model that is there is loaded, not trained again.
+            By default they are not kept.
+        by_group: hold out whole query groups for early stopping; by default where the folds keep
+            groups together.
+        n_parts: parts of the training queries that are scored out of fold; by default one for each
+            fold whose test queries are among them.
+        on_progress: called with (model key, finished epoch or iteration).
+
+    Raises:
+        InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be
+            learned from its training queries.
+    """
+    pairs = table_pairs(context.collection, table)
+    by_group = keep_groups(context.collection, folds) if by_group is None else by_group
+    with nullcontext(folder) if folder else tempfile.TemporaryDirectory() as kept:
+        trained = [
+            TrainedColumn(
+                context,
+                column,
+                Path(kept),
+                hold_out_groups=by_group,
+                candidates=pairs,
+                on_progress=on_progress,
+            )
+            for column in columns
+        ]
+        for fold in folds:
+            parts = train_parts(context.collection, folds, fold, n_parts)
+            values = np.empty((len(table), len(trained)), dtype=np.float32)
+            provenance = {}
+            for position, column in enumerate(trained):
+                of_fold = column.of_fold(parts)
+                values[:, position] = fold_scores(of_fold, pairs, parts)
+                facts = column_facts(of_fold, values[:, position], pairs)
+                origin = {**column.recipe.provenance, "fold": fold.name}
+                provenance[column.recipe.name] = origin | facts
+            yield FoldTable(table, fold, [c.name for c in columns], values, provenance)
+
+
 #: Scores of pairs by a model that was trained on the labels of the given query rows only.
 ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
 
@@ -192,31 +319,6 @@ def fold_scores(
         if rows.any():
             scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
     return scores
-
-
-def add_trained_columns(
-    data: RankingData,
-    pairs: Pairs,
-    trained: Sequence[TrainedColumn],
-    train_parts: Sequence[NDArray[np.int64]],
-    *,
-    fold: str,
-) -> RankingData:
-    """``data``, the rows of ``pairs``, with the columns of trained models for one fold; no row was
-    scored by a model that saw its labels (see :func:`fold_scores`). What is to be said of a
-    column's fit is in its provenance (see :func:`column_facts`).
-
-    Raises:
-        InputError: as :func:`fold_scores`; or a column that is there already.
-    """
-    for column in trained:
-        of_fold = column.of_fold(train_parts)
-        scores = fold_scores(of_fold, pairs, train_parts)
-        name = column.recipe.name
-        provenance = {**column.recipe.provenance, "fold": fold}
-        provenance |= column_facts(of_fold, scores, pairs)
-        data = data.with_columns([name], scores, {name: provenance})
-    return data
 
 
 def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, Any]:
@@ -270,12 +372,13 @@ def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
 
 
 def train_parts(
-    collection: Collection, folds: Sequence[Fold], fold: Fold
+    collection: Collection, folds: Sequence[Fold], fold: Fold, n_parts: int | None = None
 ) -> list[NDArray[np.int64]]:
     """Query rows of each part that a fold trains on, for :func:`fold_scores`.
 
     Args:
         folds: all folds; every part is the test part of one of them.
+        n_parts: join the parts to so many, taken in turn; by default they stay as they are.
 
     Raises:
         InputError: the folds have a query that the collection does not have.
@@ -289,4 +392,6 @@ def train_parts(
         )
     train = set(fold.train)
     parts = [part.test for part in folds if part.test and part.test[0] in train]
-    return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in parts]
+    n_parts = n_parts or len(parts)
+    joined = [[q for part in parts[i::n_parts] for q in part] for i in range(n_parts)]
+    return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in joined]

@@ -173,9 +173,19 @@ class TrainedColumn:
         """float32 [n]: the column for each pair, by the model of ``train_queries`` only."""
         return self.fitted(train_queries).compute(self.context, pairs)[:, 0]
 
-    def fitted(self, train_queries: NDArray[np.int64]) -> FittedColumn:
-        """The column of the model for a set of query rows, to score other queries too."""
-        return FittedColumn(self.recipe, self.model(train_queries))
+    def fitted(
+        self,
+        train_queries: NDArray[np.int64],
+        train_parts: Sequence[NDArray[np.int64]] | None = None,
+    ) -> FittedColumn:
+        """The column of the model for a set of query rows, to score other queries too.
+
+        Args:
+            train_parts: the rows as the parts of a fold, for the model that the fold has.
+        """
+        if train_parts is None:
+            return FittedColumn(self.recipe, self.model(train_queries))
+        return FittedColumn(self.recipe, self.fold_models(train_parts)[0])
 
     def of_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> FoldColumn:
         """The column in a fold that trains on the parts."""

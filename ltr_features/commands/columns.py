@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,10 +11,9 @@ import typer
 from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
-    from letor.dataset import RankingData
-    from letor.folds import Fold
     from ltr_features.columns.model_column import ModelColumn
     from ltr_features.columns.registry import ColumnFamily
+    from ltr_features.feature_table import FoldTable
     from ltr_features.text.collection import Collection
 
 app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
@@ -104,13 +102,7 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
-    from ltr_features.columns.trained import TrainedColumn
-    from ltr_features.feature_table import (
-        add_trained_columns,
-        build_columns,
-        candidate_pairs,
-        train_parts,
-    )
+    from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
     from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
     from ltr_features.workspace import open_workspace
@@ -138,21 +130,22 @@ def columns_build(
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(context, pairs, families, on_progress=show)
-        column = partial(
-            TrainedColumn,
-            hold_out_groups=by_group,
-            candidates=pairs,
+        made = learned_columns(
+            context,
+            data,
+            recipes,
+            split,
+            folder=out / "models",
+            by_group=by_group,
             on_progress=reporter.epoch,
         )
-        trained = [column(context, recipe, out / "models") for recipe in recipes]
         numbers, provenance = [], {}
-        for fold in split:
-            with reporter.stage(fold.name):
-                parts = train_parts(collection, split, fold)
-                full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
-                _write_fold(full, fold, out, threads=threads)
-                numbers.append(f"{fold.name}: {full.X.shape[1]} columns\n")
-                provenance[fold.name] = {r.name: full.provenance[r.name] for r in recipes}
+        for name in [fold.name for fold in split]:
+            with reporter.stage(name):
+                fold = next(made)
+                _write_fold(fold, out / name, threads=threads)
+                numbers.append(f"{name}: {data.X.shape[1] + len(recipes)} columns\n")
+                provenance[name] = fold.provenance
     if in_folds:
         typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
     else:
@@ -312,9 +305,8 @@ def _groups(collection: Collection) -> Sequence[str]:
     return collection.query_groups
 
 
-def _write_fold(rows: RankingData, fold: Fold, out: Path, *, threads: int | None) -> None:
+def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:
     from letor.column_names import write_rows
 
-    parts = fold.only(rows.all_query_ids).split(rows)
-    for name, part in zip(("train", "vali", "test"), parts, strict=True):
-        write_rows(part, out / fold.name / f"{name}.txt", threads=threads)
+    for name, part in zip(("train", "vali", "test"), fold.parts(), strict=True):
+        write_rows(part, folder / f"{name}.txt", threads=threads)

@@ -24,8 +24,8 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import (
     DISTANCE,
-    add_trained_columns,
     build_columns,
+    learned_columns,
     training_distance,
 )
 from ltr_features.remarks import ColumnWarning, told_once
@@ -282,32 +282,32 @@ def test_distance_without_rows_on_a_side_is_none():
     assert training_distance(np.ones(3, np.float32), pairs, np.arange(3)) == (0.0, 1.0)
 
 
-def test_training_rows_that_are_scored_otherwise_are_told(tmp_path, monkeypatch):
+def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     """Out-of-fold models on another scale than the model of all training queries."""
     made = collection(60, 10)
     context = ColumnContext(made, TermIndex.build(made, threads=1), threads=1)
     pairs = Pairs(np.repeat(np.arange(60), 20), np.tile(np.arange(20), 60))
-    column = TrainedColumn(context, ModelColumn("lsa", "lsa", {"rank": 5}), tmp_path)
-    data = build_columns(context, pairs, [get_family("vsm")])
-    parts = [np.arange(i, 40, 2) for i in range(2)]
+    table = build_columns(context, pairs, [get_family("vsm")])
+    folds = k_fold(made.query_ids, 4, seed=0)
 
     def remarks():
-        facts = add_trained_columns(data, pairs, [column], parts, fold="Fold1").provenance["lsa"]
+        column = ModelColumn("lsa", "lsa", {"rank": 5})
+        facts = next(learned_columns(context, table, [column], folds)).provenance["lsa"]
         return facts[DISTANCE], facts.get("remarks", [])
 
     distance, told = remarks()
     assert distance < 0.2
     assert told == []
-    fold_models = column.fold_models
+    fold_models = TrainedColumn.fold_models
 
-    def mismatched(train_parts):
-        whole, *others = fold_models(train_parts)
+    def mismatched(column, train_parts):
+        whole, *others = fold_models(column, train_parts)
         others = [other.copy() for other in others]
         for other in others:
             other.A_d_ = -other.A_d_
         return [whole, *others]
 
-    monkeypatch.setattr(column, "fold_models", mismatched)
+    monkeypatch.setattr(TrainedColumn, "fold_models", mismatched)
     distance, (sentence,) = remarks()
     assert distance > 0.4
     assert re.match("the scores of training rows lie far from those of the other rows", sentence)
