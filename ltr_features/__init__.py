@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from letor.evaluation import evaluate
     from letor.folds import k_fold
     from letor.rankers.registry import get_ranker
-    from ltr_features.columns.model_column import ModelColumn
-    from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
+    from ltr_features.columns.base import ColumnFamily, ColumnSpec
+    from ltr_features.columns.learned import ModelColumn
+    from ltr_features.columns.registry import get_family
     from ltr_features.feature_builder import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.registry import read_collection
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analyzer": "ltr_features.text.analyzer",
     "Collection": "ltr_features.text.collection",
-    "ColumnFamily": "ltr_features.columns.registry",
-    "ColumnSpec": "ltr_features.columns.registry",
+    "ColumnFamily": "ltr_features.columns.base",
+    "ColumnSpec": "ltr_features.columns.base",
     "FeatureBuilder": "ltr_features.feature_builder",
-    "ModelColumn": "ltr_features.columns.model_column",
+    "ModelColumn": "ltr_features.columns.learned",
     "ScoringPipeline": "ltr_features.scoring",
     "evaluate": "letor.evaluation",
     "get_family": "ltr_features.columns.registry",

@@ -21,9 +21,12 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.folds import Fold
 from letor.rankers.base import NotFittedError
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, get_family
-from ltr_features.columns.trained import FittedColumn, TrainedColumn
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
+from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.registry import get_family
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import (
     build_columns,
     candidate_pairs,
@@ -36,7 +39,6 @@ from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.index import TermIndex
-from ltr_features.workspace import make_workspace, open_workspace
 from ssi_models.registry import load_model
 
 _FEATURES = "features.json"

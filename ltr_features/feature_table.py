@@ -21,8 +21,9 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import ModelColumn
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Pairs

@@ -23,7 +23,7 @@ ltr_features.pyterrier
 ltr_features.scoring ltr_features.sample
 ltr_features.feature_builder ltr_features.pipeline
 ltr_features.feature_table ltr_features.remarks
-ltr_features.columns ltr_features.workspace
+ltr_features.columns
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources
 ltr_features.text

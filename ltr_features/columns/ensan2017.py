@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.entities import DocumentEmbeddingEntity, WordEmbeddingEntity
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.word_embeddings import ENSAN, WordEmbeddingWord
 from ltr_features.text.collection import Pairs
 

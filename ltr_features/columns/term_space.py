@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import (

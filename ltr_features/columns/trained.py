@@ -1,4 +1,4 @@
-"""Columns of trained matching models: which models a recipe needs, trained once, and scores."""
+"""The models that a learned column needs, each trained once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,111 +16,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.model_column import NO_LABELS, ModelColumn
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.columns.term_space import TermCounts, TermSpace
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn, ModelTexts
+from ltr_features.columns.learned import ModelColumn
 from ltr_features.text.collection import Pairs
-from ltr_features.text.index import WHOLE, TermIndex
+from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
 from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parameters import digest_of
-from ssi_models.parts import CachedDocuments
 from ssi_models.preferences import Preferences
 from ssi_models.training import DivergenceWarning
-from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """What a model is fitted on and scores: rows of queries and documents, and what the columns
-    stand for."""
-
-    Q: csr_matrix
-    D: csr_matrix
-    vocabulary: Vocabulary
-    weighting: TfIdf | None
-
-    @classmethod
-    def of(cls, context: ColumnContext, recipe: ModelColumn) -> _Texts:
-        if recipe.kind.inputs == "counts":
-            counts = TermCounts.of(context, recipe.stream, recipe.terms)
-            return cls(counts.Q, counts.D, counts.vocabulary, None)
-        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream, recipe.terms)
-        return cls(space.Q, space.D, space.vocabulary, space.weighting)
-
-
-class FittedColumn(ColumnFamily):
-    """The column of one fitted model, for any queries: of rows that it was not trained on.
-
-    Args:
-        recipe: the column. model: the fitted model.
-
-    Raises:
-        InputError: the model is of another kind than the recipe says.
-    """
-
-    def __init__(self, recipe: ModelColumn, model: MatchingModel) -> None:
-        if not isinstance(model, recipe.kind):
-            raise InputError(
-                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.model!r}"
-            )
-        self.recipe, self.model = recipe, model
-        known = set(recipe.kind.scoring_params)
-        model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
-        self._documents: tuple[TermIndex, CachedDocuments] | None = None
-        # Families have these at the class; here they belong to the recipe.
-        self.name = recipe.name  # type: ignore[misc]
-        self.description = recipe.spec.description  # type: ignore[misc]
-        self.reference = recipe.spec.reference  # type: ignore[misc]
-
-    @property
-    def columns(self) -> tuple[ColumnSpec]:
-        return (self.recipe.spec,)
-
-    @property
-    def trained_on(self) -> str:
-        labelled = self.recipe.kind.learns_from == "preferences"
-        return "judgements of other queries" if labelled else NO_LABELS
-
-    @property
-    def remarks(self) -> list[str]:
-        return self.model.remarks
-
-    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n, 1]. Documents' representations are computed once per documents.
-
-        Raises:
-            InputError: a pair outside the collection, or documents analysed into other words than
-                the model's.
-        """
-        context.check(pairs)
-        texts = _Texts.of(context, self.recipe)
-        self._check_words(context, texts)
-        if self._documents is None or self._documents[0] is not context.index:
-            self._documents = context.index, self.model.cache(texts.D)
-        Q = self.model.check_queries(texts.Q)
-        scores = self._documents[1].pairs(
-            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
-        )
-        return scores[:, None]
-
-    def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
-        """Whether the model's words are the index's; looked at once per documents."""
-        if self._documents is not None and self._documents[0] is context.index:
-            return
-        known, recipe = self.model.vocabulary_, self.model.recipe_
-        if recipe is not None and recipe != context.index.analyzer.fingerprint:
-            raise InputError(
-                f"column {self.recipe.name!r}: its model was trained on text analysed by another "
-                "recipe (stop words, stemmer, ...); index the collection as it was then"
-            )
-        if known is not None and known != texts.vocabulary:
-            raise InputError(
-                f"column {self.recipe.name!r}: its model knows {len(known)} words, the collection "
-                f"has {len(texts.vocabulary)} others: it was trained on other documents; train it "
-                "on these, or open the collection that it was trained on"
-            )
 
 
 class TrainedColumn:
@@ -224,13 +128,13 @@ class TrainedColumn:
 
     def _prepared(
         self, train_queries: NDArray[np.int64], path: Path
-    ) -> tuple[MatchingModel, _Texts, Preferences, dict[str, Any]]:
+    ) -> tuple[MatchingModel, ModelTexts, Preferences, dict[str, Any]]:
         """A model to be fitted, what on, and the options of its fit."""
         context, report = self.context, self.on_progress
         preferences = _no_preferences(context)
         if not self._unlabelled:
             preferences = self.preferences(train_queries)
-        texts = _Texts.of(context, self.recipe)
+        texts = ModelTexts.of(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
         options: dict[str, Any] = {
             "excluded": context.collection.query_sources,
@@ -301,7 +205,7 @@ class TrainedColumn:
 
     @cached_property
     def _documents_digest(self) -> str:
-        return digest_of([], _arrays(_Texts.of(self.context, self.recipe).D))
+        return digest_of([], _arrays(ModelTexts.of(self.context, self.recipe).D))
 
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
         """Of what is learned from the given query rows: their texts, judgements, sources, and
@@ -310,7 +214,7 @@ class TrainedColumn:
         every = collection.judgements
         own = np.isin(every.query, rows)
         judged = [every.query[own], every.document[own], every.grade[own]]
-        texts = _arrays(_Texts.of(self.context, self.recipe).Q[rows])
+        texts = _arrays(ModelTexts.of(self.context, self.recipe).Q[rows])
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]

@@ -11,8 +11,8 @@ import typer
 from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
-    from ltr_features.columns.model_column import ModelColumn
-    from ltr_features.columns.registry import ColumnFamily
+    from ltr_features.columns.base import ColumnFamily
+    from ltr_features.columns.learned import ModelColumn
     from ltr_features.feature_table import FoldTable
     from ltr_features.text.collection import Collection
 
@@ -102,10 +102,10 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
+    from ltr_features.columns.context import open_workspace
     from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
     from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
-    from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)
@@ -189,10 +189,10 @@ def columns_append(
     from letor.column_names import append_named, check_format
     from letor.errors import InputError
     from letor.svmlight import read_letor
-    from ltr_features.columns.fitted_files import load_fitted
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.fitted import load_fitted
     from ltr_features.feature_table import column_notes
     from ltr_features.sources.letor_join import join_letor
-    from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model_file)
     for path in (file, out):
@@ -242,7 +242,7 @@ def _recipes(
     from dataclasses import fields, replace
 
     from letor.errors import InputError
-    from ltr_features.columns.model_column import ModelColumn
+    from ltr_features.columns.learned import ModelColumn
     from ltr_features.parameters import check_values
 
     by_model, made_by = settings(params, "param"), settings(recipe, "recipe")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.folds import k_fold
 from letor.rankers.registry import get_ranker
-from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.learned import ModelColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection

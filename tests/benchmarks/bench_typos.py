@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from letor.folds import k_fold
 from ltr_features import Analyzer, ModelColumn, get_family, read_collection
-from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.index import TermIndex

@@ -20,9 +20,9 @@ from letor.evaluation import evaluate
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
+from ltr_features.columns.context import open_workspace
 from ltr_features.commands.options import settings
 from ltr_features.studies.statistics.measures import evaluate as ranx_values
-from ltr_features.workspace import open_workspace
 
 N_TOPICS = 8
 

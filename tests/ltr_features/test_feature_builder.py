@@ -14,7 +14,7 @@ from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import train_parts
 from ltr_features.text.collection import Judgements, Pairs

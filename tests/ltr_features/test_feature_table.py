@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.registry import get_family
 from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import (

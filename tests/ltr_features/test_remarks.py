@@ -18,8 +18,9 @@ from letor.column_names import read_rows, write_rows
 from letor.folds import k_fold
 from letor.validation import render, validate
 from ltr_features.cli import app
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import (

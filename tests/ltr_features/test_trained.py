@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.learned import ModelColumn
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.columns.trained import FittedColumn, TrainedColumn
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import fold_scores
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Pairs

@@ -14,7 +14,7 @@ import numpy as np
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.folds import Fold
-from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.learned import ModelColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, slug

@@ -17,7 +17,9 @@ from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.parquet import read_parquet, write_parquet
 from letor.writing import check_ids
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import build_columns, candidate_pairs, table_pairs
 from ltr_features.sources.registry import get_source, read_collection

@@ -11,9 +11,10 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, families, get_family
+from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.registry import families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.feature_table import build_columns, candidate_pairs

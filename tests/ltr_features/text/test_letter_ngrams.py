@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from ltr_features import FeatureBuilder, ModelColumn, get_family
-from ltr_features.columns.fitted_files import load_fitted, notes_path, save_fitted
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import load_fitted, notes_path, save_fitted
 from ltr_features.columns.term_space import TermCounts, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.analyzer import Analyzer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnSpec
+from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
 from ltr_features.parameters import check_values
 from ltr_features.text.index import WHOLE
