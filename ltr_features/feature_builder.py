@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +23,8 @@ from letor.rankers.base import NotFittedError
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import (
@@ -39,18 +39,18 @@ from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.index import TermIndex
-from ssi_models.registry import load_model
 
 _FEATURES = "features.json"
-_VERSION = 1
+_VERSION = 2
 
 
 class FeatureBuilder:
     """Columns of (query, document) rows over one collection, by families and trained models.
 
     Args:
-        families: names of column families, or names with their parameters.
-        models: recipes of columns of trained models; they come after the families' columns.
+        families: column families, as objects or by name; or their names with their parameters. By
+            default ``letor46``.
+        models: columns of models that are trained; they come after the families' columns.
         depth: candidates per query in :meth:`build` and :meth:`folds`: BM25's best.
         models_folder: where trained models are kept and found again; by default nowhere.
         threads: worker threads; None for one per core. Numbers do not depend on it.
@@ -66,28 +66,23 @@ class FeatureBuilder:
 
     def __init__(
         self,
-        families: Sequence[str] | Mapping[str, Mapping[str, Any]] = ("letor46",),
-        models: Sequence[ModelColumn] = (),
+        families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]] | None = None,
+        models: Sequence[LearnedColumn] = (),
         *,
         depth: int = 100,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        if isinstance(families, str) or not all(isinstance(m, ModelColumn) for m in models):
-            raise InputError(
-                "families must be a list of names, ['vsm'], and models a list of recipes, "
-                "[ModelColumn('ssi', 'ssi')]"
-            )
-        named = families if isinstance(families, Mapping) else {name: {} for name in families}
-        self.families = {name: dict(options) for name, options in named.items()}
+        self.families = _families(["letor46"] if families is None else families)
+        if not all(isinstance(column, LearnedColumn) for column in models):
+            raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
         self.models = tuple(models)
         self.depth = depth
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.progress = progress
-        self._made = [get_family(name, **options) for name, options in self.families.items()]
-        if not self._made and not self.models:
+        if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
         names = self.column_names
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -173,7 +168,7 @@ class FeatureBuilder:
         """
         context = self._context(collection, analyzer)
         table = build_columns(
-            context, candidate_pairs(context, self.depth, on_empty="keep"), self._made
+            context, candidate_pairs(context, self.depth, on_empty="keep"), self.families
         )
         made = learned_columns(context, table, self.models, folds, folder=self.models_folder)
         result, found = [], {}
@@ -237,7 +232,7 @@ class FeatureBuilder:
         """
         context = self._fitted_context().for_queries(queries, ids)
         pairs = Pairs(np.asarray(query, dtype=np.int64), self.document_rows(docnos))
-        columns: list[ColumnFamily] = [*self._made, *self.fitted_]
+        columns: list[ColumnFamily] = [*self.families, *self.fitted_]
         return np.hstack([column.compute(context, pairs) for column in columns])
 
     def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
@@ -255,8 +250,8 @@ class FeatureBuilder:
 
     def _repr_html_(self) -> str:
         """In notebooks: the columns with their families and definitions."""
-        specs = [(family.name, spec) for family in self._made for spec in family.columns]
-        specs += [(recipe.model, recipe.spec) for recipe in self.models]
+        specs = [(family.name, spec) for family in self.families for spec in family.columns]
+        specs += [(recipe.kind.name, recipe.spec) for recipe in self.models]
         table = pd.DataFrame(
             [(spec.name, family, spec.unit, spec.description) for family, spec in specs],
             columns=["column", "family", "unit", "definition"],
@@ -266,7 +261,7 @@ class FeatureBuilder:
     @property
     def column_names(self) -> list[str]:
         """The features' names, in order."""
-        families = [name for family in self._made for name in family.column_names]
+        families = [name for family in self.families for name in family.column_names]
         return [*families, *(recipe.name for recipe in self.models)]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -284,37 +279,56 @@ class FeatureBuilder:
             (partial / "models").mkdir()
             for column in self.fitted_:
                 column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
-            recipes = [{**asdict(recipe), "params": dict(recipe.params)} for recipe in self.models]
             description = {
                 "version": _VERSION,
-                "families": self.families,
-                "models": recipes,
+                "families": [family_notes(family) for family in self.families],
+                "models": [column_notes(column) for column in self.models],
                 "depth": self.depth,
             }
             text = json.dumps(description, indent=1, ensure_ascii=False)
             (partial / _FEATURES).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, threads: int | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        families: Sequence[ColumnFamily] = (),
+        models: Sequence[LearnedColumn] = (),
+        threads: int | None = None,
+    ) -> Self:
         """Read what :meth:`save` wrote.
 
+        Args:
+            families, models: those that the saved builder had and that no name stands for: families
+                that are not registered or are given objects, columns of models that are not.
+
         Raises:
-            InputError: not such a folder, or of a newer version.
+            InputError: not such a folder, of a newer version, or one of these is not given.
         """
         folder = Path(folder)
         try:
             description = json.loads((folder / _FEATURES).read_text(encoding="utf-8"))
             version = description["version"]
-            recipes = [ModelColumn.from_json(recipe) for recipe in description["models"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if version > _VERSION:
+                raise InputError(f"{folder} was made by a newer version; update this program")
+            if version == 1:
+                named = description["families"].items()
+                description["families"] = [{"name": n, "params": params} for n, params in named]
+            made = cls(
+                [family_of(notes, families, folder) for notes in description["families"]],
+                [column_of(notes, models, folder) for notes in description["models"]],
+                depth=description["depth"],
+                threads=threads,
+            )
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{folder} holds no saved features: {error}") from None
-        if version > _VERSION:
-            raise InputError(f"{folder} was made by a newer version of this program; update it")
-        made = cls(description["families"], recipes, depth=description["depth"], threads=threads)
         made.context_ = open_workspace(folder / "workspace", threads=threads)
         made.fitted_ = [
-            FittedColumn(recipe, load_model(folder / "models" / f"{recipe.name}.safetensors"))
-            for recipe in recipes
+            FittedColumn(column, column.kind.load(folder / "models" / f"{column.name}.safetensors"))
+            for column in made.models
         ]
         return made
 
@@ -343,3 +357,15 @@ class FeatureBuilder:
     def _document_rows(self) -> dict[str, int]:
         ids = self._fitted_context().collection.document_ids
         return {document: row for row, document in enumerate(ids)}
+
+
+def _families(
+    families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]],
+) -> list[ColumnFamily]:
+    """The families as objects."""
+    if isinstance(families, Mapping):
+        return [get_family(name, **params) for name, params in families.items()]
+    known = not isinstance(families, str | ColumnFamily)
+    if not known or not all(isinstance(family, str | ColumnFamily) for family in families):
+        raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
+    return [get_family(family) if isinstance(family, str) else family for family in families]

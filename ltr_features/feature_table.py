@@ -23,7 +23,7 @@ from letor.folds import Fold
 from letor.missing import Missing
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Pairs
@@ -228,7 +228,7 @@ class FoldTable:
 def learned_columns(
     context: ColumnContext,
     table: RankingData,
-    columns: Sequence[ModelColumn],
+    columns: Sequence[LearnedColumn],
     folds: Sequence[Fold],
     *,
     folder: Path | None = None,

@@ -34,7 +34,7 @@ ssi_models
 """
 RANK = {room: rank for rank, line in enumerate(ROOMS.split("\n")) for room in line.split()}
 #: The names that a package hands out at its top are imported when they are asked for.
-LAZY = {"ltr_features"}
+LAZY = {"ltr_features", "ltr_features.columns"}
 
 
 def room_of(module: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,10 @@ class ColumnFamily(ABC):
         """Columns that are 0 throughout because the collection lacks their source, with the
         reason: name to one line."""
         return {}
+
+    def get_params(self) -> dict[str, Any]:
+        """The constructor's parameters by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     @property
     def column_names(self) -> list[str]:

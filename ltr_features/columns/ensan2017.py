@@ -49,9 +49,13 @@ class Ensan2017(ColumnFamily):
                 f"column family {self.name!r} has no parameter {', '.join(unknown)}; it has "
                 f"{', '.join(sorted(set().union(*known.values())))}"
             )
+        self.options = options
         self.parts = [
             part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS
         ]
+
+    def get_params(self) -> dict[str, Any]:
+        return dict(self.options)
 
     @property
     def trained_on(self) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection as IdCollection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.learned import NO_LABELS, ModelColumn
+from ltr_features.columns.learned import NO_LABELS, LearnedColumn
 from ltr_features.columns.term_space import TermCounts, TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import TermIndex
@@ -39,7 +39,7 @@ class ModelTexts:
     weighting: TfIdf | None
 
     @classmethod
-    def of(cls, context: ColumnContext, recipe: ModelColumn) -> ModelTexts:
+    def of(cls, context: ColumnContext, recipe: LearnedColumn) -> ModelTexts:
         if recipe.kind.inputs == "counts":
             counts = TermCounts.of(context, recipe.stream, recipe.terms)
             return cls(counts.Q, counts.D, counts.vocabulary, None)
@@ -57,10 +57,10 @@ class FittedColumn(ColumnFamily):
         InputError: the model is of another kind than the recipe says.
     """
 
-    def __init__(self, recipe: ModelColumn, model: MatchingModel) -> None:
+    def __init__(self, recipe: LearnedColumn, model: MatchingModel) -> None:
         if not isinstance(model, recipe.kind):
             raise InputError(
-                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.model!r}"
+                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.kind.name!r}"
             )
         self.recipe, self.model = recipe, model
         known = set(recipe.kind.scoring_params)
@@ -138,7 +138,7 @@ def save_fitted(
     path = Path(path)
     labelled = column.recipe.kind.learns_from == "preferences"
     notes = {
-        "recipe": {**asdict(column.recipe), "params": dict(column.recipe.params)},
+        "recipe": column.recipe.to_json(),
         "train_queries": sorted(train_queries) if labelled else [],
     }
     if column.remarks:
@@ -158,7 +158,7 @@ def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> 
     path = Path(path)
     try:
         notes = json.loads(notes_path(path).read_text(encoding="utf-8"))
-        recipe, seen = ModelColumn.from_json(notes["recipe"]), set(notes["train_queries"])
+        recipe, seen = LearnedColumn.from_json(notes["recipe"]), set(notes["train_queries"])
     except FileNotFoundError:
         raise InputError(
             f"{notes_path(path)}: no such file; it says on whose judgements the model was trained "

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, ModelTexts
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
@@ -52,7 +52,7 @@ class TrainedColumn:
     def __init__(
         self,
         context: ColumnContext,
-        recipe: ModelColumn,
+        recipe: LearnedColumn,
         folder: Path,
         *,
         hold_out_groups: bool = False,
@@ -147,7 +147,7 @@ class TrainedColumn:
         }
         if self.candidates is not None:
             options["candidate_lists"] = self._lists(self.candidates)
-        return self.recipe.kind(**self.recipe.all_params), texts, preferences, options
+        return self.recipe.new_model(), texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
         """The relevant pairs of the given query rows.
@@ -181,7 +181,7 @@ class TrainedColumn:
             return [] if self._unlabelled else [queries[row] for row in np.unique(rows).tolist()]
 
         scoring, params = self.recipe.kind.scoring_params, self.recipe.all_params
-        known = self.recipe.kind(**params).get_params()
+        known = self.recipe.new_model().get_params()
         # A weight that is chosen is fitted, whatever scoring reads.
         params |= {name: "auto" for name in scoring if known[name] == "auto"}
         made_of: list[Any] = [
@@ -195,13 +195,15 @@ class TrainedColumn:
         ]
         if self.recipe.terms != "words":
             made_of.append(self.recipe.terms)
+        if not isinstance(self.recipe.model, str):
+            made_of.append(f"{self.recipe.kind.__module__}.{self.recipe.kind.__qualname__}")
         if train_parts:
             made_of.append([number, *map(ids, train_parts)])
         if self.candidates is not None:
             lists = np.stack([self.candidates.query, self.candidates.document])
             made_of.append(hashlib.sha256(lists.tobytes()).hexdigest())
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
-        return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
+        return self.folder / f"{self.recipe.kind.name}-{digest[:12]}.safetensors"
 
     @cached_property
     def _documents_digest(self) -> str:

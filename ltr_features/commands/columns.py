@@ -12,7 +12,7 @@ from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
-    from ltr_features.columns.learned import ModelColumn
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.feature_table import FoldTable
     from ltr_features.text.collection import Collection
 
@@ -237,18 +237,18 @@ def _families(
 
 def _recipes(
     names: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
-) -> list[ModelColumn]:
+) -> list[LearnedColumn]:
     import inspect
     from dataclasses import fields, replace
 
     from letor.errors import InputError
-    from ltr_features.columns.learned import ModelColumn
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.parameters import check_values
 
     by_model, made_by = settings(params, "param"), settings(recipe, "recipe")
     _check_owners("--param", by_model, names)
     _check_owners("--recipe", made_by, names)
-    keys = [f.name for f in fields(ModelColumn) if f.name not in ("name", "model", "params")]
+    keys = [f.name for f in fields(LearnedColumn) if f.name not in ("name", "model", "params")]
     recipes = []
     for name in names:
         given = made_by.get(name, {})
@@ -258,8 +258,8 @@ def _recipes(
                 f"--recipe {name}.{unknown[0]}: a column has no such setting; it has "
                 f"{', '.join(keys)}"
             )
-        check_values(ModelColumn, given, f"--recipe {name}")
-        column = ModelColumn(name, name, by_model.get(name, {}), **given)
+        check_values(LearnedColumn, given, f"--recipe {name}")
+        column = LearnedColumn(name, name, by_model.get(name, {}), **given)
         if "seed" in inspect.signature(column.kind).parameters:
             column = replace(column, params={"seed": seed, **column.params})
         recipes.append(column)

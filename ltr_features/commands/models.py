@@ -227,14 +227,14 @@ def models_fit(
     from letor.errors import InputError
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import save_fitted
-    from ltr_features.columns.learned import ModelColumn
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.feature_table import candidate_pairs
     from ltr_features.studies.progress import Reporter
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
-    recipe = ModelColumn(
+    recipe = LearnedColumn(
         name or model,
         model,
         settings(param or [], "param"),

@@ -52,7 +52,7 @@ class FamilyConfig(_Section):
 
 
 class ModelConfig(_Section):
-    """The column of a trained model, see :class:`ltr_features.columns.learned.ModelColumn`."""
+    """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`."""
 
     name: str
     model: str

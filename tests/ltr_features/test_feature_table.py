@@ -15,7 +15,7 @@ from letor.errors import InputError
 from letor.folds import Fold
 from letor.missing import Missing
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
@@ -80,7 +80,7 @@ PARAMS = {"rank": 8, "max_epochs": 8, "batch_size": 16, "n_negatives": 16, "seed
 
 
 def ssi_scores(context: ColumnContext, folder, *, least: int = 1, **params) -> TrainedColumn:
-    recipe = ModelColumn("ssi", "ssi", {**PARAMS, **params}, min_document_frequency=least)
+    recipe = LearnedColumn("ssi", "ssi", {**PARAMS, **params}, min_document_frequency=least)
     return TrainedColumn(context, recipe, folder)
 
 
@@ -273,7 +273,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
         grade = judged.grade.copy()
         grade[row] += 1
         changed["judgements"] = Judgements(judged.query, judged.document, grade)
-    recipe = ModelColumn("ssi", "ssi", PARAMS)
+    recipe = LearnedColumn("ssi", "ssi", PARAMS)
     train = np.arange(18)
     paths = [
         TrainedColumn(context_of(collection), recipe, tmp_path, hold_out_groups=True).path(train)
@@ -283,7 +283,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
 
 
 def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
-    recipe = ModelColumn("lsa", "lsa", {"rank": 2})
+    recipe = LearnedColumn("lsa", "lsa", {"rank": 2})
     whole = topical()
     bodies = list(whole.streams["body"])
     bodies[3], bodies[4] = bodies[4], bodies[3]

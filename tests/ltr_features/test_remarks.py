@@ -19,7 +19,7 @@ from letor.folds import k_fold
 from letor.validation import render, validate
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
@@ -218,7 +218,7 @@ def test_explain_tells_the_start_and_shows_its_words(workspace, tmp_path):
 
 def test_feature_builder_warns_once_for_each_column():
     folds = k_fold(collection().query_ids, 4, seed=0)
-    builder = FeatureBuilder(["vsm"], [ModelColumn("mine", "ssi", STILL)], depth=20, threads=1)
+    builder = FeatureBuilder(["vsm"], [LearnedColumn("mine", "ssi", STILL)], depth=20, threads=1)
     with pytest.warns(ColumnWarning) as caught:
         train, _, _ = builder.folds(collection(), folds)[0]
     kept = [str(w.message) for w in caught if "kept its start" in str(w.message)]
@@ -232,7 +232,7 @@ def test_feature_builder_warns_once_for_each_column():
 
 def test_divergence_is_told_once_and_for_all_folds():
     params = {**STILL, "margin": 1e3, "learning_rate": 1e30, "optimizer": "sgd", "init": "normal"}
-    builder = FeatureBuilder([], [ModelColumn("ssi", "ssi", params)], depth=20, threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("ssi", "ssi", params)], depth=20, threads=1)
     with pytest.warns() as caught:
         builder.folds(collection(), k_fold(collection().query_ids, 4, seed=0))
     assert {w.category for w in caught} == {ColumnWarning}
@@ -245,14 +245,14 @@ def test_divergence_is_told_once_and_for_all_folds():
     ("model", "params"), [("ssi", STILL), ("bltm", {"n_topics": 2, "threads": 1}), ("wtm", {})]
 )
 def test_few_pairs_are_told_of_every_kind_of_model(model, params):
-    builder = FeatureBuilder([], [ModelColumn(model, model, params)], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn(model, model, params)], threads=1)
     with pytest.warns(ColumnWarning, match=f"^{model}: {FEW}"):
         builder.fit(collection(6, 3))
     assert any(re.match(FEW, remark) for remark in builder.fitted_[0].model.remarks)
 
 
 def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
-    builder = FeatureBuilder([], [ModelColumn("bltm", "bltm", {"n_topics": 2})], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("bltm", "bltm", {"n_topics": 2})], threads=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)
         model = builder.fit(collection()).fitted_[0].model
@@ -261,7 +261,7 @@ def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
 
 
 def test_models_of_documents_miss_no_judgements():
-    builder = FeatureBuilder([], [ModelColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnWarning)
         builder.fit(collection())
@@ -292,7 +292,7 @@ def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     folds = k_fold(made.query_ids, 4, seed=0)
 
     def remarks():
-        column = ModelColumn("lsa", "lsa", {"rank": 5})
+        column = LearnedColumn("lsa", "lsa", {"rank": 5})
         facts = next(learned_columns(context, table, [column], folds)).provenance["lsa"]
         return facts[DISTANCE], facts.get("remarks", [])
 

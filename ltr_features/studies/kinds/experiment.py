@@ -14,7 +14,7 @@ import numpy as np
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.folds import Fold
-from ltr_features.columns.learned import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import ModelConfig, SplitConfig, SystemConfig, slug
@@ -157,7 +157,7 @@ class Experiment(Preparation):
             self.runner.reporter.part(done, len(folds))
             yield next(made)
 
-    def learned_column(self, split: SplitConfig, model: ModelConfig) -> ModelColumn:
+    def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
         """The recipe of a model's column in a split. Models that learn from documents alone are the
         same in every fit."""
         recipe = model_column(model)
@@ -292,9 +292,9 @@ class Experiment(Preparation):
         return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
 
 
-def model_column(model: ModelConfig) -> ModelColumn:
+def model_column(model: ModelConfig) -> LearnedColumn:
     """The recipe of a model's column."""
-    return ModelColumn(**model.model_dump())
+    return LearnedColumn(**model.model_dump())
 
 
 def _seen(system: SystemConfig) -> set[str | None]:
