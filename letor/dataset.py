@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
+from letor.frames import frame_rows, make_table, matrix
 from letor.missing import Missing
-from letor.packed import PackedStrings
+from letor.string_array import StringArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +35,7 @@ class RankingData:
         column_names: p distinct names; ``"1"``, ``"2"``, ... where a file gives none.
         document_ids: document id of each row (str, [n]; ``""`` where a row has none), or None.
         comments: bytes after ``#`` of each row, ``#`` included, line end excluded (bytes, [n];
-            ``b""`` where a row has none), or None. Both are object arrays or ``PackedStrings``,
+            ``b""`` where a row has none), or None. Both are object arrays or ``StringArray``,
             which behave like them and are made into Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
@@ -43,8 +48,8 @@ class RankingData:
     query_ids: Sequence[str]
     query_index: NDArray[np.int64]
     column_names: Sequence[str]
-    document_ids: NDArray[np.object_] | PackedStrings | None = None
-    comments: NDArray[np.object_] | PackedStrings | None = None
+    document_ids: NDArray[np.object_] | StringArray | None = None
+    comments: NDArray[np.object_] | StringArray | None = None
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing: Missing | None = None
 
@@ -75,16 +80,79 @@ class RankingData:
     @classmethod
     def from_rows(
         cls,
-        X: ArrayLike,
+        X: ArrayLike | Any,
         y: ArrayLike,
-        query_id_per_row: Sequence[str] | NDArray[Any],
+        qid: Sequence[Any] | NDArray[Any],
+        *,
+        column_names: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> RankingData:
-        """Make a data set from one query id per row; columns are named "1", "2", ... by default."""
-        X = np.ascontiguousarray(X, dtype=np.float32)
-        ids, index = distinct(query_id_per_row)
-        kwargs.setdefault("column_names", [str(j + 1) for j in range(X.shape[1])])
-        return cls(X, np.asarray(y, dtype=np.float32), ids, index, **kwargs)
+        """Rows of an array or a frame without labels, with one query id per row.
+
+        Args:
+            X: numbers, [n, p].
+            y: labels, [n].
+            qid: query of each row, [n]; rows of a query need not be adjacent.
+            column_names: default: those of the frame, or "1", "2", ...
+            kwargs: further attributes of the class.
+
+        Raises:
+            InputError: values are not numbers, or the lengths differ.
+        """
+        values, names = matrix(X)
+        if len(qid) != len(values):
+            raise InputError(f"qid has {len(qid)} entries for {len(values)} rows")
+        ids, index = distinct(qid)
+        names = names or [str(j + 1) for j in range(values.shape[1])]
+        names = names if column_names is None else list(column_names)
+        return cls(values, np.asarray(y, dtype=np.float32), ids, index, names, **kwargs)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        docno: str = "docno",
+        features: Sequence[str] | None = None,
+    ) -> RankingData:
+        """Rows of a frame of pandas, polars or Arrow; columns keep their names.
+
+        Args:
+            frame: a row per (query, document) pair, those of a query adjacent.
+            label, qid: its columns of labels and query ids.
+            docno: its column of document ids, if it has one of that name.
+            features: the other columns to take, in order; default: all. NaN and null are missing
+                values.
+
+        Raises:
+            InputError: a column is missing, named twice or no number, a label is missing, or the
+                rows of a query are not adjacent.
+        """
+        rows = frame_rows(frame, label=label, qid=qid, docno=docno, features=features)
+        return cls.from_rows(
+            rows.X, rows.y, rows.qid, column_names=rows.names, document_ids=rows.docno
+        )
+
+    from_pandas = from_polars = from_arrow = from_frame
+
+    def to_arrow(self, *, label: str = "label", qid: str = "qid", docno: str = "docno") -> pa.Table:
+        """Query ids, document ids (where there are any), labels, and the columns by name.
+
+        Comments, provenance and what is missing are left out: Parquet keeps them.
+
+        Raises:
+            InputError: a column has the name of one of the three.
+        """
+        beside = {qid: [self.query_ids[i] for i in self.query_index.tolist()]}
+        if self.document_ids is not None:
+            beside[docno] = list(self.document_ids)
+        return make_table(self.X, self.column_names, {**beside, label: self.y})
+
+    def to_pandas(self, **names: str) -> pd.DataFrame:
+        """As :meth:`to_arrow`."""
+        return self.to_arrow(**names).to_pandas()
 
     def __len__(self) -> int:
         return len(self.y)
@@ -139,6 +207,17 @@ class RankingData:
     def offsets(self) -> NDArray[np.int64]:
         """int64 [m + 1]: query i owns ``order[offsets[i]:offsets[i + 1]]``."""
         return np.concatenate([[0], np.cumsum(self.group_sizes)]).astype(np.int64)
+
+    @cached_property
+    def document_ranks(self) -> NDArray[np.int64]:
+        """int64 [n]: the place of each row's document id among all of them, ordered as strings.
+
+        Raises:
+            InputError: the rows have no document ids.
+        """
+        if self.document_ids is None:
+            raise InputError("rows are ordered by document ids, but these have none")
+        return np.unique(np.asarray(self.document_ids, dtype=str), return_inverse=True)[1]
 
     @property
     def is_grouped(self) -> bool:

@@ -1,14 +1,16 @@
 """Values of rankings under measures whose definition is spelt out, see :mod:`letor.measures`.
 
-All measures here are over judged lists: the ideal ranking and the number of relevant documents
-come from the rows of the query, and from what is known to have no row (``RankingData.missing``).
+What is ranked are judged rows, or a run that is judged by qrels. The ideal ranking and the number
+of relevant documents come from the rows of the query, and from what is known to have no row
+(``RankingData.missing``): the judged documents that a run lacks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.judged_runs import judged_rows
 from letor.kernels import measures as kernels
-from letor.measures import Discount, Gain, MeasureDefinition, Ties, conventions
+from letor.measures import (
+    Discount,
+    Gain,
+    MeasureDefinition,
+    Ties,
+    conventions,
+    parse_measure,
+)
 
 _EMPTY_VALUE = {"zero": 0.0, "one": 1.0, "skip": math.nan}
 _NO_CUTOFF = np.iinfo(np.int64).max
@@ -51,11 +61,9 @@ class Evaluator:
         self._cutoff = _NO_CUTOFF if cutoff is None else cutoff
         judged = _Judged.of(data)
         _check_labels(judged.label)
+        value = _values_of_labels(definition, judged.label)
         if definition.kind in ("ndcg", "mean_ndcg"):
-            value = _gains(definition.gain, judged.label)
             self._prepare_ideal(value, judged)
-        else:
-            value = (judged.label >= definition.relevant_from).astype(np.float64)
         self._value = value[: len(data)]
         found = np.bincount(judged.query, weights=value > 0, minlength=len(judged.sizes))
         self._relevant = found[: data.n_queries].astype(np.int64)
@@ -117,28 +125,32 @@ class Evaluator:
 
     def of_ranking(self, ranked: NDArray[np.int64]) -> NDArray[np.float64]:
         """Like ``per_query`` for the rows ranked by ``rank``."""
-        definition, value = self.definition, self._value[ranked]
-        empty = self._relevant == 0
-        if definition.kind == "ndcg":
-            total = kernels.dcg(value, self._offsets, self._discounts, self._cutoff)
-            result = total / np.where(empty, 1.0, self._best)
-            if definition.short == "zero" and definition.cutoff is not None:
-                result[self._sizes < definition.cutoff] = 0.0
-        elif definition.kind == "mean_ndcg":
-            result = kernels.mean_ndcg(value, self._ideal, self._offsets, self._discounts)
-        elif definition.kind == "ap":
-            result = kernels.average_precision(
-                value > 0, self._offsets, self._relevant, self._cutoff
-            )
-        else:
-            count, first = kernels.hits(value > 0, self._offsets, self._cutoff)
-            if definition.kind == "precision":
-                result = count / self._cutoff
-            else:
-                result = np.where(first > 0, 1.0 / np.maximum(first, 1), 0.0)
-        result[empty] = _EMPTY_VALUE[definition.empty]
+        result = self._of_values(self._value[ranked])
+        result[self._relevant == 0] = _EMPTY_VALUE[self.definition.empty]
         result[self._unjudged] = np.nan
         return result
+
+    def _of_values(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The measure of each query, whose documents have these values in the order ranked;
+        anything where there is no relevant one."""
+        definition, offsets, cutoff = self.definition, self._offsets, self._cutoff
+        kind, relevant = definition.kind, np.maximum(self._relevant, 1)
+        if kind == "ndcg":
+            result = kernels.dcg(value, offsets, self._discounts, cutoff)
+            result /= np.where(self._relevant == 0, 1.0, self._best)
+            if definition.short == "zero":
+                result[self._sizes < (definition.cutoff or 0)] = 0.0
+            return result
+        if kind == "mean_ndcg":
+            return kernels.mean_ndcg(value, self._ideal, offsets, self._discounts)
+        if kind == "ap":
+            return kernels.average_precision(value > 0, offsets, relevant, cutoff)
+        if kind == "err":
+            return kernels.expected_reciprocal_rank(value, offsets, cutoff)
+        count, first = kernels.hits(value > 0, offsets, cutoff)
+        if kind == "rr":
+            return np.where(first > 0, 1.0 / np.maximum(first, 1), 0.0)
+        return count / (cutoff if kind == "precision" else relevant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +184,51 @@ class _Judged:
         return cls(label, query, np.bincount(query, minlength=len(ids)))
 
 
+def evaluate(
+    judged: RankingData | Any,
+    ranking: ArrayLike | Any,
+    measures: Sequence[str | MeasureDefinition] = ("NDCG@10", "MAP", "P@10"),
+    *,
+    ties: Ties | None = None,
+) -> pd.DataFrame:
+    """Values of a ranking for each query: of scored rows, or of a run judged by qrels.
+
+    Args:
+        judged: labelled rows; or qrels: a frame with columns ``qid``, ``docno`` and ``label``
+            (whole numbers; below 1 = not relevant), a ``ranx.Qrels``, or ``{qid: {docno: label}}``.
+        ranking: of rows, their scores [n], larger is better; of qrels, a run: a frame with columns
+            ``qid``, ``docno`` and ``score``, a ``ranx.Run``, or ``{qid: {docno: score}}``.
+        measures: names as in :func:`letor.measures.parse_measure`, or definitions.
+        ties: the tie rule of measures given by name; default: ``input`` for rows, for runs
+            ``docid-ascending``. Definitions have their own.
+
+    Returns:
+        Float64 frame in [0, 1] with index ``qid`` (strings) and a column per measure, called as
+        given. Rows: the queries in order of first appearance, then ``queries_without_rows``. Qrels:
+        all judged queries, in order of first appearance; those without a row in the run have 0, and
+        queries without a judgement are left out. NaN is what an empty rule leaves out, which
+        pandas' ``mean`` does as well.
+
+    Raises:
+        InputError: unknown measure, missing column, duplicate pair, label that is not a whole
+            number, NaN score, or a run that shares no query with the judgements.
+    """
+    if not len(measures):
+        raise InputError("no measure was named")
+    is_run = not isinstance(judged, RankingData)
+    ties = ties or ("docid-ascending" if is_run else "input")
+    definitions = [
+        m if isinstance(m, MeasureDefinition) else replace(parse_measure(m), ties=ties)
+        for m in measures
+    ]
+    queries = None
+    if is_run:
+        judged, ranking, queries = judged_rows(judged, ranking)
+    values = per_query(judged, ranking, definitions)
+    values.columns = [m.name if isinstance(m, MeasureDefinition) else m for m in measures]
+    return values if queries is None else values.reindex(queries)
+
+
 def per_query(
     data: RankingData, scores: ArrayLike, definitions: Sequence[MeasureDefinition]
 ) -> pd.DataFrame:
@@ -189,12 +246,12 @@ def per_query(
     return pd.DataFrame(values, index=index, columns=columns)
 
 
-def evaluate(
+def side_by_side(
     data: RankingData,
     scores: ArrayLike,
     definitions: Sequence[MeasureDefinition] | None = None,
 ) -> pd.DataFrame:
-    """One ranking under many definitions, side by side (``conventions()`` by default).
+    """One ranking under many definitions (``conventions()`` by default).
 
     Returns:
         DataFrame with a row per definition and columns ``measure``, ``value`` (mean over queries),
@@ -246,13 +303,29 @@ def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
     """int64 [n]: rows grouped by query, each query's in the order that ties are to keep."""
     if ties == "input":
         return data.order
-    if ties == "docid":
-        if data.document_ids is None:
-            raise InputError("ties='docid' needs document ids; the rows have none")
-        _, key = np.unique(np.asarray(data.document_ids, dtype=str), return_inverse=True)
-        return np.lexsort((-key, data.query_index)).astype(np.int64)
-    sign = 1 if ties == "worst" else -1
-    return np.lexsort((sign * data.y, data.query_index)).astype(np.int64)
+    key: NDArray[Any]
+    if ties in ("docid", "docid-ascending"):
+        key = data.document_ranks if ties == "docid-ascending" else -data.document_ranks
+    else:
+        key = data.y if ties == "worst" else -data.y
+    return np.lexsort((key, data.query_index)).astype(np.int64)
+
+
+def _values_of_labels(
+    definition: MeasureDefinition, labels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """float64 [n]: the gain of each label, the chance that it ends the search (err), or whether it
+    is relevant."""
+    if definition.kind in ("ndcg", "mean_ndcg"):
+        return _gains(definition.gain, labels)
+    if definition.kind != "err":
+        return (labels >= definition.relevant_from).astype(np.float64)
+    if labels.max(initial=0.0) > definition.top_label:
+        raise InputError(
+            f"label {labels.max():g} is above top_label={definition.top_label} of ERR: give a "
+            "MeasureDefinition with a larger one"
+        )
+    return (np.exp2(labels) - 1.0) / 2.0**definition.top_label
 
 
 def _check_labels(labels: NDArray[np.float64]) -> None:

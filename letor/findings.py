@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.kernels.text import HUGE, INFINITE, NAN_TEXT, NULL
+from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.lines import BadLine
 
 MAX_LIGHTGBM_LABEL = 30  # LightGBM's default label_gain has 31 entries: 0 to 2^30 - 1

@@ -16,7 +16,7 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.folds import Fold, letor_rotation
 from letor.missing import Missing
-from letor.packed import PackedStrings
+from letor.string_array import StringArray
 
 _ENDING = r"\.(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?"
 # Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
@@ -109,7 +109,7 @@ def _joined(values: Iterable[Any]) -> Any:
     values = list(values)
     if any(v is None for v in values):
         return None
-    return PackedStrings.from_values(text for v in values for text in v)
+    return StringArray.from_values(text for v in values for text in v)
 
 
 def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from letor.kernels.text import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER
+from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAMES = {b"nan": NAN_TEXT, b"inf": INFINITE, b"infinity": INFINITE}

@@ -2,33 +2,66 @@
 
 A ``MeasureDefinition`` names everything on which tools disagree: the gain of a label, the discount
 of a rank, the cut-off, what a query without relevant documents and one with fewer documents than
-the cut-off count, and how equal scores are ordered. :func:`letor.evaluation.evaluate` has one
-ranking under many definitions side by side.
+the cut-off count, and how equal scores are ordered. :func:`letor.evaluation.evaluate` computes them
+per query, :func:`letor.evaluation.side_by_side` has one ranking under many definitions.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from letor.errors import InputError
 
-Kind = Literal["ndcg", "mean_ndcg", "ap", "precision", "rr"]
+Kind = Literal["ndcg", "mean_ndcg", "ap", "precision", "recall", "rr", "err"]
 Gain = Literal["exponential", "linear"] | tuple[float, ...]
 Discount = Literal["log2", "letor"]
 Empty = Literal["zero", "one", "skip"]
 Short = Literal["pad", "zero"]
-Ties = Literal["input", "docid", "worst", "best"]
+Ties = Literal["input", "docid", "docid-ascending", "worst", "best"]
 
-_NAMES = {"ndcg": "NDCG", "mean_ndcg": "MeanNDCG", "ap": "MAP", "precision": "P", "rr": "MRR"}
+_NAMES: dict[Kind, str] = {
+    "ndcg": "NDCG", "mean_ndcg": "MeanNDCG", "ap": "MAP", "precision": "P", "recall": "Recall",
+    "rr": "MRR", "err": "ERR",
+}  # fmt: skip
 _CHOICES = {
     "kind": tuple(_NAMES),
     "discount": ("log2", "letor"),
     "empty": ("zero", "one", "skip"),
     "short": ("pad", "zero"),
-    "ties": ("input", "docid", "worst", "best"),
+    "ties": ("input", "docid", "docid-ascending", "worst", "best"),
 }
+_PREFIXES = ("letor4", "mslr", "linear", "one", "skip")
+
+# {top}: "the first k documents"
+_IDEAL = (
+    "divided by the same sum for the ideal ranking of all judged documents, those that the "
+    "candidate pool missed included"
+)
+_RELEVANT = "the number of all relevant documents, those that the candidate pool missed included"
+_DCG = f"Sum over {{top}} of the gain {{gain}} times the discount {{discount}}, {_IDEAL}"
+_FORMULAS: dict[Kind, str] = {
+    "ndcg": _DCG,
+    "mean_ndcg": f"Mean over all cut-offs k = 1, 2, ... of NDCG@k: {_DCG[0].lower()}{_DCG[1:]}",
+    "ap": "Mean over queries of the average precision: precision at the rank of each relevant "
+    f"document among {{top}}, summed and divided by {_RELEVANT}",
+    "precision": "Number of relevant documents among {top}, divided by {k} even where fewer were "
+    "retrieved",
+    "recall": f"Number of relevant documents among {{top}}, divided by {_RELEVANT}",
+    "rr": "Mean over queries of 1 / rank of the first relevant document among {top}, 0 if there is "
+    "none",
+    "err": "Expected reciprocal rank at which a reader stops, who goes down {top} and stops at "
+    "each with the chance (2^label - 1) / 2^{top_label}",
+}
+
+#: What holds for every measure of qrels and a run in a report; part of its definitions.
+RUN_RULES = (
+    "A document with label 1 or more is relevant. A query without relevant documents counts 0 and "
+    "stays in the mean; so does a query for which nothing was retrieved. A query without any "
+    "judgement is left out. Equal scores are ordered by document id, ascending."
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +70,9 @@ class MeasureDefinition:
 
     Attributes:
         kind: ``ndcg``; ``mean_ndcg`` (NDCG@k averaged over k = 1 .. documents of the query); ``ap``
-            (average precision); ``precision``; ``rr`` (reciprocal rank of the first relevant one).
+            (average precision); ``precision``; ``recall``; ``rr`` (reciprocal rank of the first
+            relevant one); ``err`` (expected reciprocal rank: Chapelle, Metzler, Zhang, Grinspan,
+            CIKM 2009).
         cutoff: ranks below it do not count; None for the whole list.
         gain: of label l: ``exponential`` 2^l - 1, ``linear`` l, or a tuple with the gain of labels
             0, 1, 2, ... (not decreasing).
@@ -47,10 +82,12 @@ class MeasureDefinition:
             in the mean, or is left out (``skip``).
         short: NDCG@k of a query with fewer than k documents: ``pad`` scores what is there; ``zero``
             counts 0, a quirk of the official LETOR scripts.
-        relevant_from: least label that counts as relevant (ap, precision, rr).
+        relevant_from: least label that counts as relevant (ap, precision, recall, rr).
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
-            RankLib); ``docid`` descending document id (trec_eval); ``worst`` and ``best`` by
-            label, the bounds between which every other rule lies.
+            RankLib); ``docid`` descending document id (trec_eval), ``docid-ascending`` the other
+            way round (reports); ``worst`` and ``best`` by label, the bounds between which every
+            other rule lies.
+        top_label: largest label that there can be (err); 4 in TREC's gdeval and in RankLib.
         known_as: who computes the measure this way; for tables only.
     """
 
@@ -62,6 +99,7 @@ class MeasureDefinition:
     short: Short = "pad"
     relevant_from: int = 1
     ties: Ties = "input"
+    top_label: int = 4
     known_as: str = ""
 
     def __post_init__(self) -> None:
@@ -73,8 +111,11 @@ class MeasureDefinition:
             raise InputError(f"cutoff={self.cutoff}: give a rank of 1 or more, or None")
         if self.kind == "mean_ndcg" and self.cutoff is not None:
             raise InputError(f"cutoff={self.cutoff}: MeanNDCG averages over all ranks, without one")
-        if self.kind == "precision" and self.cutoff is None:
-            raise InputError("precision needs a cutoff")
+        if self.kind in ("precision", "recall") and self.cutoff is None:
+            name = _NAMES[self.kind]
+            raise InputError(f"{self.kind} needs a positive cut-off, for example {name}@10")
+        if self.top_label < 1:
+            raise InputError(f"top_label={self.top_label}: give a label of 1 or more")
         if isinstance(self.gain, str):
             if self.gain not in ("exponential", "linear"):
                 raise InputError(f"gain={self.gain!r}: choose exponential, linear or a tuple")
@@ -87,58 +128,97 @@ class MeasureDefinition:
         return _NAMES[self.kind] + ("" if self.cutoff is None else f"@{self.cutoff}")
 
     @property
+    def formula(self) -> str:
+        """What is computed, in a sentence."""
+        top = f"the first {self.cutoff} documents" if self.cutoff else "all ranked documents"
+        gain, discount = self._gain_and_discount()
+        return _FORMULAS[self.kind].format(
+            top=top, k=self.cutoff, gain=gain, discount=discount, top_label=self.top_label
+        ) + "."  # fmt: skip
+
+    @property
     def definition(self) -> str:
         """The whole definition in one line."""
         parts = [self.name]
         if self.kind in ("ndcg", "mean_ndcg"):
-            named = {"exponential": "2^label - 1", "linear": "label"}
-            gain = named[self.gain] if isinstance(self.gain, str) else f"{list(self.gain)}[label]"
-            log2, letor = "1/log2(rank + 1)", "1 at ranks 1 and 2, then 1/log2(rank)"
-            parts += [f"gain {gain}", f"discount {log2 if self.discount == 'log2' else letor}"]
+            gain, discount = self._gain_and_discount()
+            parts += [f"gain {gain}", f"discount {discount.replace(' / ', '/')}"]
             if self.kind == "ndcg" and self.short == "zero":
                 parts.append(f"queries of fewer than {self.cutoff} documents count 0")
+        elif self.kind == "err":
+            parts.append(f"chance to stop (2^label - 1)/2^{self.top_label}")
         else:
             parts.append(f"relevant from label {self.relevant_from}")
         empty = {"zero": "count 0", "one": "count 1", "skip": "are left out"}[self.empty]
-        ties = {"input": "in input order", "docid": "by descending document id"}
+        ties = {
+            "input": "in input order",
+            "docid": "by descending document id",
+            "docid-ascending": "by ascending document id",
+        }
         parts += [
             f"queries without relevant documents {empty}",
             f"ties {ties.get(self.ties, self.ties + ' case')}",
         ]
         return ", ".join(parts)
 
+    def _gain_and_discount(self) -> tuple[str, str]:
+        named = {"exponential": "2^label - 1", "linear": "label"}
+        gain = named[self.gain] if isinstance(self.gain, str) else f"{list(self.gain)}[label]"
+        if self.discount == "log2":
+            return gain, "1 / log2(rank + 1)"
+        return gain, "1 at ranks 1 and 2, then 1 / log2(rank)"
+
 
 def parse_measure(text: str) -> MeasureDefinition:
-    """A measure by name: ``ndcg@10``, ``meanndcg``, ``map``, ``p@5``, ``mrr``, ``map@100``.
+    """A measure by name: ``ndcg@10``, ``ndcg-linear@10`` (gain = label), ``meanndcg``, ``map``,
+    ``p@5``, ``recall@20``, ``mrr``, ``err@20``, ``map@100``; in any case.
 
     Without a prefix: exponential gain, discount 1/log2(rank + 1), empty queries count 0. A prefix
     chooses another convention: ``letor4:`` and ``mslr:`` the official scripts, ``linear:`` gain =
     label, ``one:`` and ``skip:`` the rule for empty queries.
 
     Raises:
-        InputError: the text names no measure.
+        InputError: the text names no measure, or its cut-off is missing or not positive.
     """
-    pattern = r"(?:(letor4|mslr|linear|one|skip):)?(ndcg|meanndcg|map|p|mrr)(?:@([1-9]\d*))?"
-    match = re.fullmatch(pattern, text.strip().lower())
-    if match is None:
+    prefix, _, name = text.strip().lower().rpartition(":")
+    word, at, cutoff = name.partition("@")
+    kinds = {known.lower(): kind for kind, known in _NAMES.items()}
+    linear = prefix == "linear" or word == "ndcg-linear"
+    kind = kinds.get("ndcg" if word == "ndcg-linear" else word)
+    if kind is None or prefix not in ("", *_PREFIXES):
+        raise InputError(_unknown(text, word, at + cutoff))
+    if at and not re.fullmatch(r"[1-9]\d*", cutoff):
         raise InputError(
-            f"measure {text!r} is unknown: give ndcg@10, meanndcg, map, p@5 or mrr, with prefix "
-            "letor4:, mslr:, linear:, one: or skip: for another convention"
+            f"measure {text!r} needs a positive cut-off, for example {_NAMES[kind]}@10"
         )
-    prefix, word, cutoff = match.groups()
-    kinds: dict[str, Kind] = {
-        "ndcg": "ndcg", "meanndcg": "mean_ndcg", "map": "ap", "p": "precision", "mrr": "rr",
-    }  # fmt: skip
-    base = MeasureDefinition(kinds[word], int(cutoff) if cutoff else None)
+    base = MeasureDefinition(kind, int(cutoff) if at else None)
     if prefix in ("letor4", "mslr"):
         return _official(base, prefix)
-    choices: dict[str | None, MeasureDefinition] = {
-        None: base,
-        "linear": replace(base, gain="linear"),
-        "one": replace(base, empty="one"),
-        "skip": replace(base, empty="skip"),
-    }
-    return choices[prefix]
+    empty: Empty = "one" if prefix == "one" else "skip" if prefix == "skip" else "zero"
+    return replace(base, gain="linear" if linear else "exponential", empty=empty)
+
+
+def run_measure(name: str) -> MeasureDefinition:
+    """A measure by name as reports compute it of qrels and a run: by ``RUN_RULES``.
+
+    Raises:
+        InputError: as :func:`parse_measure`, or the name has a prefix for another convention.
+    """
+    if ":" in name:
+        raise InputError(f"measure {name!r}: reports have one convention, give it without a prefix")
+    return replace(parse_measure(name), ties="docid-ascending")
+
+
+def _unknown(text: str, word: str, cutoff: str) -> str:
+    known = [*_NAMES.values(), "NDCG-linear"]
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.4)
+    hint = f"; did you mean {names[near[0]]}{cutoff}?" if near else ""
+    prefixes = ", ".join(f"{prefix}:" for prefix in _PREFIXES)
+    return (
+        f"measure {text!r} is unknown; known are {', '.join(known)}, with @k for a cut-off and "
+        f"with prefix {prefixes} for another convention{hint}"
+    )
 
 
 def _official(base: MeasureDefinition, script: str) -> MeasureDefinition:

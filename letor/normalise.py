@@ -23,6 +23,7 @@ class Normaliser(ABC):
     """Maps feature rows to feature rows of the same shape and order."""
 
     name: ClassVar[str]
+    by_query: ClassVar[bool] = False  # whether a row's values depend on the others of its query
 
     def fit(self, data: RankingData) -> Self:
         """Learn what the normaliser needs from the training rows (most kinds need nothing)."""
@@ -54,6 +55,7 @@ class QueryMinMax(Normaliser):
     """
 
     name = "minmax"
+    by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
         return replace(data, X=query_minmax(_float32(data.X), data.order, data.offsets))
@@ -67,6 +69,7 @@ class QueryZScore(Normaliser):
     """
 
     name = "zscore"
+    by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
         return replace(data, X=query_zscore(_float32(data.X), data.order, data.offsets))

@@ -19,8 +19,8 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels.transpose import transpose
 from letor.missing import Missing
-from letor.packed import PackedStrings, encode
-from letor.rows import available_cores
+from letor.parser import available_cores
+from letor.string_array import StringArray, encode
 
 _KEY = b"letor"
 _VERSION = 1
@@ -81,28 +81,36 @@ def write_parquet(
 def read_parquet(
     path: str | os.PathLike[str],
     *,
-    columns: Sequence[str] | None = None,
+    label: str | None = None,
+    qid: str | None = None,
+    docno: str = "docno",
+    features: Sequence[str] | None = None,
     comments: bool = True,
     threads: int | None = None,
 ) -> RankingData:
-    """Read a file of ``write_parquet``.
+    """Read a file of ``write_parquet``, or any Parquet file whose columns are declared.
 
     Args:
         path: the file.
-        columns: names of the columns of X to read, in the order wanted; default: all.
-        comments: whether to read comments and document ids.
+        label, qid: columns of labels and query ids, in a file that ``write_parquet`` did not write.
+        docno: its column of document ids, if it has one of that name.
+        features: names of the columns of X to read, in the order wanted; default: all.
+        comments: whether to read comments and document ids of a file of ``write_parquet``.
         threads: number of threads; default: all cores.
 
     Raises:
-        InputError: no such file, not a Parquet file of ours, or a column that it does not have.
+        InputError: no such file, not a Parquet file, a column that it does not have, or as
+            ``RankingData.from_frame``.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
+    if label is not None or qid is not None:
+        return _read_declared(path, label or "label", qid or "qid", docno, features)
     try:
         file = pq.ParquetFile(path, memory_map=True)
         meta = _checked_metadata(path, file.schema_arrow)
-        names = meta["columns"] if columns is None else list(columns)
+        names = meta["columns"] if features is None else list(features)
         missing = [name for name in names if name not in set(meta["columns"])]
         if missing:
             raise InputError(f"{path}: no columns {', '.join(missing)}")
@@ -139,6 +147,21 @@ def _row_groups(query_index: NDArray[np.int64], size: int) -> Iterator[tuple[int
         start = end
 
 
+def _read_declared(
+    path: Path, label: str, qid: str, docno: str, features: Sequence[str] | None
+) -> RankingData:
+    """Rows of a file that another program wrote."""
+    try:
+        known = pq.read_schema(path).names
+        wanted = known if features is None else {label, qid, docno, *features}
+        table = pq.read_table(path, columns=[c for c in known if c in wanted])
+        return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
 def _role_names(data: RankingData) -> dict[str, str]:
     """Names of the columns beside X: theirs, with underscores where X has such a name."""
     taken = {str(name) for name in data.column_names}
@@ -173,7 +196,10 @@ def _metadata(data: RankingData, roles: dict[str, str]) -> bytes:
 def _checked_metadata(path: Path, schema: pa.Schema) -> dict[str, Any]:
     text = (schema.metadata or {}).get(_KEY)
     if text is None:
-        raise InputError(f"{path}: not written by write_parquet (no 'letor' metadata)")
+        raise InputError(
+            f"{path}: not written by write_parquet (no 'letor' metadata): say which of its columns "
+            "are what, read_parquet(path, label=..., qid=...)"
+        )
     meta: dict[str, Any] = json.loads(text)
     if meta["version"] > _VERSION:
         raise InputError(f"{path}: written by a newer version (format {meta['version']})")
@@ -218,14 +244,14 @@ def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]
     return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
 
 
-def _packed(values: pa.Array, *, is_text: bool) -> PackedStrings:
-    """An Arrow array of strings or bytes as packed strings, without copying."""
+def _packed(values: pa.Array, *, is_text: bool) -> StringArray:
+    """An Arrow array of strings or bytes as a StringArray, without copying."""
     large = values.type in (pa.large_string(), pa.large_binary())
     _, offsets, content = values.buffers()
     stored = np.frombuffer(offsets, dtype=np.int64 if large else np.int32)
     edges: NDArray[np.int64] = stored[values.offset :][: len(values) + 1].astype(np.int64)
     buffer = np.frombuffer(content if content is not None else b"", dtype=np.uint8)
-    return PackedStrings(buffer, edges[:-1], edges[1:], is_text=is_text)
+    return StringArray(buffer, edges[:-1], edges[1:], is_text=is_text)
 
 
 def _query_index(values: pa.Array, query_ids: list[str]) -> NDArray[np.int64]:

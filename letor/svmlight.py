@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels import svmlight as kernels
 from letor.lines import BadLine
-from letor.packed import PackedStrings
-from letor.rows import NULL_BITS, Rows, parse, settle_doubtful_rows
-from letor.streams import read_buffer
+from letor.parser import NULL_BITS, Rows, parse, settle_doubtful_rows
+from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
@@ -101,7 +101,7 @@ def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
     n = len(rows.y)
     query_index, first_rows = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     m = kernels.number_queries(rows.buffer, rows.spans, rows.flags, query_index, first_rows)
-    query_ids = PackedStrings(
+    query_ids = StringArray(
         rows.buffer,
         rows.spans[first_rows[:m], kernels.QUERY_START],
         rows.spans[first_rows[:m], kernels.QUERY_STOP],
@@ -122,7 +122,7 @@ def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
 
 def _pack_comments(
     buffer: NDArray[np.uint8], spans: NDArray[np.int64]
-) -> tuple[PackedStrings | None, PackedStrings | None]:
+) -> tuple[StringArray | None, StringArray | None]:
     """Comments and document ids, copied so that they outlive the mapped file."""
     offsets = np.zeros(len(spans) + 1, dtype=np.int64)
     np.cumsum(spans[:, kernels.LINE_STOP] - spans[:, kernels.CUT], out=offsets[1:])
@@ -132,11 +132,11 @@ def _pack_comments(
     documents = np.empty((len(spans), 2), dtype=np.int64)
     has_documents = kernels.pack_comments(buffer, spans, offsets, packed, documents)
     packed.flags.writeable = False
-    texts = PackedStrings(packed, offsets[:-1], offsets[1:], is_text=False)
+    texts = StringArray(packed, offsets[:-1], offsets[1:], is_text=False)
     if not has_documents:
         return texts, None
     start, stop = np.ascontiguousarray(documents.T)
-    return texts, PackedStrings(packed, start, stop, is_text=True)
+    return texts, StringArray(packed, start, stop, is_text=True)
 
 
 def _check_choices(**options: str) -> None:

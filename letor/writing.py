@@ -13,14 +13,14 @@ from typing import IO, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import open_input, open_output
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels import svmlight as reading
 from letor.kernels import svmlight_writing as kernels
-from letor.packed import PackedStrings
-from letor.rows import Rows, available_cores, parse, settle_doubtful_rows
-from letor.streams import open_input, open_output
+from letor.parser import Rows, available_cores, parse, settle_doubtful_rows
+from letor.string_array import StringArray
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
@@ -63,7 +63,7 @@ def write_letor(
     finite = np.isfinite(data.y)
     if not finite.all():
         raise InputError(f"row {int(np.argmin(finite))}: the label is not finite")
-    queries = PackedStrings.from_values(data.query_ids)
+    queries = StringArray.from_values(data.query_ids)
     _check_words(queries, "query id")
     comments = _comments(data)
     end = np.frombuffer(line_end.encode(), dtype=np.uint8)
@@ -166,7 +166,7 @@ def _check_digits(digits: int | None) -> None:
         raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
 
 
-def _check_words(words: PackedStrings, what: str) -> None:
+def _check_words(words: StringArray, what: str) -> None:
     """Refuse words that a LETOR line cannot hold."""
     used = words.buffer
     if np.any((used <= 32) | (used == ord("#"))) or np.any(words.start == words.stop):
@@ -175,17 +175,17 @@ def _check_words(words: PackedStrings, what: str) -> None:
                 raise InputError(f"{what} {word!r}: LETOR text needs one without blanks or '#'")
 
 
-def _comments(data: RankingData) -> PackedStrings:
+def _comments(data: RankingData) -> StringArray:
     """The comment of each row, checked; made from document ids where there are none."""
     if data.comments is None and data.document_ids is None:
         nowhere = np.zeros(len(data), dtype=np.int64)
-        return PackedStrings(_NOTHING, nowhere, nowhere, is_text=False)
+        return StringArray(_NOTHING, nowhere, nowhere, is_text=False)
     if data.comments is None:
         ids = () if data.document_ids is None else data.document_ids
-        _check_words(PackedStrings.from_values([d or "-" for d in ids]), "document id")
+        _check_words(StringArray.from_values([d or "-" for d in ids]), "document id")
         values = [f"#docid = {d}" if d else "" for d in ids]
-        return PackedStrings.from_values(values)
-    comments = PackedStrings.from_values(data.comments)
+        return StringArray.from_values(values)
+    comments = StringArray.from_values(data.comments)
     present = comments.start < comments.stop
     if np.any(comments.buffer[comments.start[present]] != ord("#")):
         raise InputError("a comment does not begin with '#'")
@@ -195,7 +195,7 @@ def _comments(data: RankingData) -> PackedStrings:
 
 
 def _heads(
-    y: NDArray[np.float32], query_index: NDArray[np.int64], queries: PackedStrings
+    y: NDArray[np.float32], query_index: NDArray[np.int64], queries: StringArray
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     y = np.require(y, np.float32, ["C", "W"])
     query_index = np.require(query_index, np.int64, ["C", "W"])

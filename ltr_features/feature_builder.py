@@ -16,10 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, NotFittedError
 from letor.files import atomic_path
 from letor.folds import Fold
-from letor.rankers.base import NotFittedError
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn

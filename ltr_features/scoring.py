@@ -15,6 +15,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.text.candidates import Bm25Retriever
 
@@ -116,4 +117,4 @@ class ScoringPipeline:
         """
         folder = Path(folder)
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
-        return cls(features, Ranker.load(folder / "ranker"))
+        return cls(features, load_ranker(folder / "ranker"))

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
-from ssi_models.parts import CachedDocuments, Parts, pair_scores
-from ssi_models.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.remarks import FitWarning
+from ssi_models.representation import CachedDocuments, Parts, pair_scores
+from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -89,9 +89,9 @@ class MatchingModel:
         return f"{type(self).__name__}({parameters})"
 
     def fit(self, *args: Any, **options: Any) -> Self:
-        """Learn from Q [m, V], D [n, V] and the :class:`ssi_models.preferences.Preferences` over
+        """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over
         their rows. Every model takes the keywords of
-        :meth:`ssi_models.fitting.RankingModel.fit` and keeps to them: one that draws no negatives
+        :meth:`RankingModel.fit` and keeps to them: one that draws no negatives
         does so whatever the ``candidates`` are, and one that holds out no queries whatever the
         ``groups``. What a model would have to ignore, it refuses.
         """

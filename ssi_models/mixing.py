@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.preferences import Preferences
-from ssi_models.validation import sample_triples
+from ssi_models.training.held_out import sample_triples
+from ssi_models.training.preferences import Preferences
 
 ALPHAS = tuple(round(0.05 * i, 2) for i in range(21))
 N_TRIPLES = 20_000

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from ssi_models import baselines
 from ssi_models.base import MatchingModel
 from ssi_models.persistence import load_tensors
+from ssi_models.projections import baselines
 from ssi_models.projections.cl_lsa import CLLSA
 from ssi_models.projections.lsa import LSA, LatentSemanticIndex, LsiTfIdf
 from ssi_models.projections.opca import OPCA
 from ssi_models.projections.query_expansion import QueryExpansion
-from ssi_models.projections.s2net import S2Net
 from ssi_models.projections.vsm import VSM, TfIdfCosine
+from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.diagonal import DiagonalSSI
@@ -21,11 +21,11 @@ from ssi_models.ssi.hash_kernel import HashKernelSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PolynomialSSI
 from ssi_models.ssi.sparse import SparseSSI
-from ssi_models.topics.bltm import BLTM
+from ssi_models.topics.bilingual import BLTM
 from ssi_models.topics.language_model import UnigramLM
 from ssi_models.topics.plsa import PLSA
 from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
-from ssi_models.translation.ibm1 import IBMModel1
+from ssi_models.topics.translation import IBMModel1
 
 _CLASSES: tuple[type[MatchingModel], ...] = (
     baselines.Popularity,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssi_models.training import History
+from ssi_models.training.loop import History
 
 #: The start of models whose learned part is nothing before they are trained.
 WORD_MATCHING = "the tf-idf cosine"

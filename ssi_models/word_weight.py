@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.base import MatchingModel, check_parts, checkpoint_of
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences, check_preferences
 from ssi_models.remarks import of_amount, of_word_weight
-from ssi_models.validation import (
+from ssi_models.training.held_out import (
     Validation,
     exceeds_noise,
     holds_out_parts,
@@ -24,6 +23,7 @@ from ssi_models.validation import (
     n_groups,
     split_queries,
 )
+from ssi_models.training.preferences import Preferences, check_preferences
 
 AUTO = "auto"
 #: Weights of word matching that "auto" compares.

@@ -99,3 +99,16 @@ def hits(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> tuple[Ints,
                 if first[q] == 0:
                     first[q] = i + 1
     return count, first
+
+
+@njit(cache=True)
+def expected_reciprocal_rank(stops: Floats, offsets: Ints, cutoff: int) -> Floats:
+    """float64 [m]: sum over the ranks r up to ``cutoff`` of 1/r stops_r prod_(i < r) (1 - stops_i),
+    ``stops`` float64 [n] the chance of each ranked document to end the search."""
+    result = np.zeros(len(offsets) - 1)
+    for q in range(len(result)):
+        start, goes_on = offsets[q], 1.0
+        for i in range(min(cutoff, offsets[q + 1] - start)):
+            result[q] += goes_on * stops[start + i] / (i + 1)
+            goes_on *= 1.0 - stops[start + i]
+    return result

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from letor.kernels.text import (
+from letor.kernels.numbers import (
     CARRIAGE_RETURN,
     COLON,
     EQUALS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from letor.kernels.text import COLON, DOT, MINUS, SPACE, TAB, ZERO
+from letor.kernels.numbers import COLON, DOT, MINUS, SPACE, TAB, ZERO
 
 MAX_FIXED_DIGITS = 12  # a float32 times 10^12 is exact in double: 24 + 28 bits
 MAX_NUMBER_LENGTH = 17  # of the shortest text, sign included

@@ -1,1 +1,52 @@
-"""Rankers: one contract (``base.Ranker``), found by name through ``registry``."""
+"""Rankers: one contract (``base.Ranker``), found by name through ``registry``.
+
+Names are imported when they are first used: each ranker brings its own library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from letor.rankers.adarank import AdaRank
+    from letor.rankers.coordinate_ascent import CoordinateAscent
+    from letor.rankers.lambdamart import LambdaMART
+    from letor.rankers.neural import ListNet, RankNet
+    from letor.rankers.rankboost import RankBoost
+    from letor.rankers.registry import get_ranker, load_ranker
+    from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
+
+__all__ = [
+    "AdaRank",
+    "CoordinateAscent",
+    "LambdaMART",
+    "ListNet",
+    "RankBoost",
+    "RankNet",
+    "XGBoostLambdaMART",
+    "get_ranker",
+    "load_ranker",
+]
+
+_HOMES = {
+    "AdaRank": "adarank",
+    "CoordinateAscent": "coordinate_ascent",
+    "LambdaMART": "lambdamart",
+    "ListNet": "neural",
+    "RankBoost": "rankboost",
+    "RankNet": "neural",
+    "XGBoostLambdaMART": "xgboost_lambdamart",
+    "get_ranker": "registry",
+    "load_ranker": "registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
-from letor.rankers.arrays import ArrayRanker, BestOf
+from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.parameters import check_choice, check_ranges
 
 _RANGES: dict[str, tuple[float, float]] = {

@@ -13,22 +13,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, NotFittedError
+from letor.evaluation import Evaluator
 from letor.files import atomic_path
+from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
+from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 
 FORMAT_VERSION = 1
 
 
-class NotFittedError(InputError):
-    """``predict``, ``save`` or ``feature_importance`` before ``fit``."""
-
-
-class Ranker(ABC):
+class Ranker(BaseEstimator, ABC):
     """A model that scores rows of queries; larger scores rank higher.
 
+    An estimator of scikit-learn: clone, Pipeline, and GridSearchCV with a splitter by group work.
     Constructor arguments are stored as they are and checked by ``fit``; all of them can be read
     and set by name (``get_params``, ``set_params``). What fitting learns ends in ``_``. Columns
     are known by name: rows to be scored may order them differently, but must have the same ones.
@@ -49,7 +50,7 @@ class Ranker(ABC):
     feature_names_: list[str]
     normaliser_: Normaliser
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, as they are now."""
         return {p: getattr(self, p) for p in inspect.signature(type(self)).parameters}
 
@@ -69,42 +70,70 @@ class Ranker(ABC):
             setattr(self, parameter, value)
         return self
 
-    def fit(self, train: RankingData, valid: RankingData | None = None) -> Self:
-        """Learn from labelled rows; ``valid`` is for early stopping, where the ranker does that.
+    def fit(
+        self, X: Any, y: Any = None, *, qid: Any = None, eval_set: Any = None, eval_qid: Any = None
+    ) -> Self:
+        """Learn from labelled rows: ``fit(train, valid)``, or ``fit(X, y, qid=qid)``.
 
         Args:
-            train: rows with labels of 0 or more; at least one query has two different labels.
-            valid: rows with the same columns, in any order.
+            X: ``RankingData`` with the training rows; or an array [n, p] or a frame of pandas,
+                polars or Arrow, whose columns keep their names.
+            y: ``RankingData`` with rows for early stopping, where the ranker does that, or None;
+                or the labels, [n].
+            qid: with an array or a frame, the query of each row, [n].
+            eval_set: ``(X, y)`` of rows for early stopping, or a list with that one pair.
+            eval_qid: the query of each row of ``eval_set``, or a list with that.
+
+        Labels are 0 or more; at least one query has two different ones. Rows for early stopping
+        have the same columns, in any order.
 
         Raises:
             InputError: labels, columns or parameters cannot be used.
         """
         self._check()
-        _check_trainable(train, "training")
-        names = list(train.column_names)
-        if valid is not None:
-            _check_trainable(valid, "validation")
-            valid = _with_columns(valid, names, "validation rows")
+        train, valid = training_rows(X, y, qid, eval_set, eval_qid)
         normaliser = get_normaliser(self.normalise).fit(train)
         self._fit(
             normaliser.transform(train), None if valid is None else normaliser.transform(valid)
         )
-        self.feature_names_, self.normaliser_ = names, normaliser
+        self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
         return self
 
-    def predict(self, data: RankingData) -> NDArray[np.float32]:
+    def predict(self, X: Any, *, qid: Any = None) -> NDArray[np.float32]:
         """float32 [n]: score of each row, in the order of the rows.
+
+        Args:
+            X: ``RankingData``; or an array, with the columns of the training rows in their order,
+                or a frame, whose columns are matched by name.
+            qid: with an array or a frame, the query of each row: needed where the normaliser
+                looks at all rows of a query.
 
         Raises:
             NotFittedError: the ranker is not fitted.
-            InputError: a column is missing, or one was not there in training.
+            InputError: a column is missing, or one was not there in training; or qid is.
         """
         self._check_fitted()
-        data = _with_columns(data, self.feature_names_, "rows to score")
+        if qid is None and self.normaliser_.by_query and not isinstance(X, RankingData):
+            raise InputError(
+                f"normalise={self.normaliser_.name!r} looks at all rows of a query: give the query "
+                "of each row, predict(X, qid=qid)"
+            )
+        data = rows_to_score(X, qid, self.feature_names_)
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
         scores = self._predict(self.normaliser_.transform(data))
         return np.asarray(scores, dtype=np.float32)
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, measure: str = "ndcg@10") -> float:
+        """Mean over the queries of a measure of the ranking; arguments as of ``fit``.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+            InputError: as ``predict``, or the measure is unknown.
+        """
+        self._check_fitted()
+        data = labelled_rows(X, y, qid)
+        return Evaluator(parse_measure(measure), data).mean(self.predict(X, qid=qid))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder: ``ranker.json`` and the model in its library's own text.
@@ -134,41 +163,38 @@ class Ranker(ABC):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """The ranker saved in ``folder``; ``Ranker.load`` finds the class by the name in it.
+        """The ranker saved in ``folder``, which must be of this class;
+        :func:`letor.rankers.registry.load_ranker` finds the class itself.
 
         Raises:
             InputError: the folder is not a saved ranker of this kind, or of a newer version.
         """
         folder = Path(folder)
-        description = _read_description(folder)
+        description = read_description(folder)
+        if inspect.isabstract(cls):
+            raise InputError(
+                f"{cls.__name__} is no ranker of its own: load any saved ranker with "
+                "letor.rankers.load_ranker(folder)"
+            )
         try:
-            kind: type[Ranker] = cls
-            if inspect.isabstract(cls):
-                from letor.rankers.registry import get_ranker  # the registry imports this module
-
-                kind = get_ranker(description["ranker"])
-            if description["ranker"] != kind.name:
+            if description["ranker"] != cls.name:
                 raise InputError(
-                    f"{folder} holds a ranker {description['ranker']!r}, not {kind.name!r}"
+                    f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"
                 )
-            made = kind(**description["parameters"])
+            made = cls(**description["parameters"])
             made._check()
             made.feature_names_ = _strings(description["feature_names"])
             made._load(folder, description["fitted"])
             made.normaliser_ = normaliser_from_state(description["normaliser"])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, InputError) and str(folder) in str(error):
-                raise
-            raise InputError(f"{folder}: its ranker.json is damaged ({error})") from None
-        if not isinstance(made, cls):
-            raise InputError(f"{folder} holds a {type(made).__name__}, not a {cls.__name__}")
+            raise _damaged(folder, error) from None
         return made
 
     @abstractmethod
     def feature_importance(self) -> pd.DataFrame:
         """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
 
-    def _check(self) -> None:  # noqa: B027  # a ranker need not have any to refuse
+    def _check(self) -> None:  # a ranker need not have any to refuse
         """Refuse impossible parameters (InputError)."""
 
     @abstractmethod
@@ -196,48 +222,10 @@ class Ranker(ABC):
         if not hasattr(self, "feature_names_"):
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")
 
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{p}={value!r}" for p, value in self.get_params().items())
-        return f"{type(self).__name__}({parameters})"
-
 
 def _plain(value: Any) -> Any:
     """Numbers and arrays of numpy, which may be parameters, as JSON can hold them."""
     return value.tolist()
-
-
-def _check_trainable(data: RankingData, what: str) -> None:
-    bad = ~(data.y >= 0) | np.isinf(data.y)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{int(bad.sum())} {what} labels are negative or not finite (row {row}, query "
-            f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged rows first"
-        )
-    grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
-    if len(starts) == 0 or np.array_equal(
-        np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
-    ):
-        raise InputError(
-            f"{what} rows: none of the {data.n_queries} queries has two different labels, so there "
-            "is nothing to rank"
-        )
-
-
-def _with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
-    """``data`` with its columns in the order of ``names``, which must be the same set."""
-    if list(data.column_names) == names:
-        return data
-    missing = sorted(set(names) - set(data.column_names))
-    unknown = sorted(set(data.column_names) - set(names))
-    if missing:
-        raise InputError(f"{what} lack columns of the training rows: {', '.join(missing[:20])}")
-    if unknown:
-        raise InputError(
-            f"{what} have columns that the ranker was not trained on: {', '.join(unknown[:20])}; "
-            "leave them out with select_columns(ranker.feature_names_)"
-        )
-    return data.select_columns(names)
 
 
 def _strings(values: Any) -> list[str]:
@@ -247,7 +235,19 @@ def _strings(values: Any) -> list[str]:
     return values
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
+def _damaged(folder: Path, error: Exception) -> InputError:
+    """The error of a saved ranker that cannot be used; it names the folder once."""
+    if isinstance(error, InputError) and str(folder) in str(error):
+        return error
+    return InputError(f"{folder}: its ranker.json is damaged ({error})")
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What ``ranker.json`` of a saved ranker says, its version checked.
+
+    Raises:
+        InputError: there is none, it cannot be read, or is of a newer version.
+    """
     path = folder / "ranker.json"
     try:
         description = json.loads(path.read_text(encoding="utf-8"))

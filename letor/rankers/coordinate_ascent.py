@@ -11,7 +11,7 @@ from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
 from letor.evaluation import Evaluator
 from letor.rankers.adarank import linear_scores
-from letor.rankers.arrays import ArrayRanker
+from letor.rankers.array_ranker import ArrayRanker
 from letor.rankers.parameters import check_ranges
 
 _RANGES: dict[str, tuple[float, float]] = {

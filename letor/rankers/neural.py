@@ -15,7 +15,7 @@ from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.networks import network_scores, train_epoch
-from letor.rankers.arrays import ArrayRanker, BestOf
+from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.parameters import check_ranges
 
 _RANGES: dict[str, tuple[float, float]] = {

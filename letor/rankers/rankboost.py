@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.kernels.rank_boosting import potentials, step_scores, threshold_sums
-from letor.rankers.arrays import ArrayRanker, BestOf
+from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.parameters import check_choice, check_ranges
 
 _RANGES: dict[str, tuple[float, float]] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from letor.errors import InputError
-from letor.rankers.base import Ranker
+from letor.rankers.base import Ranker, read_description
 
 GROUP = "letor.rankers"
 
@@ -44,3 +46,18 @@ def get_ranker(name: str) -> type[Ranker]:
     if not (isinstance(found, type) and issubclass(found, Ranker)):
         raise InputError(f"ranker {name!r} of group {GROUP} is {found!r}, not a Ranker class")
     return found
+
+
+def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
+    """The ranker saved in ``folder``, of whatever kind.
+
+    Raises:
+        InputError: the folder is not a saved ranker, is damaged or of a newer version, or of a kind
+            that is not installed.
+    """
+    folder = Path(folder)
+    try:
+        kind = get_ranker(str(read_description(folder).get("ranker")))
+    except InputError as error:
+        raise error if str(folder) in str(error) else InputError(f"{folder}: {error}") from None
+    return kind.load(folder)

@@ -16,7 +16,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
-from letor.rankers.arrays import BestOf
+from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Ranker
 from letor.rankers.parameters import check_choice, check_ranges
 

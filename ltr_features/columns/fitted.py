@@ -22,8 +22,8 @@ from ltr_features.columns.term_space import TermCounts, TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import TermIndex
 from ssi_models.base import MatchingModel
-from ssi_models.parts import CachedDocuments
 from ssi_models.registry import load_model
+from ssi_models.representation import CachedDocuments
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -92,15 +92,28 @@ class FittedColumn(ColumnFamily):
                 the model's.
         """
         context.check(pairs)
+        texts, documents = self._prepared(context)
+        Q = self.model.check_queries(texts.Q)
+        scores = documents.pairs(
+            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
+        )
+        return scores[:, None]
+
+    def scores(self, context: ColumnContext, queries: NDArray[np.int64]) -> NDArray[np.float32]:
+        """float32 [len(queries), n_documents]: the column of every document for these queries."""
+        texts, documents = self._prepared(context)
+        excluded = context.collection.query_sources
+        return documents.scores(
+            texts.Q[queries], excluded=None if excluded is None else excluded[queries]
+        )
+
+    def _prepared(self, context: ColumnContext) -> tuple[ModelTexts, CachedDocuments]:
+        """Queries and documents as the model wants them, the documents' representations made."""
         texts = ModelTexts.of(context, self.recipe)
         self._check_words(context, texts)
         if self._documents is None or self._documents[0] is not context.index:
             self._documents = context.index, self.model.cache(texts.D)
-        Q = self.model.check_queries(texts.Q)
-        scores = self._documents[1].pairs(
-            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
-        )
-        return scores[:, None]
+        return texts, self._documents[1]
 
     def _check_words(self, context: ColumnContext, texts: ModelTexts) -> None:
         """Whether the model's words are the index's; looked at once per documents."""

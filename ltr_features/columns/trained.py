@@ -22,10 +22,10 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
-from ssi_models.candidate_lists import CandidateLists
 from ssi_models.parameters import digest_of
-from ssi_models.preferences import Preferences
-from ssi_models.training import DivergenceWarning
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.loop import DivergenceWarning
+from ssi_models.training.preferences import Preferences
 
 
 class TrainedColumn:

@@ -67,15 +67,12 @@ def demo(
     same folder reuses what is finished.
 
     Example: ltr-features demo --out ltr-demo"""
-    from ltr_features.studies.kinds.assemble import run_experiment
-    from ltr_features.studies.kinds.checks import demo_config
-    from ltr_features.studies.kinds.experiment import Experiment
+    from ltr_features.studies.kinds.ranking import RankingStudy
+    from ltr_features.studies.kinds.ranking_checks import demo_config
     from ltr_features.studies.progress import Reporter
 
     reporter = Reporter(shown=progress)
-    report = run_experiment(
-        Experiment(demo_config(dump, seed), out, reporter=reporter, threads=threads)
-    )
+    report = RankingStudy(demo_config(dump, seed), out, reporter=reporter, threads=threads).run()
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")
 

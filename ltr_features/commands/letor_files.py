@@ -54,10 +54,10 @@ def measure(
 
     from letor.column_names import read_rows
     from letor.errors import InputError
-    from letor.evaluation import evaluate
+    from letor.evaluation import side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from ltr_features.studies.kinds.compare import read_scores
+    from ltr_features.studies.kinds.given_files import read_scores
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
@@ -79,7 +79,7 @@ def measure(
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].astype(np.float64)
     definitions = official_measures(official) if official else conventions(cutoff)
-    _print_measures(evaluate(rows, values, definitions), rows.coverage)
+    _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:
@@ -108,8 +108,8 @@ def validate(
     lines that cannot be read.
 
     Example: ltr-features validate train.txt.gz"""
-    from letor.validation import render
-    from letor.validation import validate as look_through
+    from letor.lint import render
+    from letor.lint import validate as look_through
 
     result = look_through(file, threads=threads)
     typer.echo(render(result))
@@ -134,7 +134,7 @@ def convert(
     from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
-    from ltr_features.studies.kinds.compare import read_scores
+    from ltr_features.studies.kinds.given_files import read_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):

@@ -87,10 +87,10 @@ def rank_export(
 
     Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
-    from letor.rankers.base import Ranker
     from letor.rankers.export import export
+    from letor.rankers.registry import load_ranker
 
-    text = export(Ranker.load(ranker), target, name=name)
+    text = export(load_ranker(ranker), target, name=name)
     with atomic_path(out) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
     typer.echo(f"{target}: {out}")
@@ -114,10 +114,10 @@ def rank_score(
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.files import atomic_path
-    from letor.rankers.base import Ranker
+    from letor.rankers.registry import load_ranker
     from letor.trec import run_of, write_run
 
-    model = Ranker.load(ranker)
+    model = load_ranker(ranker)
     rows = read_rows(data, threads=threads)
     if run is not None and rows.document_ids is None:
         raise InputError(f"{data}: rows have no document ids, which a TREC run needs")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.packed import PackedStrings
+from letor.string_array import StringArray
 from ltr_features.entities.words import title_hashes
 
 MARK = "knowledge.json"
@@ -59,8 +59,8 @@ class KnowledgeBase:
     """
 
     path: Path
-    titles: PackedStrings
-    abstracts: PackedStrings
+    titles: StringArray
+    abstracts: StringArray
     page_id: NDArray[np.int64]
     name_hash: NDArray[np.uint64]
     name_entity: NDArray[np.int32]
@@ -152,5 +152,5 @@ def _mapped(path: Path, size: int | None) -> NDArray:
     return np.asarray(array)
 
 
-def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> PackedStrings:
-    return PackedStrings(data, ends[:-1], ends[1:], is_text=True)
+def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> StringArray:
+    return StringArray(data, ends[:-1], ends[1:], is_text=True)

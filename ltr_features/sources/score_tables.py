@@ -63,10 +63,8 @@ def score_columns(
     Raises:
         InputError: as :func:`read_scores`.
     """
-    path = Path(path)
+    path = _present(path)
     if _kind(path) == "run":
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
         return ["score"]
     return _chosen(path, _names(path), query, document, scores)[2]
 
@@ -91,7 +89,7 @@ def read_scores(
         InputError: no such file, not the format that its name says, a column that is not there, an
             id that is missing, or a score that is no finite number; named by file and line.
     """
-    path = Path(path)
+    path = _present(path)
     kind = _kind(path)
     if kind == "run":
         run = read_run(path)
@@ -114,6 +112,12 @@ def read_scores(
     for column in names[2]:
         found.scores[column] = _numbers(found, column, table[column])
     return found
+
+
+def _present(path: str | os.PathLike[str]) -> Path:
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
+    return Path(path)
 
 
 def _kind(path: Path) -> str:
@@ -160,8 +164,6 @@ def _read(path: Path, kind: str, names: tuple[str, str, list[str]]) -> pa.Table:
 
 
 def _refused(path: Path, error: Exception) -> InputError:
-    if isinstance(error, FileNotFoundError):
-        return InputError(f"{path}: no such file")
     told = " ".join(str(error).split())
     return InputError(f"{path}: cannot be read as a table of scores ({told})")
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from letor.compression import open_input
 from letor.errors import InputError
-from letor.streams import open_input
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import STREAMS, Collection
 from ltr_features.text.records import COMPRESSED, json_lines, text_value

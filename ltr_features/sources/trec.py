@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
+from letor.compression import open_input
 from letor.errors import InputError
-from letor.streams import open_input
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_topics import TAG, inner, read_topics, tidy
 from ltr_features.text.collection import Collection

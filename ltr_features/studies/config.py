@@ -1,300 +1,81 @@
-"""The description of a ranking experiment: one TOML file, typed."""
+"""Experiment files: TOML, typed as a whole; and what all kinds do with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import resources
-from itertools import chain
+import difflib
+import inspect
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ltr_features.text.index import WHOLE
-from ltr_features.text.letter_ngrams import Terms
-from ssi_models.registry import MODELS
+from letor.errors import InputError
+
+Config = TypeVar("Config", bound=BaseModel)
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A section of an experiment file; keys that it does not know are errors."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class CollectionConfig(BaseModel):
-    """Where documents, queries and judgements come from: a name of
-    :mod:`ltr_features.sources.registry` and the options of that source."""
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file.
 
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    source: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the source is asked for; paths as they stand in the file."""
-        return dict(self.model_extra or {})
-
-
-class TextConfig(_Section):
-    """Parameters of :class:`ltr_features.text.analyzer.Analyzer`."""
-
-    lowercase: bool = True
-    stopwords: str | tuple[str, ...] = ()
-    stemmer: str | None = None
-    min_length: int = 2
-    max_length: int = 64
-    drop_numbers: bool = False
-
-
-class FamilyConfig(_Section):
-    """Columns of a family of :mod:`ltr_features.columns.registry`, with its options."""
-
-    family: str
-    options: dict[str, Any] = {}
-
-
-class ModelConfig(_Section):
-    """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`."""
-
-    name: str
-    model: str
-    params: dict[str, Any] = {}
-    stream: str = WHOLE
-    min_document_frequency: int = Field(1, ge=1)
-    word_weight: float | None = Field(None, ge=0, le=1)
-    terms: Terms = "words"
-
-
-class RankerConfig(_Section):
-    """A ranker of :mod:`letor.rankers.registry` with its parameters."""
-
-    name: str
-    ranker: str
-    params: dict[str, Any] = {}
-
-
-class SplitConfig(_Section):
-    """One way to separate training from test queries; each becomes a study of the report.
-
-    ``inner_parts``: into how many parts the training queries are grouped for scores out of fold;
-    None for the training parts of the folds. Fewer parts need fewer models.
+    Raises:
+        InputError: it cannot be read, or is not TOML.
     """
-
-    name: str = Field(pattern=r"^[\w-]+$")  # part of paths
-    title: str
-    description: str = ""
-    by: Literal["query", "group"] = "query"
-    folds: int = Field(5, ge=4)  # at least two parts train, so that scores can be out of fold
-    inner_parts: int | None = Field(None, ge=2)
-    _fit: int = PrivateAttr(0)
-
-    @property
-    def fit(self) -> int:
-        """Number of the fit, from 0; it is added to the seeds of folds, models and rankers."""
-        return self._fit
-
-    def refit(self, number: int) -> SplitConfig:
-        """The split once more, with folds dealt anew and other seeds; 0 is the split itself."""
-        if not number:
-            return self
-        # No split of a file has a dot in its name.
-        other = self.model_copy(update={"name": f"{self.name}.refit-{number}"})
-        other._fit = number
-        return other
+    path = Path(path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
 
 
-class SystemConfig(_Section):
-    """A system: a single column as score, or a ranker on columns.
+def read_config(path: str | os.PathLike[str], kind: type[Config]) -> Config:
+    """A TOML file as a typed description.
 
-    ``columns`` names families, models or single columns; ``rankers`` makes one system of each
-    ranker, called "name, ranker". ``ranker`` is the only ranker of the file by default.
-
-    ``turn`` deals the parts that a fold trains and validates on anew: they are rotated by so many
-    places. The test part stays, so that systems of different turns are rankers trained on
-    different queries and tested on the same ones.
-
-    ``repeats``: how often the system is fitted, each time on folds dealt anew and with other seeds
-    of folds, ranker and trained columns; its values are means over the fits. By default that of
-    the file. A score that learns from no judgement is the same in every fit.
+    Raises:
+        InputError: as :func:`read_toml`; or unknown keys, missing keys, values out of range: all
+            at once.
     """
-
-    name: str
-    description: str = ""
-    score: str | None = None
-    columns: tuple[str, ...] = ()
-    ranker: str | None = None
-    rankers: tuple[str, ...] = ()
-    seed: int = Field(0, ge=0)
-    turn: int = Field(0, ge=0)
-    repeats: int | None = Field(None, ge=1)
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> SystemConfig:
-        if (self.score is None) == (not self.columns):
-            raise ValueError(f"system {self.name!r}: give either score or columns")
-        if self.score is not None and (self.ranker or self.rankers):
-            raise ValueError(f"system {self.name!r}: a score needs no ranker")
-        if self.ranker and self.rankers:
-            raise ValueError(f"system {self.name!r}: give either ranker or rankers")
-        return self
-
-    def each(self) -> list[SystemConfig]:
-        """One system per ranker."""
-        return [
-            self.model_copy(
-                update={"name": f"{self.name}, {ranker}", "ranker": ranker, "rankers": ()}
-            )
-            for ranker in self.rankers
-        ] or [self]
-
-
-class EvaluationConfig(_Section):
-    """Measures (the first is the primary one), comparisons and hard queries (if a baseline of
-    them is named). A comparison of two systems with ``rankers`` is one for each ranker.
-
-    ``column_value`` names a system whose column groups are valued: it is trained anew without
-    each of them, and the first one is trained with each of the others.
-    """
-
-    measures: tuple[str, ...] = Field(min_length=1)
-    comparisons: tuple[tuple[str, str], ...] = Field(min_length=1)
-    hard_baseline: str | None = None
-    hard_systems: tuple[str, ...] = ()
-    hard_selectors: tuple[str, ...] = ()
-    hard_control: str | None = None
-    hard_measure: str = "NDCG@20"
-    hard_thresholds: tuple[float, ...] = (0.5,)
-    hard_quantiles: tuple[float, ...] = (0.25,)
-    n_permutations: int = Field(10_000, ge=1)
-    n_resamples: int = Field(10_000, ge=1)
-    alpha: float = Field(0.05, gt=0, lt=1)
-    confidence: float = Field(0.95, gt=0, lt=1)
-    correction: str = "holm"
-    column_value: str | None = None
-
-    @property
-    def all_measures(self) -> list[str]:
-        """Every measure that is computed."""
-        return list(dict.fromkeys([*self.measures, self.hard_measure]))
-
-
-class ExpectedConfig(_Section):
-    """A number that the experiment should give: the mean of a measure, or its difference from a
-    baseline."""
-
-    split: str
-    system: str
-    measure: str
-    value: float
-    tolerance: float = Field(ge=0)
-    baseline: str | None = None
-
-
-class ExperimentConfig(_Section):
-    """A whole experiment.
-
-    ``groups`` names a file, query id, tab, group: queries that belong together are tested together,
-    and kept together by splits "by group"; by default the groups that the collection has.
-    """
-
-    kind: Literal["ranking"] = "ranking"
-    title: str
-    introduction: str = ""
-    seed: int = Field(0, ge=0)
-    collection: CollectionConfig
-    text: TextConfig = TextConfig()
-    repeats: int = Field(1, ge=1)
-    groups: str | None = None
-    candidate_depth: int = Field(100, ge=1)
-    columns: tuple[FamilyConfig, ...] = ()
-    models: tuple[ModelConfig, ...] = ()
-    rankers: tuple[RankerConfig, ...] = ()
-    splits: tuple[SplitConfig, ...] = Field(min_length=1)
-    systems: tuple[SystemConfig, ...] = Field(min_length=1)
-    evaluation: EvaluationConfig
-    expected: tuple[ExpectedConfig, ...] = ()
-    nearest_words: tuple[str, ...] = ()
-
-    @property
-    def all_systems(self) -> list[SystemConfig]:
-        """The systems, one for each ranker of those with several, and those that say what the
-        column groups of one are worth."""
-        systems = [one for system in self.systems for one in system.each()]
-        return [*systems, *(variant for variant, _, _ in self.variants)]
-
-    @property
-    def variants(self) -> list[tuple[SystemConfig, str, str]]:
-        """For the value of column groups: (system, the group, "left out" or "added")."""
-        named = [one for system in self.systems for one in system.each()]
-        whole = next((s for s in named if s.name == self.evaluation.column_value), None)
-        if whole is None or len(whole.columns) < 2:
-            return []
-        made = []
-        for group in whole.columns:
-            rest = tuple(c for c in whole.columns if c != group)
-            name = f"{whole.name} without {group}"
-            made.append((_variant(whole, name, rest), group, "left out"))
-        first = whole.columns[0]
-        made.append((_variant(whole, f"{first} alone", (first,)), first, "alone"))
-        for group in whole.columns[1:]:
-            name = f"{first} with {group}"
-            made.append((_variant(whole, name, (first, group)), group, "added"))
-        return made
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The comparisons of ``all_systems``, by name."""
-        return list(
-            dict.fromkeys(chain.from_iterable(map(self._each, self.evaluation.comparisons)))
+    try:
+        return kind.model_validate(read_toml(path))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
+            for e in error.errors()
         )
-
-    def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
-        """A comparison, for every ranker of its two systems."""
-        rankers = {s.name: s.rankers for s in self.systems}
-        of = [rankers.get(name, ()) for name in pair]
-        if not any(of):
-            yield pair
-            return
-        if all(of):
-            common = [ranker for ranker in of[0] if ranker in of[1]]
-        else:
-            common = list(of[0] or of[1])
-        for ranker in common:
-            left, right = (
-                f"{name}, {ranker}" if own else name for name, own in zip(pair, of, strict=True)
-            )
-            yield left, right
-
-    def fits_of(self, system: SystemConfig) -> int:
-        """How often a system is fitted; 0 where nothing learns from judgements."""
-        if system.score is not None and system.score not in self._learned:
-            return 0
-        return system.repeats or self.repeats
-
-    @property
-    def _learned(self) -> set[str]:
-        """The columns of models that learn from judgements."""
-        models = (m for m in self.models if m.model in MODELS)
-        return {m.name for m in models if MODELS[m.model].learns_from != "documents"}
-
-    def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
-        """The ranker of a system; None for a score, and for a ranker that is not described."""
-        if system.score is not None:
-            return None
-        if system.ranker is None:
-            return self.rankers[0] if self.rankers else None
-        return next((r for r in self.rankers if r.name == system.ranker), None)
+        raise InputError(f"{path}: {problems}") from None
 
 
-def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> SystemConfig:
-    """The system on other columns."""
-    text = f"For the value of columns: {', '.join(columns)}."
-    return system.model_copy(update={"name": name, "description": text, "columns": columns})
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a message."""
+    known = [str(k) for k in known]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if any("," in k for k in known):
+        known = [repr(k) for k in known]
+    return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> dict[str, Any]:
+    """The parameters of a model or ranker in one of several fits: the fit's number, from 0, is
+    added to the seed, if there is one. Models that learn from documents alone are the same in
+    every fit."""
+    seed = inspect.signature(made).parameters.get("seed")
+    if not fit or seed is None or getattr(made, "learns_from", "") == "documents":
+        return dict(params)
+    return {**params, "seed": params.get("seed", seed.default) + fit}
 
 
 def slug(name: str) -> str:
     """A system's name as a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
-
-
-def demo_path() -> Path:
-    """The experiment that ``ltr-features demo`` runs."""
-    return Path(str(resources.files("ltr_features.studies") / "experiments" / "demo.toml"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -11,18 +10,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from letor.errors import InputError
+from filelock import BaseFileLock, FileLock, Timeout
 
+from letor.errors import InputError
+from letor.files import atomic_path
+
+#: Says who holds the folder; it goes with the run. On some systems a locked file cannot be read,
+#: so that the lock itself is on a second file, which stays.
 LOCK = ".lock"
+LOCKED = ".locked"
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[str]:
     """Hold a folder while the block runs.
 
-    The file ``.lock`` inside names the process and its host. The operating system's lock on that
-    file ends with the process, so that what a killed one left is told from what a running one
-    holds, whatever the number of the process is now.
+    The operating system's lock on a file ends with the process, so that what a killed one left is
+    told from what a running one holds, whatever the number of the process is now.
 
     Yields:
         What is worth saying: that the lock of a dead process was taken over; else nothing.
@@ -30,69 +34,65 @@ def locked(folder: Path) -> Iterator[str]:
     Raises:
         InputError: another process holds the folder, or one of another host may hold it.
     """
-    path = folder / LOCK
-    descriptor = _opened(path)
+    note = folder / LOCK
+    lock = _acquired(folder / LOCKED, note)
     try:
-        said = _taken_over(path, descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    try:
-        yield said
+        said = _taken_over(note)
+        try:
+            yield said
+        finally:
+            note.unlink(missing_ok=True)
     finally:
-        path.unlink(missing_ok=True)  # while it is still held: nobody takes a file that goes
-        os.close(descriptor)
+        lock.release()
 
 
-def _opened(path: Path) -> int:
-    """The file, held by this process and by nobody else."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be opened to hold the folder ({error.strerror}); remove it if it "
-                "is a link or a folder"
-            ) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(path)
-            os.close(descriptor)
-            raise InputError(
-                f"{path.parent}: a run is going on there (process {holder.get('process', '?')} on "
-                f"{holder.get('host', 'this machine')}); wait for it, or name another output folder"
-            ) from None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
-            return descriptor
-        os.close(descriptor)  # its holder ended, and removed it, between our two steps
-
-
-def _taken_over(path: Path, descriptor: int) -> str:
-    """Write who holds the file now; what is to be said of the former holder."""
-    former, host = _holder(path), socket.gethostname()
-    if former.get("host", host) != host:
+def _acquired(path: Path, note: Path) -> BaseFileLock:
+    for file in (path, note):
+        if file.is_symlink() or file.is_dir():
+            raise InputError(_not_opened(file, "is a link or a folder"))
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        holder = _holder(note)
         raise InputError(
-            f"{path.parent}: a run of another machine, process {former['process']} on "
-            f"{former['host']}, holds this folder; if it has ended, remove {path}"
-        )
-    text = json.dumps({"process": os.getpid(), "host": host}) + "\n"
-    os.truncate(descriptor, 0)
-    os.pwrite(descriptor, text.encode(), 0)
-    if not former:
-        return ""
+            f"{path.parent}: a run is going on there (process {holder.get('process', '?')} on "
+            f"{holder.get('host', 'this machine')}); wait for it, or name another output folder"
+        ) from None
+    except OSError as error:
+        raise InputError(_not_opened(path, str(error.strerror))) from None
+    return lock
+
+
+def _not_opened(path: Path, reason: str) -> str:
     return (
-        f"{path.parent}: process {former['process']} ended without finishing; going on from there"
+        f"{path}: cannot be opened to hold the folder ({reason}); remove it if it is a link or a "
+        "folder"
     )
 
 
-def _holder(path: Path) -> dict[str, Any]:
+def _taken_over(note: Path) -> str:
+    """Write who holds the folder now; what is to be said of the former holder."""
+    former, host = _holder(note), socket.gethostname()
+    if former.get("host", host) != host:
+        raise InputError(
+            f"{note.parent}: a run of another machine, process {former['process']} on "
+            f"{former['host']}, holds this folder; if it has ended, remove {note}"
+        )
+    with atomic_path(note) as partial:
+        text = json.dumps({"process": os.getpid(), "host": host})
+        partial.write_text(f"{text}\n", encoding="utf-8")
+    if not former:
+        return ""
+    return (
+        f"{note.parent}: process {former['process']} ended without finishing; going on from there"
+    )
+
+
+def _holder(note: Path) -> dict[str, Any]:
     """What the file says; nothing where it says nothing."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) and {"process", "host"} <= set(found) else {}

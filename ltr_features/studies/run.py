@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib import import_module, resources
 from pathlib import Path
 
 from letor.errors import InputError
+from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
-from ltr_features.studies.toml_files import read_toml
+from ltr_features.studies.study import Study
 
-#: What runs a kind: (path, *, data, out, threads, reporter) -> folder of the report.
+#: The class of each kind.
 _KINDS = {
-    "ranking": "ltr_features.studies.kinds.assemble:run_ranking",
-    "matching": "ltr_features.studies.kinds.matching.run:run_matching",
-    "clickthrough": "ltr_features.studies.kinds.clickthrough.run:run_clickthrough",
-    "letor": "ltr_features.studies.kinds.letor_study.run:run_letor_study",
+    "ranking": "ltr_features.studies.kinds.ranking:RankingStudy",
+    "matching": "ltr_features.studies.kinds.matching:MatchingStudy",
+    "clickthrough": "ltr_features.studies.kinds.clickthrough:ClickthroughStudy",
+    "letor": "ltr_features.studies.kinds.letor:LetorStudy",
+    "compare": "ltr_features.studies.kinds.compare:CompareStudy",
 }
-
-Runner = Callable[..., Path]
 
 
 def run_file(
@@ -35,7 +34,7 @@ def run_file(
 
     Args:
         path: a TOML file, or the name of an experiment of ours (see :func:`experiment_names`). Its
-            key ``kind`` says which runner reads the rest; "ranking" where it is left out.
+            key ``kind`` says what reads the rest; "ranking" where it is left out.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
@@ -47,16 +46,10 @@ def run_file(
         InputError: the file, or anything that it names, cannot be used.
     """
     path = find_experiment(path)
-    runner = _runner(kind_of(path))
+    kind = _class_of(kind_of(path))
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
-    return runner(
-        path,
-        data=folder,
-        out=Path(out),
-        threads=threads,
-        reporter=reporter,
-        dry_run=dry_run,
-    )
+    config = kind.read(path, folder)
+    return kind(config, out, folder, threads=threads, reporter=reporter).run(dry_run=dry_run)
 
 
 def kind_of(path: Path) -> str:
@@ -95,7 +88,7 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
     )
 
 
-def _runner(kind: str) -> Runner:
-    module, _, attribute = _KINDS[kind].partition(":")
-    runner: Runner = getattr(import_module(module), attribute)
-    return runner
+def _class_of(kind: str) -> type[Study]:
+    module, _, name = _KINDS[kind].partition(":")
+    found: type[Study] = getattr(import_module(module), name)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -10,7 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
@@ -45,7 +46,7 @@ class StageResult:
 
     Attributes:
         key: digest of all that the output depends on; an input of the stages after it.
-        path: the output folder.
+        path: the output folder. files: digests of its files, by name.
         reused: whether an earlier run had made it.
         reason: why it was made, if it was.
     """
@@ -54,6 +55,12 @@ class StageResult:
     path: Path
     reused: bool
     reason: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """Digest of all files."""
+        return _digest(self.files)[:16]
 
 
 class Stages:
@@ -123,7 +130,7 @@ class Stages:
         target, key = self.folder / name, key_of(inputs, code)
         note = _read_note(target)
         if note is not None and note["key"] == key and note["files"] == self._files(target):
-            return StageResult(key, target, reused=True)
+            return StageResult(key, target, reused=True, files=note["files"])
         return StageResult(key, target, reused=False, reason=_reason(note, _all(inputs, code)))
 
     def run(
@@ -135,15 +142,16 @@ class Stages:
         resumable: bool = False,
         code: tuple[str, ...] = PACKAGES,
     ) -> StageResult:
-        """Make the folder ``name`` by ``make(path)`` unless it is there with the same inputs.
+        """Fill the folder ``name`` by ``make(path)`` unless it is there with the same inputs.
 
         Args:
             name: path of the output folder within the run's folder.
             inputs: JSON-compatible; all that the output depends on, code apart.
-            make: makes the folder at the path that it is given, a temporary one.
-            resumable: ``make`` gets the final path instead, a folder that may hold finished files
-                of an interrupted run with the same inputs, and makes what is missing.
-            code: packages and modules that make the output; it is made again when they change.
+            make: fills the folder that it is given, a temporary one.
+            resumable: ``make`` gets the final folder instead, which may hold finished files of an
+                interrupted run with the same inputs, and makes what is missing.
+            code: packages, modules and functions ("module:name") that make the output; it is
+                made again when they change.
 
         Raises:
             InputError: the output exists, but no stage of ours made it.
@@ -166,12 +174,15 @@ class Stages:
                         (target / file).unlink()
             _write_note(target, key, inputs, files=None)
             make(target)
-            _write_note(target, key, inputs, files=self._files(target))
+            files = self._files(target)
+            _write_note(target, key, inputs, files=files)
         else:
             with atomic_path(target, kind="folder") as partial:
+                partial.mkdir()
                 make(partial)
-                _write_note(partial, key, inputs, files=self._files(partial))
-        return StageResult(key, target, reused=False, reason=reason)
+                files = self._files(partial)
+                _write_note(partial, key, inputs, files=files)
+        return StageResult(key, target, reused=False, reason=reason, files=files)
 
     def _files(self, folder: Path) -> dict[str, str]:
         """Digest of every file of a folder by its path within, the note left out."""
@@ -184,7 +195,11 @@ class Stages:
 
 def key_of(inputs: Mapping[str, Any], code: tuple[str, ...] = PACKAGES) -> str:
     """The key of a stage: a digest of its inputs and its code."""
-    return hashlib.sha256(json.dumps(_all(inputs, code), sort_keys=True).encode()).hexdigest()[:16]
+    return _digest(_all(inputs, code))[:16]
+
+
+def _digest(found: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 def _all(inputs: Mapping[str, Any], code: tuple[str, ...]) -> dict[str, Any]:
@@ -205,15 +220,23 @@ def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str
 
 @cache
 def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
-    """Digest of the source of packages or modules of this software and the versions of the
-    libraries that their numbers come from, so that outputs of other code are not reused."""
+    """Digest of the source of packages, modules or functions of this software and the versions of
+    the libraries that their numbers come from: outputs of other code are not reused."""
     libraries = (*LIBRARIES, *(WRITERS if STUDIES in code else ()))
     digest = hashlib.sha256(json.dumps(versions(libraries)).encode())
     for name in code:
-        for path in _source_files(name):
+        module, _, function = name.partition(":")
+        for path in _source_files(module):
+            source = path.read_bytes()
             digest.update(f"{name}/{path.name}".encode())
-            digest.update(path.read_bytes())
+            digest.update(_source_of(function, source) if function else source)
     return digest.hexdigest()[:16]
+
+
+def _source_of(function: str, source: bytes) -> bytes:
+    """The lines of a module's function."""
+    found = next(n for n in ast.parse(source).body if getattr(n, "name", "") == function)
+    return b"\n".join(source.splitlines()[found.lineno - 1 : found.end_lineno])
 
 
 def _source_files(name: str) -> list[Path]:
@@ -268,6 +291,8 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _is_running(process: int) -> bool:
+    if os.name == "nt":  # there is no signal that only asks
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

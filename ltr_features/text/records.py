@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import open_input
 from letor.errors import InputError
-from letor.streams import open_input
 
 #: Suffixes that a file may have beyond its plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ssi_models.baselines import Examples
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
+from ssi_models.projections.baselines import Examples
 from ssi_models.projections.cosine import VOCABULARIES, pair_matrix, split_words, stacked
 from ssi_models.projections.lsa import Projection
 from ssi_models.projections.svd import right_singular_vectors

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import unit_rows
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
-from ssi_models.parts import Parts, joined, scaled
-from ssi_models.preferences import Preferences
+from ssi_models.representation import Parts, joined, scaled
+from ssi_models.training.preferences import Preferences
 
 #: Whether column j of queries and of documents is the same word.
 VOCABULARIES = ("shared", "separate")

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
-from ssi_models.baselines import Baseline, Examples
 from ssi_models.matrices import take_rows
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
-from ssi_models.parts import Parts, joined, pair_scores, scaled
+from ssi_models.projections.baselines import Baseline, Examples
 from ssi_models.projections.cosine import CosineOfProjections, split_words, stacked
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.validation import mixed
+from ssi_models.representation import Parts, joined, pair_scores, scaled
+from ssi_models.training.held_out import mixed
 from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
 
 SCALINGS = ("none", "inverse")

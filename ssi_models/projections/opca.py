@@ -13,9 +13,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
-from ssi_models.baselines import Examples
 from ssi_models.matrices import take_columns
-from ssi_models.preferences import Preferences
+from ssi_models.projections.baselines import Examples
 from ssi_models.projections.cl_lsa import PairProjection
 from ssi_models.projections.cosine import (
     pair_matrix,
@@ -23,6 +22,7 @@ from ssi_models.projections.cosine import (
     stacked,
 )
 from ssi_models.projections.svd import with_signs
+from ssi_models.training.preferences import Preferences
 
 DENSE_WORDS = 2000
 

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.baselines import Baseline, Examples
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
-from ssi_models.parts import Parts
-from ssi_models.preferences import check_excluded
-from ssi_models.validation import sample_triples
+from ssi_models.projections.baselines import Baseline, Examples
+from ssi_models.representation import Parts
+from ssi_models.training.held_out import sample_triples
+from ssi_models.training.preferences import check_excluded
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import transposed
-from ssi_models.tables import embed
+from ssi_models.training.embedding_table import embed
 
 #: Directions beyond those asked for, and passes over the matrix and back.
 OVERSAMPLING, PASSES = 20, 5

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
-from ssi_models.baselines import Baseline
-from ssi_models.parts import Parts
+from ssi_models.projections.baselines import Baseline
+from ssi_models.representation import Parts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -12,19 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.lexical import weigh
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of
-from ssi_models.parts import Parts, joined, pair_scores, scaled
-from ssi_models.preferences import Preferences
-from ssi_models.run import JointRun, Run
-from ssi_models.scorers import TowerScorer
+from ssi_models.representation import Parts, joined, pair_scores, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
-from ssi_models.tables import embed
-from ssi_models.training import History, Settings, train
-from ssi_models.training_data import TrainingData
+from ssi_models.training.diagonal import weigh
+from ssi_models.training.embedding_table import embed
+from ssi_models.training.loop import History, Settings, train
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.run import JointRun, Run
+from ssi_models.training.towers import TowerScorer
+from ssi_models.training.training_data import TrainingData
 
 _BLOCK = 2**24  # co-occurrence counts held at a time
 

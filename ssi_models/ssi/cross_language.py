@@ -10,20 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.fitting import RankingModel
-from ssi_models.hogwild import replica
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, digest_of
-from ssi_models.parts import Parts
-from ssi_models.preferences import Preferences
 from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.run import Run
-from ssi_models.sampling import Batch, PairStream, alternate, own_negatives
-from ssi_models.scorers import TowerScorer
-from ssi_models.tables import Table, embed
-from ssi_models.training_data import TrainingData, check_shapes
+from ssi_models.representation import Parts
+from ssi_models.training.batches import Batch, PairStream, alternate, own_negatives
+from ssi_models.training.embedding_table import Table, embed
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.run import Run, replica
+from ssi_models.training.towers import TowerScorer
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData, check_shapes
 
 SHARING = ("both", "documents")
 INITS = ("cl-lsa", "normal")

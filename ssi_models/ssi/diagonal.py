@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import RankingModel
-from ssi_models.lexical import Diagonal, weigh
 from ssi_models.parallel import Workers
-from ssi_models.parts import Parts
-from ssi_models.scorers import DiagonalScorer
-from ssi_models.training_data import TrainingData
+from ssi_models.representation import Parts
+from ssi_models.training.diagonal import Diagonal, weigh
+from ssi_models.training.towers import DiagonalScorer
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

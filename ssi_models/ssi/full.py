@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import RankingModel
-from ssi_models.lexical import Identity
 from ssi_models.matrices import check_csr, take_columns, take_rows
-from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
-from ssi_models.parts import Parts
-from ssi_models.run import Run
-from ssi_models.training_data import TrainingData
+from ssi_models.representation import Parts
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
+from ssi_models.training.run import Run
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData
 
 MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it
 

@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import RankingModel
-from ssi_models.lexical import Identity
 from ssi_models.matrices import with_data
 from ssi_models.mixing import ALPHAS, best_mixture
-from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
-from ssi_models.parts import Parts, pair_scores
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.run import Run
+from ssi_models.representation import Parts, pair_scores
 from ssi_models.ssi.full import plus_columns
-from ssi_models.training_data import TrainingData
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
+from ssi_models.training.run import Run
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData
 
 IDENTITIES = ("none", "mixed", "added")
 PRIME = 2_654_435_761  # prime, and coprime to any smaller H

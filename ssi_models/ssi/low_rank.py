@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.fitting import RankingModel
-from ssi_models.lexical import Diagonal, Identity, weigh
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
-from ssi_models.parts import Parts
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.run import Run
-from ssi_models.scorers import TowerScorer
-from ssi_models.tables import Table, embed
-from ssi_models.training_data import TrainingData
+from ssi_models.representation import Parts
+from ssi_models.training.diagonal import Diagonal, Identity, weigh
+from ssi_models.training.embedding_table import Table, embed
+from ssi_models.training.run import Run
+from ssi_models.training.towers import TowerScorer
+from ssi_models.training.trainable import RankingModel
+from ssi_models.training.training_data import TrainingData
 
 DIAGONALS = ("identity", "learned", "none")
 INITS = ("identity", "normal", "lsi")
@@ -160,7 +160,7 @@ class LowRankSSI(EmbeddingModel):
     """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d.
 
     Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4, 5,
-    8); :class:`ssi_models.fitting.RankingModel` describes the training and its parameters,
+    8); :class:`RankingModel` describes the training and its parameters,
     :class:`EmbeddingModel` the diagonal and the limit on words.
 
     Args:

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.parallel import Workers
-from ssi_models.parts import Parts
-from ssi_models.scorers import Polynomial, SeparatePolynomial, TowerScorer
+from ssi_models.representation import Parts
 from ssi_models.ssi.low_rank import EmbeddingModel
-from ssi_models.training_data import TrainingData
+from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
+from ssi_models.training.training_data import TrainingData
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

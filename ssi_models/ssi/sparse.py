@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.matrices import check_csr
-from ssi_models.pair_weights import PairWeightScorer
-from ssi_models.parts import Parts
 from ssi_models.remarks import WORD_MATCHING, of_amount
-from ssi_models.run import JointRun, Run
+from ssi_models.representation import Parts
 from ssi_models.ssi.full import FullSSI
-from ssi_models.training import History, Settings, train
-from ssi_models.training_data import TrainingData
+from ssi_models.training.loop import History, Settings, train
+from ssi_models.training.pair_weights import PairWeightScorer
+from ssi_models.training.run import JointRun, Run
+from ssi_models.training.training_data import TrainingData
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

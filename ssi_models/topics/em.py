@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.topics import (
+from ssi_models.kernels.expectation import (
     add_words,
     expect_pairs,
     expected_counts,

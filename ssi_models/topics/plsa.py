@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
-from ssi_models.preferences import Preferences
 from ssi_models.topics.topic_model import TopicModel
+from ssi_models.training.preferences import Preferences
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -14,10 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.topics import fold_in, word_probabilities
+from ssi_models.kernels.expectation import fold_in, word_probabilities
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.topics.em import (
     BLOCK,
     Block,
@@ -29,8 +28,9 @@ from ssi_models.topics.em import (
     iterate,
 )
 from ssi_models.topics.language_model import LanguageModel, both_sides
+from ssi_models.topics.online import OnlineEM
 from ssi_models.topics.state import Iteration, State
-from ssi_models.topics.stream import Stream
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 
@@ -138,7 +138,7 @@ class TopicModel(LanguageModel):
                 with the same numbers.
             callback: called after each iteration.
             constraints: excluded, candidates and groups of
-                :meth:`ssi_models.fitting.RankingModel.fit`, which a model without negatives keeps
+                :meth:`RankingModel.fit`, which a model without negatives keeps
                 to as it is; candidate_lists and a weighting are refused.
 
         Raises:
@@ -206,15 +206,21 @@ class TopicModel(LanguageModel):
             every = np.ones(D.shape[1], bool)
             self.n_topics_ = self.n_topics
             state = self._start((every, every), 1, warm=fitted)
-            self._stream = Stream(state, fitted)
+            self._stream = OnlineEM(
+                state,
+                fitted=fitted,
+                prior=self._prior,
+                constraint=self._projection,
+                step_power=self.step_power,
+            )
             if checkpoint is not None and Path(checkpoint).exists():
-                self._stream.load(Path(checkpoint), self)
+                self._stream.load(Path(checkpoint), self._stream_identity())
         with Workers(self.threads) as workers:
             for block in blocks_of(X, D, query, document):
-                self._stream.learn(block, self, inner_iterations, workers)
+                self._stream.learn(block, inner_iterations, workers)
         self._stream.occurrences += np.asarray(D.sum(axis=0, dtype=np.float64)).ravel()
         if checkpoint is not None:
-            self._stream.save(Path(checkpoint), self)
+            self._stream.save(Path(checkpoint), self._stream_identity())
         self._finish(sp.csr_matrix(self._stream.occurrences[None]), vocabulary, recipe)
         self.phi_q_, self.phi_d_ = self._stream.state.phi_q, self._stream.state.phi_d
         self.history_ = self._stream.history
@@ -351,6 +357,13 @@ class TopicModel(LanguageModel):
         with Workers(self.threads) as workers:
             workers.split(work, len(query))
         return out
+
+    def _stream_identity(self) -> str:
+        """The model and the parameters that online EM depends on."""
+        ignored = {"iterations", "fold_in_iterations", "warm_start", "memory_limit"}
+        ignored.update(self.scoring_params)
+        params = {k: v for k, v in self.get_params().items() if k not in ignored}
+        return f"{self.name} {params}"
 
     def _fingerprint(self, *parts: Any) -> str:
         digest = hashlib.sha256()

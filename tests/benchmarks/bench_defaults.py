@@ -49,8 +49,8 @@ from threadpoolctl import threadpool_limits
 from ltr_features.studies.statistics.paired_tests import bootstrap_interval, fisher_randomisation
 from ltr_features.studies.statistics.significance import corrected
 from ssi_models.base import MatchingModel
-from ssi_models.fitting import RankingModel
 from ssi_models.registry import get_model
+from ssi_models.training.trainable import RankingModel
 from ssi_models.word_weight import WeighsWords
 
 Params = Mapping[str, Any]

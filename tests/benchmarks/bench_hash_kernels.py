@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.ssi.hash_kernel import HashKernelSSI
+from ssi_models.training.preferences import Preferences
 
 N_WORDS, LENGTH, N_TEXTS, BUCKETS = 30_000, 100, 2_000, 2**20
 B = K = 256

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from higher_degree import Collection, pairs_of_words, rare_words
 
-from ssi_models.fitting import RankingModel
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PolynomialSSI
+from ssi_models.training.trainable import RankingModel
 
 N_CONCEPTS = 300
 REPEATS = (4, 16, 64, 240)

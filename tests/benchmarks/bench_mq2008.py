@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from letor.evaluation import evaluate, per_query
+from letor.evaluation import per_query, side_by_side
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
@@ -65,7 +65,7 @@ def main() -> None:
     with pd.option_context("display.width", 200, "display.max_colwidth", 120):
         print(pd.DataFrame(table).T.round(4).to_string())
         print("\nColumn 25 under all definitions, all queries:")
-        print(evaluate(data, data.column("25")).round(4).to_string(index=False))
+        print(side_by_side(data, data.column("25")).round(4).to_string(index=False))
 
 
 if __name__ == "__main__":

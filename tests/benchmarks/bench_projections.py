@@ -48,11 +48,11 @@ from threadpoolctl import threadpool_limits
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.projections import opca
 from ssi_models.projections.opca import OPCA
-from ssi_models.projections.s2net import S2Net
 from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.s2net.model import S2Net
+from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
 Data = tuple[sp.csr_matrix, sp.csr_matrix, Preferences, dict[str, Any]]
@@ -69,8 +69,8 @@ def folder() -> Path:
 
 def nfcorpus() -> Data:
     """Training queries and titles."""
-    from ltr_features.studies.kinds.clickthrough.config import TaskConfig
-    from ltr_features.studies.kinds.clickthrough.tasks import make_task
+    from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+    from ltr_features.studies.kinds.clickthrough_tasks import make_task
 
     task = make_task(TaskConfig(folder="nfcorpus", train="train"), folder())
     weigh = TfIdf().fit(task.D).transform

@@ -27,11 +27,11 @@ import scipy.sparse as sp
 import wikispeedia
 from threadpoolctl import threadpool_limits
 
-from ssi_models.kernels.ranking import ranking_measures
+from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.registry import get_model
+from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
 N_WORDS, TOP = 30_000, 100

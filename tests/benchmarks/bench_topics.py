@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.topics.bltm import BLTM
+from ssi_models.topics.bilingual import BLTM
 from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
 from ssi_models.topics.state import State
 

@@ -23,8 +23,8 @@ from ltr_features.text.collection import Collection
 from ltr_features.text.index import WHOLE, TermIndex
 from ltr_features.text.term_counts import count_terms
 from ssi_models.base import MatchingModel
-from ssi_models.kernels.ranking import ranking_measures
-from ssi_models.preferences import Preferences
+from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
 N_PARTS = 3

@@ -11,7 +11,7 @@ from letor.evaluation import Evaluator
 from letor.kernels.rank_boosting import potentials, threshold_sums
 from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
-from letor.rankers.arrays import in_own_order, with_pairs
+from letor.rankers.array_ranker import in_own_order, with_pairs
 from letor.rankers.rankboost import RankBoost, _thresholds
 
 
@@ -216,3 +216,16 @@ def test_a_value_that_equals_its_threshold_is_below_it():
     scores = ranker.predict(data)
     assert scores[0] == 0
     assert scores[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("n_rounds", 1_000_000), ("max_repeats", 1_000_000), ("early_stopping_rounds", 2**31 - 1)],
+)
+def test_limits_of_adarank(name, most):
+    with pytest.raises(InputError, match=name):
+        AdaRank(**{name: most + 1}).fit(rows(0))
+    with pytest.raises(InputError, match=name):
+        AdaRank(**{name: 0}).fit(rows(0))
+    if name != "n_rounds":
+        assert AdaRank(**{name: most, "n_rounds": 1}).fit(rows(0)).predict(rows(0)).any()

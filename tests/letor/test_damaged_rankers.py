@@ -8,8 +8,7 @@ from safetensors.numpy import load, save
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.rankers.base import Ranker
-from letor.rankers.registry import get_ranker
+from letor.rankers.registry import get_ranker, load_ranker
 
 RANKERS = {
     "rankboost": {"n_rounds": 5},
@@ -41,7 +40,7 @@ def saved(tmp_path_factory):
 def loads_or_is_refused(folder):
     """Whether it loads; then it must score as well."""
     try:
-        ranker = Ranker.load(folder)
+        ranker = load_ranker(folder)
         scores = ranker.predict(rows())
     except InputError as error:
         said = str(error)

@@ -88,6 +88,8 @@ def test_errors_name_the_query():
         Fold("f", ["a"], ["b"], ["a"])
     with pytest.raises(InputError, match="2 validation queries are not in the data: x, y"):
         Fold("f", ["a"], ["x", "y"], ["b"]).split(rows())
+    with pytest.raises(InputError, match=r"6 validation queries are not .*: u, v, w, x, y$"):
+        Fold("f", ["a"], list("uvwxyz"), ["b"]).split(rows())
     with pytest.raises(InputError, match="at least 3"):
         letor_rotation([["a"], ["b"]])
     with pytest.raises(InputError, match="distinct"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.evaluation import Evaluator, evaluate, per_query
+from letor.evaluation import Evaluator, evaluate, per_query, side_by_side
 from letor.measures import MeasureDefinition, conventions, official_measures, parse_measure
 
 
@@ -52,6 +52,12 @@ def twin(definition, labels, ids):
         if definition.short == "zero" and k > len(gains):
             return 0.0
         return dcg(gains, k) / dcg(best, k)
+    if definition.kind == "err":
+        stops = [(2**y - 1) / 2**definition.top_label for y in labels]
+        if not any(stops):
+            return empty
+        return sum(p * math.prod(1 - s for s in stops[:i]) / (i + 1)
+                   for i, p in enumerate(stops[:k]))  # fmt: skip
     relevant = [y >= definition.relevant_from for y in labels]
     if not any(relevant):
         return empty
@@ -60,6 +66,8 @@ def twin(definition, labels, ids):
         return sum((j + 1) / r for j, r in enumerate(ranks) if r <= k) / len(ranks)
     if definition.kind == "precision":
         return sum(r <= k for r in ranks) / k
+    if definition.kind == "recall":
+        return sum(r <= k for r in ranks) / len(ranks)
     return 1 / ranks[0] if ranks[0] <= k else 0.0
 
 
@@ -69,14 +77,15 @@ def make_definition(kind, cutoff, **values):
 
 definitions = st.builds(
     make_definition,
-    kind=st.sampled_from(["ndcg", "mean_ndcg", "ap", "precision", "rr"]),
+    kind=st.sampled_from(["ndcg", "mean_ndcg", "ap", "precision", "recall", "rr", "err"]),
     cutoff=st.integers(1, 12),
     gain=st.sampled_from(["exponential", "linear", (0.0, 0.5, 0.5, 4.0)]),
     discount=st.sampled_from(["log2", "letor"]),
     empty=st.sampled_from(["zero", "one", "skip"]),
     short=st.sampled_from(["pad", "zero"]),
     relevant_from=st.integers(1, 3),
-    ties=st.sampled_from(["input", "docid", "worst", "best"]),
+    ties=st.sampled_from(["input", "docid", "docid-ascending", "worst", "best"]),
+    top_label=st.integers(3, 5),
 )
 rows = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(-2, 2)), min_size=1,
@@ -94,6 +103,7 @@ def test_every_definition_equals_its_twin(definition, rows):
     tie_keys = {
         "input": lambda i: 0,
         "docid": lambda i: -int(ids[i][1:]),
+        "docid-ascending": lambda i: int(ids[i][1:]),
         "worst": lambda i: y[i],
         "best": lambda i: -y[i],
     }
@@ -224,9 +234,34 @@ def test_agrees_with_scikit_learn():
         np.testing.assert_allclose(ours, ndcg_score([y], [score], k=k))
 
 
+def test_rows_are_evaluated_per_query_under_the_names_given():
+    data = judged({"a": [0, 2, 1], "b": [0, 0]})
+    table = evaluate(data, falling(data), ["ndcg@10", "letor4:ndcg@10", MeasureDefinition("ap")])
+    assert list(table.columns) == ["ndcg@10", "letor4:ndcg@10", "MAP"]
+    assert table["letor4:ndcg@10"].tolist() == [0, 0]
+    assert table["MAP"].tolist() == [(1 / 2 + 2 / 3) / 2, 0]
+    tied = evaluate(data, np.zeros(5), ["mrr"], ties="worst")
+    assert tied["mrr"].tolist() == [0.5, 0]
+
+
+def test_the_criterion_of_matching_models_is_our_average_precision():
+    """``ssi_models`` may not import letor: its kernel is held equal here."""
+    from ssi_models.kernels.pair_losses import ranking_measures
+
+    rng = np.random.default_rng(7)
+    relevant = rng.random((8, 50)) < 0.2
+    relevant[3] = False
+    for scores in (rng.random((8, 50)), np.round(rng.random((8, 50)), 1)):
+        ap, loss = np.empty(8), np.empty(8)
+        ranking_measures(scores, relevant, np.zeros((8, 50), bool), ap, loss)
+        data = judged({str(i): row for i, row in enumerate(relevant)})
+        ours = Evaluator(MeasureDefinition("ap", empty="skip", ties="worst"), data)
+        np.testing.assert_allclose(ours.per_query(scores.ravel()), ap, rtol=1e-12)
+
+
 def test_side_by_side_counts_empty_queries_by_rule():
     data = judged({"a": [0, 2, 1], "b": [0, 0]})
-    table = evaluate(data, falling(data))
+    table = side_by_side(data, falling(data))
     ndcg = table[table["measure"] == "NDCG@10"]
     # The same ranking: 0 for both with the official script (fewer than 10 documents).
     value = 0.5 * (3 / math.log2(3) + 1 / 2) / (3 + 1 / math.log2(3))
@@ -266,6 +301,7 @@ def test_definition_says_everything():
 def test_parse_measure_prefixes():
     assert parse_measure("ndcg@10") == MeasureDefinition("ndcg", 10)
     assert parse_measure("skip:ndcg@5") == MeasureDefinition("ndcg", 5, empty="skip")
+    assert parse_measure("NDCG-linear@5") == MeasureDefinition("ndcg", 5, "linear")
     assert parse_measure("one:map") == MeasureDefinition("ap", empty="one")
     assert parse_measure("linear:ndcg") == MeasureDefinition("ndcg", gain="linear")
     assert parse_measure("mslr:p@3") == official_measures("mslr")[2]
@@ -281,7 +317,9 @@ def test_unknown_measures_are_refused_by_name(text):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"kind": "recall"}, "kind"),
+        ({"kind": "hits"}, "kind"),
+        ({"kind": "recall"}, "Recall@10"),
+        ({"kind": "err", "top_label": 0}, "top_label"),
         ({"kind": "ndcg", "cutoff": 0}, "cutoff"),
         ({"kind": "ndcg", "gain": "log"}, "gain"),
         ({"kind": "ndcg", "gain": (0.0, 2.0, 1.0)}, "not decrease"),
@@ -301,6 +339,11 @@ def test_bad_labels_and_scores_are_refused():
     data = judged({"a": [0, 1330]})
     with pytest.raises(InputError, match="1330 is too large"):
         Evaluator(MeasureDefinition("ndcg"), data)
+    with pytest.raises(InputError, match="1001 is too large"):
+        Evaluator(MeasureDefinition("ndcg"), judged({"a": [0, 1001]}))
+    assert Evaluator(MeasureDefinition("ndcg"), judged({"a": [0, 1000]})).mean([0, 1]) == 1
+    with pytest.raises(InputError, match="1330 is above top_label=4"):
+        Evaluator(MeasureDefinition("err"), data)
     with pytest.raises(InputError, match="labels 0 to 1"):
         Evaluator(MeasureDefinition("ndcg", gain=(0.0, 1.0)), data)
     evaluator = Evaluator(MeasureDefinition("ap"), data)

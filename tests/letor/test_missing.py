@@ -16,7 +16,7 @@ from ir_measures import AP, RR, P, nDCG
 from letor.column_names import append_named, names_path, read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.evaluation import Evaluator, evaluate, per_query
+from letor.evaluation import Evaluator, per_query, side_by_side
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold
 from letor.measures import MeasureDefinition, parse_measure
@@ -74,7 +74,7 @@ def test_the_rule_for_queries_without_relevant_documents_is_for_those_without_ro
     total = (1 + 2 / 3) / 3
     expected = total / 3 if value is None else (total + value) / 4
     assert evaluator.mean(SCORES) == pytest.approx(expected)
-    table = evaluate(rows(LOST), SCORES, [definition]).iloc[0]
+    table = side_by_side(rows(LOST), SCORES, [definition]).iloc[0]
     assert (table["value"], table["queries"]) == (evaluator.mean(SCORES), 3 + (value is not None))
     assert (table["empty"], table["missing"]) == (1, 5)
 
@@ -87,7 +87,7 @@ def test_documents_that_a_definition_does_not_call_relevant_do_not_count():
 
 
 def test_nothing_known_is_as_before():
-    known, unknown = (evaluate(rows(m), SCORES) for m in (Missing({}), None))
+    known, unknown = (side_by_side(rows(m), SCORES) for m in (Missing({}), None))
     pd.testing.assert_frame_equal(known.drop(columns="missing"), unknown.drop(columns="missing"))
     assert unknown["missing"].isna().all()
     assert (known["missing"] == 0).all()

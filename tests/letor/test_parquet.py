@@ -13,8 +13,8 @@ import pytest
 import letor.parquet
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.packed import PackedStrings
 from letor.parquet import read_parquet, write_parquet
+from letor.string_array import StringArray
 from letor.svmlight import read_letor, write_letor
 
 NAMES = ["LMIR.ABS", "LMIR", "label", "label_", "query_id"]
@@ -56,7 +56,7 @@ def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression
     for threads in (1, 2):
         again = read_parquet(tmp_path / "rows.parquet", threads=threads)
         assert_same(again, data)
-        assert isinstance(again.comments, PackedStrings)
+        assert isinstance(again.comments, StringArray)
     assert pq.ParquetFile(tmp_path / "rows.parquet").num_row_groups == 3
 
 
@@ -75,13 +75,13 @@ def test_other_tools_read_the_columns(tmp_path: Path) -> None:
 def test_some_columns_without_comments(tmp_path: Path) -> None:
     data = make()
     write_parquet(data, tmp_path / "rows.parquet")
-    some = read_parquet(tmp_path / "rows.parquet", columns=["label", "LMIR"], comments=False)
+    some = read_parquet(tmp_path / "rows.parquet", features=["label", "LMIR"], comments=False)
     assert np.array_equal(some.X, data.X[:, [2, 1]])
     assert some.column_names == ["label", "LMIR"]
     assert some.provenance == data.provenance
     assert some.comments is None
     assert np.array_equal(some.query_index, data.query_index)
-    assert read_parquet(tmp_path / "rows.parquet", columns=[]).X.shape == (3000, 0)
+    assert read_parquet(tmp_path / "rows.parquet", features=[]).X.shape == (3000, 0)
 
 
 def test_row_groups_hold_whole_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_refusals(tmp_path: Path) -> None:
         read_parquet(path)
     write_parquet(make(), path)
     with pytest.raises(InputError, match="no columns bm26"):
-        read_parquet(path, columns=["bm26"])
+        read_parquet(path, features=["bm26"])
     X = np.zeros((1, 1), dtype=np.float32)
     with pytest.raises(InputError, match="column name is empty"):
         write_parquet(RankingData.from_rows(X, [0], ["q"], column_names=[""]), path)

@@ -15,9 +15,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import letor.rows
+import letor.parser
 from letor.errors import InputError
-from letor.kernels.text import MALFORMED, NUMBER, read_common_number, read_number
+from letor.kernels.numbers import MALFORMED, NUMBER, read_common_number, read_number
 from letor.lines import nearest_float32
 from letor.svmlight import BadLine, LetorWarning, read_letor
 
@@ -208,7 +208,7 @@ def test_threads_and_chunks_do_not_matter(tmp_path: Path, monkeypatch: pytest.Mo
     path = write(tmp_path, text)
     whole = read_letor(path, threads=1)
     assert np.array_equal(whole.X[:, 0], values[:, 0].astype(np.float32))
-    monkeypatch.setattr(letor.rows, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(letor.parser, "CHUNK_BYTES", 1000)
     for threads in (1, 2, 3):
         data = read_letor(path, threads=threads)
         assert np.array_equal(data.X, whole.X)
@@ -277,7 +277,7 @@ def test_decimals_at_the_edges(text: str) -> None:
 def test_mutants_read_as_the_slow_twin_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letor.rows, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(letor.parser, "CHUNK_BYTES", 64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         letor_fuzz.fuzz(tmp_path / "mutant.txt", 2500, seed=17)

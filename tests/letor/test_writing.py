@@ -13,7 +13,7 @@ import letor.writing
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.svmlight_writing import shortest_decimal, write_number
-from letor.packed import PackedStrings
+from letor.string_array import StringArray
 from letor.svmlight import append_columns, read_letor, write_letor
 
 
@@ -220,7 +220,7 @@ def test_appending_checks_before_it_writes(tmp_path: Path) -> None:
 
 def test_packed_strings_behave_like_an_object_array() -> None:
     values = np.array(["a", "", "ünï", "\udcff"], dtype=object)
-    packed = PackedStrings.from_values(values)
+    packed = StringArray.from_values(values)
     assert len(packed) == 4
     assert packed[2] == "ünï"
     assert packed[-1] == "\udcff"

@@ -9,7 +9,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
 
 
@@ -42,7 +42,7 @@ def test_damaged_models_are_refused(tmp_path):
     path = tmp_path / "model" / "model.json"
     path.write_text(path.read_text().replace("1", "2"))
     with pytest.raises(InputError, match="damaged"):
-        Ranker.load(tmp_path / "model")
+        load_ranker(tmp_path / "model")
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,12 @@ from typer.testing import CliRunner
 import ltr_features.studies.progress
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
-from letor.evaluation import evaluate
+from letor.evaluation import evaluate, side_by_side
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
 from ltr_features.columns.context import open_workspace
 from ltr_features.commands.options import settings
-from ltr_features.studies.statistics.measures import evaluate as ranx_values
 
 N_TOPICS = 8
 
@@ -469,9 +468,9 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
     distinct = values - 1e-9 * np.arange(len(values))  # in the order that both agree on
     scores = tmp_path / "scores.txt"
     scores.write_text("".join(f"{v!r}\n" for v in distinct.tolist()))
-    reported = ranx_values(qrels, run_of(rows, distinct), ["NDCG@10", "MAP", "P@10", "MRR"]).mean()
+    reported = evaluate(qrels, run_of(rows, distinct), ["NDCG@10", "MAP", "P@10", "MRR"]).mean()
     text = done("measure", path, "--scores", scores)
-    found = evaluate(rows, distinct)
+    found = side_by_side(rows, distinct)
     for measure, value in reported.items():
         kind = "MAP" if measure == "MAP" else measure
         row = found[(found["measure"] == kind) & ~found["known_as"].str.contains("LETOR|MSLR")]
@@ -479,7 +478,7 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
         assert row["value"] == pytest.approx(value, abs=1e-12), measure
         assert row["queries"] == 41  # of the 42 that there are, one is not judged
         assert f"{value:.4f}" in text
-    overstated = evaluate(replace(rows, missing=None), distinct)
+    overstated = side_by_side(replace(rows, missing=None), distinct)
     assert (overstated["value"] > found["value"] + 0.001).any()
     lost = rows.missing.n_relevant
     assert (

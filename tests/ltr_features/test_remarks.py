@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
 from letor.folds import k_fold
-from letor.validation import render, validate
+from letor.lint import render, validate
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_csr
-from ssi_models.preferences import Preferences
+from ssi_models.training.preferences import Preferences
 
 N_QUERIES, N_RANKED = 500, 2000
 

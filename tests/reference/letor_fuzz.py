@@ -121,9 +121,9 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chunk-bytes", type=int, default=64)
     arguments = parser.parse_args()
-    import letor.rows
+    import letor.parser
 
-    letor.rows.CHUNK_BYTES = arguments.chunk_bytes
+    letor.parser.CHUNK_BYTES = arguments.chunk_bytes
     with tempfile.TemporaryDirectory() as folder:
         fuzz(Path(folder) / "mutant.txt", arguments.mutations, arguments.seed)
     print(f"{arguments.mutations} mutations, seed {arguments.seed}: no difference")

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
 
-from ssi_models import baselines
 from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
-from ssi_models.preferences import Preferences
+from ssi_models.projections import baselines
 from ssi_models.projections.lsa import LatentSemanticIndex, LsiTfIdf
 from ssi_models.projections.query_expansion import QueryExpansion
 from ssi_models.projections.vsm import TfIdfCosine
-from ssi_models.validation import sample_triples
+from ssi_models.training.held_out import sample_triples
+from ssi_models.training.preferences import Preferences
 
 N, WIDTH = 30, 20
 

@@ -6,12 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssi_models.candidate_lists import CandidateLists, OwnNegatives
-from ssi_models.preferences import Preferences
-from ssi_models.projections.s2net import S2Net
-from ssi_models.projections.tuples import draw_negatives
-from ssi_models.sampling import PairStream
+from ssi_models.s2net.model import S2Net
+from ssi_models.s2net.tuples import draw_negatives
 from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.training.batches import PairStream
+from ssi_models.training.candidate_lists import CandidateLists, OwnNegatives
+from ssi_models.training.preferences import Preferences
 
 # Query 0: documents 1 and 2 of grades 2 and 1, 3 rejected; query 1: 4; query 3: 0.
 PREFERENCES = Preferences.from_pairs(

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.training.preferences import Preferences
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ssi_models import hogwild, run
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.projections.s2net import S2Net
 from ssi_models.registry import get_model
+from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.training import run
+from ssi_models.training.preferences import Preferences
 
 N, WIDTH = 80, 30
 QUICK = {"batch_size": 16, "n_negatives": 16, "max_epochs": 6, "hogwild": True}
@@ -74,7 +74,7 @@ def test_whole_passes_cannot_be_hogwild():
 def test_copies_for_parts_get_all_threads_too(monkeypatch):
     Q, D, pairs = data()
     at_once = []
-    alone = hogwild.hogwild_steps
+    alone = run.hogwild_steps
 
     def watched(replicas, batches):
         at_once.append(len(replicas))

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 import topic_em
 
-from ssi_models.preferences import Preferences
-from ssi_models.translation.ibm1 import IBMModel1
+from ssi_models.topics.translation import IBMModel1
+from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 WORDS = Vocabulary(["the", "house", "book", "a", "das", "haus", "buch", "ein"])

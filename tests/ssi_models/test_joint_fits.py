@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ssi_models.preferences import Preferences
 from ssi_models.registry import get_model
-from ssi_models.run import JointRun
-from ssi_models.validation import exceeds_noise
+from ssi_models.training.held_out import exceeds_noise
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.run import JointRun
 from ssi_models.word_weight import WORD_WEIGHTS
 
 N, TOPICS = 120, 6
@@ -169,7 +169,7 @@ def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
 
 
 def test_of_many_queries_one_part_is_held_out(monkeypatch):
-    monkeypatch.setattr("ssi_models.validation.MANY_QUERIES", 100)
+    monkeypatch.setattr("ssi_models.training.held_out.MANY_QUERIES", 100)
     Q, D, query, document = problem()
     preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
     steps = []

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ssi_models.kernels.ranking import ranking_measures
-from ssi_models.losses import EMPHASES, LOSSES, PairwiseLoss
+from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.sampling import Batch
+from ssi_models.training.batches import Batch
+from ssi_models.training.losses import EMPHASES, LOSSES, PairwiseLoss
+from ssi_models.training.preferences import Preferences
 
 N_DOCUMENTS, POOL = 12, 40
 # Query 0: document 3 of grade 2, 5 of grade 1, 8 rejected; query 1: 2; query 2: 4 and 6.

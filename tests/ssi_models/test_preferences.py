@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.sampling import PairStream, alternate
-from ssi_models.validation import Validation, hold_out_pairs, hold_out_queries, sample_triples
+from ssi_models.training.batches import PairStream, alternate
+from ssi_models.training.held_out import (
+    Validation,
+    hold_out_pairs,
+    hold_out_queries,
+    sample_triples,
+    split_queries,
+)
+from ssi_models.training.preferences import Preferences
 
 
 def preferences(**more):
@@ -205,3 +211,9 @@ def test_one_is_held_out_at_least_and_one_is_left(n, share, size):
     )
     kept, held_out = hold_out_queries(twice, np.arange(2 * n) // 2, share, 0)
     assert (len(held_out), len(kept)) == (2 * size, 2 * (n - size))
+
+
+def test_the_same_seed_deals_the_same_parts_in_every_release():
+    preferences = Preferences.from_pairs(*[np.arange(9)] * 2, n_queries=9, n_documents=9)
+    parts = [part.tolist() for part in split_queries(preferences, None, 3, 0)]
+    assert parts == [[1, 2, 8], [0, 5, 6], [3, 4, 7]]

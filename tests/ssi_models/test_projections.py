@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ssi_models.matrices import check_csr
 from ssi_models.mixing import cross_validated_mixture
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.projections import opca
 from ssi_models.projections.cl_lsa import CLLSA
 from ssi_models.projections.lsa import LSA, LatentSemanticIndex
@@ -19,6 +18,7 @@ from ssi_models.projections.opca import OPCA
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.projections.vsm import VSM, TfIdfCosine
 from ssi_models.registry import MODELS
+from ssi_models.training.preferences import Preferences
 
 M, N, WIDTH = 25, 30, 18
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ssi_models.preferences import Preferences
 from ssi_models.registry import load_model
 from ssi_models.remarks import of_amount, of_training, of_word_weight
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.sparse import SparseSSI
-from ssi_models.training import DivergenceWarning, Epoch, History
+from ssi_models.training.loop import DivergenceWarning, Epoch, History
+from ssi_models.training.preferences import Preferences
 
 N = 30
 

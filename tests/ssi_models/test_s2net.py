@@ -13,13 +13,13 @@ from ssi_models.kernels.projections import batch_slopes
 from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
-from ssi_models.projections import rmsprop, runs, scorer
-from ssi_models.projections.lbfgs import LBFGS
-from ssi_models.projections.s2net import S2Net
-from ssi_models.projections.tuples import TupleObjective, draw_negatives
-from ssi_models.tables import Space
-from ssi_models.training import DivergenceWarning
+from ssi_models.s2net import full_batch, mini_batch, rmsprop
+from ssi_models.s2net.lbfgs import LBFGS
+from ssi_models.s2net.model import S2Net
+from ssi_models.s2net.tuples import TupleObjective, draw_negatives
+from ssi_models.training.embedding_table import Space
+from ssi_models.training.loop import DivergenceWarning
+from ssi_models.training.preferences import Preferences
 
 M, N, WIDTH, RANK, GAMMA = 24, 30, 20, 4, 10.0
 
@@ -190,7 +190,7 @@ def test_no_epoch_is_the_lsa_start():
 
 def test_a_step_of_a_batch_follows_the_gradient(monkeypatch):
     """One SGD step of all pairs against all documents moves A along the twin's gradient."""
-    monkeypatch.setattr(runs, "FEWEST_STEPS", 1)
+    monkeypatch.setattr(full_batch, "FEWEST_STEPS", 1)
     Q, D, preferences = data()
     options = {"optimizer": "sgd", "learning_rate": 1e-3, "negatives": "uniform",
                "batch_size": 500, "n_negatives": N, "patience": 9, "max_epochs": 1}  # fmt: skip
@@ -252,7 +252,7 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
 @pytest.mark.parametrize("negatives", ["in-batch", "uniform", "given"])
 def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
     """Small blocks, so that a batch has several."""
-    monkeypatch.setattr(scorer, "BLOCK", 2)
+    monkeypatch.setattr(mini_batch, "BLOCK", 2)
     Q, D, preferences = data()
     one, two = (
         model(negatives=negatives, n_negatives=8, threads=threads, validation_measure="loss").fit(
@@ -270,7 +270,7 @@ def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
 def test_two_matrices_learn_two_vocabularies(optimizer, monkeypatch):
     """Document words are the query words in another order, 7 of them missing."""
     # Twelve held-out queries are too few to tell it from chance.
-    monkeypatch.setattr("ssi_models.run.exceeds_noise", lambda values, start: True)
+    monkeypatch.setattr("ssi_models.training.run.exceeds_noise", lambda values, start: True)
     rng = np.random.default_rng(0)
     X = (rng.random((120, 16)) < 0.25) * 1.0
     X[:, 0] += X.sum(axis=1) == 0

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
 
-from ssi_models.lexical import Diagonal, Identity
 from ssi_models.matrices import check_csr
-from ssi_models.pair_weights import PairWeights, PairWeightScorer
 from ssi_models.parallel import Workers
-from ssi_models.sampling import Batch
-from ssi_models.scorers import DiagonalScorer, Polynomial, SeparatePolynomial, TowerScorer
-from ssi_models.tables import Table
+from ssi_models.training.batches import Batch
+from ssi_models.training.diagonal import Diagonal, Identity
+from ssi_models.training.embedding_table import Table
+from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
+from ssi_models.training.towers import DiagonalScorer, Polynomial, SeparatePolynomial, TowerScorer
 
 V, N, RATE, START = 11, 3, 0.01, 0.05
 KINDS = [

@@ -10,16 +10,16 @@ import scipy.sparse as sp
 import topic_em
 from pair_data import planted_pairs, random_pairs
 
-from ssi_models.kernels.topics import _tilt, project_pairs, sum_logs
+from ssi_models.kernels.expectation import _tilt, project_pairs, sum_logs
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.topics import em
-from ssi_models.topics.bltm import BLTM
+from ssi_models.topics.bilingual import BLTM
 from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
 from ssi_models.topics.plsa import PLSA
 from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
 from ssi_models.topics.state import State
+from ssi_models.training.preferences import Preferences
 
 MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]
 K = 4

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
 
-from ssi_models.fitting import RATES
-from ssi_models.preferences import Preferences
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.training import DivergenceWarning, Settings, train
+from ssi_models.training.loop import DivergenceWarning, Settings, train
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.trainable import RATES
 
 
 def problem(seed=0, n=60, width=30):

@@ -7,7 +7,6 @@ import ssi_twins as twins
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.preferences import Preferences
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI, top_dice
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.diagonal import DiagonalSSI
@@ -16,6 +15,7 @@ from ssi_models.ssi.hash_kernel import HashKernelSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PolynomialSSI
 from ssi_models.ssi.sparse import SparseSSI, project
+from ssi_models.training.preferences import Preferences
 
 N, WIDTH = 50, 24
 QUICK = {
@@ -27,7 +27,7 @@ QUICK = {
 @pytest.fixture(autouse=True)
 def _keep_what_was_trained(monkeypatch):
     """The data below teach nothing, and a start is left only for what is better beyond chance."""
-    monkeypatch.setattr("ssi_models.run.exceeds_noise", lambda values, start: True)
+    monkeypatch.setattr("ssi_models.training.run.exceeds_noise", lambda values, start: True)
 
 
 def data(seed=0):
@@ -333,7 +333,7 @@ def test_hashing_is_replacing_words(k, monkeypatch):
                 out[row, column] += X[row, word] / np.sqrt(k)
         replaced.append(sp.csr_matrix(out, dtype=np.float32))
     # Replaced rows are longer than 1, and refused at the door.
-    monkeypatch.setattr("ssi_models.fitting.check_unit_rows", check_csr)
+    monkeypatch.setattr("ssi_models.training.trainable.check_unit_rows", check_csr)
     monkeypatch.setattr("ssi_models.base.check_unit_rows", check_csr)
     plain = LowRankSSI(4, **QUICK).fit(*replaced, data()[2])
     np.testing.assert_allclose(scores(model), scores(plain, *replaced), atol=1e-5)

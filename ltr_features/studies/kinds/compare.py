@@ -2,76 +2,179 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from pydantic import Field
 
 from letor.column_names import read_rows
-from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.trec import qrels_of, read_qrels, read_run, run_of
-from ltr_features.studies.kinds.checks import nearest
+from letor.evaluation import evaluate
+from letor.judged_runs import unjudged_queries
+from letor.measures import run_measure
+from letor.trec import read_qrels
+from ltr_features.studies.config import Section, nearest, read_config
 from ltr_features.studies.kinds.drill_down import query_moves
-from ltr_features.studies.kinds.given_texts import (
+from ltr_features.studies.kinds.given_files import (
+    judgements_of,
     not_found,
     read_query_groups,
     read_query_texts,
+    read_ranking,
     read_titles,
 )
-from ltr_features.studies.page.outputs import write_outputs
-from ltr_features.studies.page.report import QueryMoves, Report, Study, SystemResult
-from ltr_features.studies.stages import Stages, versions
+from ltr_features.studies.page import report as page
+from ltr_features.studies.page.report import QueryMoves, Report, SystemResult
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
-from ltr_features.studies.statistics.measures import evaluate, get_measure, unjudged_queries
 from ltr_features.studies.statistics.query_classes import (
     judged_properties,
     query_class_table,
     query_classes,
 )
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
+from ltr_features.studies.study import Study
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 
 
-def compare_files(
-    runs: Sequence[Path],
-    out: Path,
-    *,
-    qrels: Path | None = None,
-    data: Path | None = None,
-    queries: Path | None = None,
-    documents: Path | None = None,
-    groups: Path | None = None,
-    names: Sequence[str] = (),
-    baselines: Sequence[str] = (),
-    measures: Sequence[str] = DEFAULT_MEASURES,
-    hard_measure: str | None = None,
-    hard_by: str | None = None,
-    test: TestSettings | None = None,
-    threads: int | None = None,
-) -> Path:
-    """Compare runs and write a report.
+class CompareConfig(Section):
+    """Runs to compare; paths are relative to the folder of data.
 
-    Args:
+    Attributes:
         runs: files, two or more: TREC runs, or scores of the rows of ``data``: a line per row,
             the score last (LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
-        out: folder for the report.
         qrels: TREC judgements. data: LETOR file, whose labels judge if ``qrels`` is not given.
         queries: texts of the queries: JSON lines with ``_id`` and ``text``, or id, tab, text.
         documents: their titles: JSON lines with ``_id``, ``title``, ``text``.
         groups: of the queries (id, tab, group); queries of one group are tested together.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
-        measures: names as in :func:`measures.get_measure`; the first is the primary one.
+        measures: names as in :func:`letor.measures.run_measure`; the first is the primary one.
         hard_measure: measure that says which queries are hard; the primary one by default.
         hard_by: name of the run that says it; it is no baseline, and its own gain on hard queries
             is not estimated.
         test: settings of the statistical tests.
+    """
+
+    kind: Literal["compare"] = "compare"
+    title: str = "Comparison of runs"
+    runs: tuple[Path, ...]
+    qrels: Path | None = None
+    data: Path | None = None
+    queries: Path | None = None
+    documents: Path | None = None
+    groups: Path | None = None
+    names: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
+    measures: tuple[str, ...] = Field(DEFAULT_MEASURES, min_length=1)
+    hard_measure: str | None = None
+    hard_by: str | None = None
+    test: TestSettings = TestSettings()
+
+    @property
+    def files(self) -> list[Path]:
+        """All that are read."""
+        given = (self.qrels, self.data, self.queries, self.documents, self.groups)
+        return [*self.runs, *(path for path in given if path is not None)]
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of the runs."""
+        return list(self.names) or _names(self.runs)
+
+    @property
+    def against(self) -> list[str]:
+        """Names of the baselines."""
+        return list(self.baselines) or self.systems[:1]
+
+
+class CompareStudy(Study):
+    """Rankings that were made elsewhere: there is nothing to make but the report."""
+
+    config: CompareConfig
+
+    @classmethod
+    def read(cls, path: Path, data: Path) -> CompareConfig:
+        return read_config(path, CompareConfig)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Without paths: files are known by their content, and by what they were given as."""
+        found = self.config.model_dump(mode="json")
+        for name in ("qrels", "data", "queries", "documents", "groups"):
+            found[name] = found[name] is not None
+        return found | {"runs": self.config.systems}
+
+    @property
+    def files(self) -> dict[str, Any]:
+        return {"files": [self.identity(self.data / path) for path in self.config.files]}
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"tests": self.config.test.seed}
+
+    def stages(self) -> list[Planned]:
+        _check(self.config, self.data)
+        return []
+
+    def report(self) -> Report:
+        c = self.config
+        rows = None if c.data is None else read_rows(self.data / c.data, threads=self.threads)
+        judged = read_qrels(self.data / c.qrels) if c.qrels is not None else judgements_of(rows)
+        rankings = {
+            name: read_ranking(self.data / path, rows)
+            for name, path in zip(c.systems, c.runs, strict=True)
+        }
+        texts, titles, notes = self._given_texts(rankings, judged)
+        if rows is not None and c.qrels is None:
+            notes["documents and queries without a row"] = rows.coverage
+        groups = None
+        if c.groups is not None:
+            groups = read_query_groups(self.data / c.groups, judged["qid"].unique())
+        return comparison_report(
+            rankings,
+            judged,
+            baselines=c.against,
+            measures=c.measures,
+            hard_measure=c.hard_measure or c.measures[0],
+            hard_by=c.hard_by,
+            groups=groups,
+            texts=texts,
+            titles=titles,
+            notes=notes,
+            test=c.test,
+        )
+
+    def _given_texts(
+        self, rankings: Mapping[str, pd.DataFrame], qrels: pd.DataFrame
+    ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+        """Texts of the queries, titles of the ranked documents, and how many have none."""
+        texts, titles, notes = {}, {}, {}
+        if self.config.queries is not None:
+            path = self.data / self.config.queries
+            texts = read_query_texts(path)
+            if missing := not_found(path, "--queries", texts, list(qrels["qid"].unique())):
+                notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
+        if self.config.documents is not None:
+            path = self.data / self.config.documents
+            ranked = list(dict.fromkeys(d for run in rankings.values() for d in run["docno"]))
+            titles = read_titles(path, set(ranked))
+            if missing := not_found(path, "--documents", titles, ranked):
+                notes["ranked documents without a title"] = f"{missing:,}, shown by their ids"
+        return texts, titles, notes
+
+
+def compare_files(
+    runs: Sequence[Path], out: Path, *, threads: int | None = None, **options: Any
+) -> Path:
+    """Compare runs and write a report.
+
+    Args:
+        runs, options: see :class:`CompareConfig`. out: folder for the report.
 
     Returns:
         The folder of the report.
@@ -79,48 +182,7 @@ def compare_files(
     Raises:
         InputError: a file cannot be read or does not fit the others, or a name is unknown.
     """
-    test = test or TestSettings()
-    names = list(names) or _names(runs)
-    given = (qrels, data, queries, documents, groups)
-    files = [*runs, *(p for p in given if p is not None)]
-    every = list(dict.fromkeys([*measures, hard_measure or measures[0]]))
-    judging = qrels is not None or data is not None
-    _check(files, len(runs), names, baselines, every, test, hard_by, judging=judging)
-    stages = Stages(out)
-    with stages.claimed():
-        stages.check(["report"])
-        rows = None if data is None else read_rows(data, threads=threads)
-        judged = read_qrels(qrels) if qrels is not None else judgements_of(_needed(rows))
-        rankings = {n: read_ranking(p, rows) for n, p in zip(names, runs, strict=True)}
-        texts, titles, notes = _given_texts(rankings, judged, queries, documents)
-        if rows is not None and qrels is None:
-            notes["documents and queries without a row"] = rows.coverage
-        report = comparison_report(
-            rankings,
-            judged,
-            baselines=list(baselines) or names[:1],
-            measures=measures,
-            hard_measure=hard_measure or measures[0],
-            hard_by=hard_by,
-            groups=None if groups is None else read_query_groups(groups, judged["qid"].unique()),
-            texts=texts,
-            titles=titles,
-            notes=notes,
-            test=test,
-        )
-        inputs = {
-            "files": [stages.digests.identity(path) for path in files],
-            "names": names,
-            "baselines": list(baselines),
-            "measures": list(measures),
-            "hard measure": hard_measure,
-            "hard by": hard_by,
-            "test": vars(test),
-            "texts": [queries is not None, documents is not None, groups is not None],
-        }
-        return stages.run(
-            "report", inputs, lambda path: write_outputs(report, path, inputs=inputs)
-        ).path
+    return CompareStudy(CompareConfig(runs=tuple(runs), **options), out, threads=threads).run()
 
 
 def comparison_report(
@@ -159,7 +221,7 @@ def comparison_report(
     properties = judged_properties(qrels, texts or {})
     kinds = query_classes(properties.loc[judged.intersection(properties.index)])
     headline = (values[pairs[0][0]][measures[0]], values[pairs[0][1]][measures[0]])
-    study = Study(
+    compared = page.Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
         split_rule="How the systems were trained is not known here: whether a system has seen the "
@@ -198,7 +260,7 @@ def comparison_report(
     return Report(
         title="Comparison of runs",
         introduction=f"{len(rankings)} runs on {len(judged):,} judged queries.",
-        studies=[study],
+        studies=[compared],
         versions=versions(),
     )
 
@@ -216,137 +278,33 @@ def _moves(
     )
 
 
-def _given_texts(
-    rankings: Mapping[str, pd.DataFrame],
-    qrels: pd.DataFrame,
-    queries: Path | None,
-    documents: Path | None,
-) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Texts of the queries, titles of the ranked documents, and how many have none."""
-    texts, titles, notes = {}, {}, {}
-    if queries is not None:
-        texts = read_query_texts(queries)
-        if missing := not_found(queries, "--queries", texts, list(qrels["qid"].unique())):
-            notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
-    if documents is not None:
-        ranked = list(dict.fromkeys(d for run in rankings.values() for d in run["docno"]))
-        titles = read_titles(documents, set(ranked))
-        if missing := not_found(documents, "--documents", titles, ranked):
-            notes["ranked documents without a title"] = f"{missing:,}, shown by their ids"
-    return texts, titles, notes
-
-
-def read_ranking(path: Path, rows: RankingData | None) -> pd.DataFrame:
-    """A ranking, columns ``qid``, ``docno``, ``score``: of a TREC run, or of the scores of rows.
-
-    Raises:
-        InputError: it is neither, or does not fit the rows.
-    """
-    if _is_run(path):
-        return read_run(path)
-    if rows is None:
-        raise InputError(
-            f"{path} is no TREC run (qid Q0 docno rank score tag); if it holds the scores of the "
-            "rows of a LETOR file, give that by --data"
-        )
-    return run_of(_with_documents(rows), read_scores(path, rows))
-
-
-def read_scores(path: Path, rows: RankingData) -> NDArray[np.float64]:
-    """float64 [n]: the last field of each line that is not blank. Lines of three fields are
-    RankLib's (qid, number, score); their qid must be the row's.
-
-    Raises:
-        InputError: not a number, another query than the row's, or not as many as rows.
-    """
-    scores: list[float] = []
-    for number, fields in _lines(path):
-        try:
-            score = float(fields[-1])
-        except ValueError:
-            score = math.nan
-        if not math.isfinite(score):
-            raise InputError(f"{path}, line {number}: {fields[-1]!r} is not a finite number")
-        at = len(scores)
-        if len(fields) == 3 and at < len(rows):
-            query = rows.query_ids[rows.query_index[at]]
-            if fields[0] != query:
-                raise InputError(
-                    f"{path}, line {number}: query {fields[0]!r}, but row {at + 1} of the data is "
-                    f"of query {query!r}; both must have the same order"
-                )
-        scores.append(score)
-    if len(scores) != len(rows):
-        raise InputError(f"{path} has {len(scores)} scores, the data has {len(rows)} rows")
-    return np.array(scores)
-
-
-def judgements_of(rows: RankingData) -> pd.DataFrame:
-    """The rows' labels as judgements, and those of documents that are known to have no row: any
-    names do, as no ranking has them."""
-    judged = qrels_of(_with_documents(rows))
-    if rows.missing is None:
-        return judged
-    judged = judged[~judged["qid"].isin(rows.missing.unjudged)]
-    lost = [
-        (query, f"(without a row, {label}, {number})", label)
-        for query, counts in rows.missing.relevant.items()
-        for label, count in {0: 1, **counts}.items()  # the query counts, whatever it lacks
-        for number in range(count)
-    ]
-    return pd.concat([judged, pd.DataFrame(lost, columns=judged.columns)], ignore_index=True)
-
-
-def _with_documents(rows: RankingData) -> RankingData:
-    """Rows without document ids get their number: of equal scores the earlier row is first."""
-    if rows.document_ids is not None:
-        return rows
-    width = len(str(len(rows)))
-    numbers = np.array([f"row{i:0{width}d}" for i in range(len(rows))], dtype=object)
-    return replace(rows, document_ids=numbers)
-
-
-def _needed(rows: RankingData | None) -> RankingData:
-    if rows is None:
-        raise InputError("give the judgements: --qrels FILE, or --data FILE with labels")
-    return rows
-
-
-def _check(
-    files: Sequence[Path],
-    runs: int,
-    names: Sequence[str],
-    baselines: Sequence[str],
-    measures: Sequence[str],
-    test: TestSettings,
-    hard_by: str | None,
-    *,
-    judging: bool,
-) -> None:
-    problems = [f"there is no file {p}" for p in files if not p.is_file()]
-    if runs < 2:
+def _check(config: CompareConfig, data: Path) -> None:
+    """Raise InputError for all that is wrong at once."""
+    names, against, hard_by = config.systems, config.against, config.hard_by
+    problems = [f"there is no file {p}" for p in config.files if not (data / p).is_file()]
+    if len(config.runs) < 2:
         problems.append("a comparison needs two runs or more")
-    if len(names) != runs:
-        problems.append(f"{len(names)} names for {runs} runs")
+    if len(names) != len(config.runs):
+        problems.append(f"{len(names)} names for {len(config.runs)} runs")
     if len(set(names)) < len(names):
         problems.append(f"two runs share a name: {', '.join(names)}; give others by --name")
-    if len(set(baselines)) == len(names):
+    if len(set(config.baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")
-    if not judging:
+    if config.qrels is None and config.data is None:
         problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
-    problems += [f"no run {b!r}; {nearest(b, names)}" for b in baselines if b not in names]
+    problems += [f"no run {b!r}; {nearest(b, names)}" for b in config.baselines if b not in names]
     if hard_by is not None and hard_by not in names:
         problems.append(f"--hard-by: no run {hard_by!r}; {nearest(hard_by, names)}")
-    if hard_by in (list(baselines) or names[:1]):
+    if hard_by in against:
         problems.append(f"--hard-by {hard_by}: a baseline cannot say which queries are hard")
-    elif hard_by is not None and not {*names} - {*(baselines or names[:1]), hard_by}:
+    elif hard_by is not None and not {*names} - {*against, hard_by}:
         problems.append(f"--hard-by {hard_by}: besides it and the baselines no run is left")
-    if test.correction not in CORRECTIONS:
-        known = nearest(test.correction, CORRECTIONS)
-        problems.append(f"--correction: no method {test.correction!r}; {known}")
-    for measure in measures:
+    if config.test.correction not in CORRECTIONS:
+        known = nearest(config.test.correction, CORRECTIONS)
+        problems.append(f"--correction: no method {config.test.correction!r}; {known}")
+    for measure in dict.fromkeys([*config.measures, config.hard_measure or config.measures[0]]):
         try:
-            get_measure(measure)
+            run_measure(measure)
         except InputError as error:
             problems.append(str(error))
     if problems:
@@ -359,24 +317,6 @@ def _names(runs: Sequence[Path]) -> list[str]:
     if len(set(short)) == len(short):
         return short
     return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
-
-
-def _is_run(path: Path) -> bool:
-    if path.suffix == ".gz":
-        return True
-    first = next(_lines(path), None)
-    return first is not None and len(first[1]) == 6
-
-
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not blank."""
-    try:
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
-            for number, line in enumerate(file, start=1):
-                if fields := line.split():
-                    yield number, fields
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _covered(run: pd.DataFrame, judged: pd.Index) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from letor.trec import read_run
-from ltr_features.studies.config import SystemConfig
-from ltr_features.studies.kinds.experiment import Experiment, SplitOutputs
+from ltr_features.studies.kinds.ranking_config import SystemConfig
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import Move, QueryMoves
 from ltr_features.studies.statistics.contributions import column_contributions
 
@@ -22,7 +22,7 @@ TOP = 10
 
 
 def drill_down(
-    experiment: Experiment,
+    experiment: RankingStages,
     output: SplitOutputs,
     pair: tuple[SystemConfig, SystemConfig],
     differences: pd.Series,
@@ -135,7 +135,7 @@ def _contributions(
         parts = parts - parts.mean(axis=0)
     else:
         folder = output.systems[system.name].path / fold
-        ranker = Ranker.load(folder)
+        ranker = load_ranker(folder)
         names = ranker.feature_names_
         parts = column_contributions(ranker, folder, rows)
     spread = parts.sum(axis=1).std()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ltr_features.studies.config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.verdicts import value
 

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.evaluation import evaluate
 from letor.fold_files import concatenate
 from letor.folds import Fold
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
-from ltr_features.studies.config import RankerConfig, SystemConfig
-from ltr_features.studies.statistics.measures import evaluate
+from ltr_features.studies.kinds.ranking_config import RankerConfig, SystemConfig
 
 #: Reads a part ("train", "vali", "test") of a fold, by their names.
 ReadPart = Callable[[str, str], RankingData]
@@ -38,8 +38,7 @@ def write_system(
     on_fold: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
-    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the new folder
-    ``path``.
+    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the folder ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once. Folds are worked on side by side, which keeps all cores busy where
@@ -48,7 +47,6 @@ def write_system(
     Args:
         on_fold: called with the number of folds that are done.
     """
-    path.mkdir()
 
     def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         test = read(fold.name, "test")

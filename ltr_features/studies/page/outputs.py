@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from letor.files import atomic_path
-from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import html
 from ltr_features.studies.page.latex import latex_tables
 from ltr_features.studies.page.report import Report, Study, SystemResult
@@ -18,8 +16,8 @@ from ltr_features.studies.page.tables import report_text
 from ltr_features.studies.statistics.paired_tests import group_labels
 
 
-def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> None:
-    """Write a report into a new folder:
+def write_outputs(report: Report, path: Path) -> None:
+    """Write a report into an existing folder:
 
     - ``report.html``; ``summary.txt``: the same numbers for the terminal
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
@@ -27,10 +25,9 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
       column_correlation, columns (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
-    - ``manifest.json``: versions, settings, what the report was made from (``inputs``), the
-      machine, and the digest of every other file. The same inputs give the same files.
+
+    The same report gives the same files.
     """
-    path.mkdir()
     html.write(report, path / "report.html")
     _write_text(path / "summary.txt", report_text(report))
     frames = tables_of(report)
@@ -44,13 +41,6 @@ def write_outputs(report: Report, path: Path, *, inputs: Mapping[str, Any]) -> N
         frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
     _write_text(path / "tables.tex", latex_tables(report))
     write_figures(report, path / "figures")
-    write_manifest(
-        path,
-        title=report.title,
-        settings=report.settings,
-        inputs=inputs,
-        seeds={study.name: study.test.seed for study in report.studies},
-    )
 
 
 def tables_of(report: Report) -> dict[str, pd.DataFrame]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.measures import RULES, get_measure
+from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 
@@ -22,7 +22,7 @@ class SystemResult:
         name: short and unique within the study; used in tables and in ``Study.pairs``.
         description: what it is, in a sentence.
         per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
-            ``measures.evaluate`` returns it (folds concatenated).
+            ``letor.evaluation.evaluate`` returns it (folds concatenated).
         fits: of a trained system the same frame of each fit, whose mean ``per_query`` is; empty
             where nothing is trained, or where it is not known.
         columns: names of the columns that the ranker saw; empty for a ranking without a ranker.
@@ -288,5 +288,5 @@ class Report:
         ``measures``."""
         given = self.measure_definitions
         shared = [m for m in self.measures if m not in given]
-        listed = [(m, given[m] if m in given else get_measure(m).formula) for m in self.measures]
-        return [*listed, (", ".join(shared), RULES)] if shared else listed
+        listed = [(m, given[m] if m in given else run_measure(m).formula) for m in self.measures]
+        return [*listed, (", ".join(shared), RUN_RULES)] if shared else listed

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
+from letor.evaluation import evaluate
 from letor.rankers.base import Ranker
 from letor.trec import run_of
-from ltr_features.studies.statistics.measures import evaluate
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 

@@ -108,6 +108,29 @@ def mean_values(fits: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(values, index=queries, columns=fits[0].columns)
 
 
+def spreads(fits: Sequence[pd.DataFrame]) -> pd.Series:
+    """Standard deviation of each column's mean over the fits; NaN for one fit."""
+    return pd.DataFrame([fit.mean() for fit in fits]).std(ddof=1)
+
+
+def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
+    """A mean with its spread over fits in brackets, where there are several: "0.412 (0.003)"."""
+    return mean if np.isnan(spread) else f"{mean} ({spread:.{decimals}f})"
+
+
+def repeats_told(repeats: int) -> str:
+    """What the rows of a table are whose models were fitted several times; "" if they were not."""
+    if repeats == 1:
+        return ""
+    return (
+        f"Models that learn from judgements were fitted {_times(repeats)}, each time with other "
+        "seeds, on the same training and test queries: values are means over the fits, query by "
+        "query, with their spread (standard deviation over the fits) in brackets. An expectation "
+        "is tested over queries and over fits, and the larger of the two p counts. Weights, "
+        "seconds and figures of training are those of the first fit."
+    )
+
+
 def fits_told(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
     """How often systems were fitted, and what their values are, for a report.
 

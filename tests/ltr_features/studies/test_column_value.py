@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from letor.dataset import RankingData
+from letor.evaluation import evaluate
 from letor.rankers.base import Ranker
 from letor.trec import qrels_of, run_of
 from ltr_features.studies.statistics.column_value import _shuffled, retrained_value, shuffled_value
-from ltr_features.studies.statistics.measures import evaluate
 from ltr_features.studies.statistics.significance import TestSettings
 
 

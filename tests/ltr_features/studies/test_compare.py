@@ -9,18 +9,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from folders import different
 from typer.testing import CliRunner
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import evaluate
+from letor.judged_runs import unjudged_queries
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
-from ltr_features.studies.kinds.compare import compare_files, read_ranking, read_scores
+from ltr_features.studies.kinds.compare import compare_files
+from ltr_features.studies.kinds.given_files import read_ranking, read_scores
 from ltr_features.studies.lock import locked
-from ltr_features.studies.statistics.measures import evaluate, unjudged_queries
+from ltr_features.studies.run import run_file
+from ltr_features.studies.stages import NOTE
 from ltr_features.studies.statistics.significance import TestSettings
 
 TEST = TestSettings(n_permutations=200, n_resamples=200)
@@ -369,3 +374,20 @@ def test_bad_groups_and_choosers_are_named(files, tmp_path, monkeypatch, options
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code != 0
     assert message in (result.output + str(result.exception))
+
+
+def test_a_file_of_the_kind_compare_says_what_the_command_does(files, tmp_path):
+    folder = files[0]
+    toml = tmp_path / "x.toml"
+    toml.write_text(
+        'kind = "compare"\nruns = ["bad.run", "good.run"]\nqrels = "qrels.txt"\n'
+        "[test]\nn_permutations = 200\nn_resamples = 200\n"
+    )
+    by_file = run_file(toml, data=folder, out=tmp_path / "file")
+    runs = [folder / "bad.run", folder / "good.run"]
+    by_call = compare_files(runs, tmp_path / "call", qrels=folder / "qrels.txt", test=TEST)
+    assert different(by_file, by_call) <= {NOTE}
+    toml.write_text('kind = "compare"\nruns = ["bad.run"]\nqrels = "qrel.txt"\n')
+    with pytest.raises(InputError, match=r"no file qrel\.txt; a comparison needs two runs or more"):
+        run_file(toml, data=folder, out=tmp_path / "bad")
+    assert not (tmp_path / "bad").exists()

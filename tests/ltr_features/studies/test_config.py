@@ -7,9 +7,9 @@ from importlib import resources
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.config import EvaluationConfig
-from ltr_features.studies.kinds.checks import demo_config, load_config
-from ltr_features.studies.kinds.experiment import model_column
+from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
+from ltr_features.studies.kinds.ranking_config import EvaluationConfig
+from ltr_features.studies.kinds.ranking_stages import model_column
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
             "no columns 'letor47'; did you mean 'letor46'",
         ),
         ('score = "bm25_whole"', "", "give either score or columns"),
-        ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "unknown measure 'MAPP'"),
+        ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "measure 'MAPP' is unknown"),
         ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "not TOML"),
         ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
         (

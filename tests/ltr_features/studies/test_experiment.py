@@ -15,19 +15,17 @@ from folders import different
 
 from letor.column_names import read_rows
 from letor.errors import InputError
-from letor.evaluation import per_query
+from letor.evaluation import evaluate, per_query
 from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
-from letor.rankers.base import Ranker
+from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.feature_table import train_parts
-from ltr_features.studies.config import ExperimentConfig
-from ltr_features.studies.kinds.assemble import run_experiment
-from ltr_features.studies.kinds.checks import demo_config
-from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.kinds.ranking import RankingStudy
+from ltr_features.studies.kinds.ranking_checks import demo_config
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.systems import turned
-from ltr_features.studies.statistics.measures import evaluate
 from ltr_features.studies.times import TIMES
 from ssi_models.ssi.low_rank import LowRankSSI
 
@@ -57,15 +55,15 @@ def config(tmp_path_factory) -> ExperimentConfig:
 @pytest.fixture(scope="module")
 def run(config, tmp_path_factory):
     """The experiment, run once with one thread."""
-    experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
-    run_experiment(experiment)
+    experiment = RankingStudy(config, tmp_path_factory.mktemp("out"), threads=1)
+    experiment.run()
     return experiment
 
 
 def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config, tmp_path):
     """The times that stages took are the one file that differs."""
-    run_experiment(Experiment(config, tmp_path, threads=2))
-    assert different(run.stages.folder, tmp_path) == {TIMES}
+    RankingStudy(config, tmp_path, threads=2).run()
+    assert different(run.folder, tmp_path) == {TIMES}
 
 
 def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_path):
@@ -77,17 +75,17 @@ def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_pat
     (tmp_path / "qrels" / "test.tsv").write_text(judged)
     values = demo_config().model_dump(mode="json")
     values["collection"] = {"source": "beir", "folder": str(tmp_path)}
-    experiment = Experiment(ExperimentConfig.model_validate(values), tmp_path / "out")
+    experiment = RankingStudy(ExperimentConfig.model_validate(values), tmp_path / "out")
     with pytest.raises(InputError, match="query id 'queries 0': LETOR text and TREC files need"):
-        run_experiment(experiment)
+        experiment.run()
     assert not (tmp_path / "out" / "collection").exists()
 
 
 def test_a_second_run_makes_nothing_again(run, config):
-    root = run.stages.folder
+    root = run.folder
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
-    again = Experiment(config, root)
-    run_experiment(again)
+    again = RankingStudy(config, root)
+    again.run()
     probes = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
     assert probes == before
 
@@ -106,7 +104,7 @@ def test_every_query_is_tested_once_and_its_pool_is_complete(run):
 
 def test_one_fold_of_each_split_is_written_as_letor_text(run):
     for split in run.config.splits:
-        folder = run.stages.folder / "letor" / split.name
+        folder = run.folder / "letor" / split.name
         assert [path.name for path in folder.iterdir() if path.is_dir()] == ["Fold1"]
         for part in ("train", "vali", "test"):
             text = read_rows(folder / "Fold1" / f"{part}.txt.zst")
@@ -125,7 +123,7 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     rows = run.part(run.config.splits[0], "Fold1", "test")
     row = {q: i for i, q in enumerate(run.collection.query_ids)}
     document = {d: i for i, d in enumerate(run.collection.document_ids)}
-    folder = run.stages.folder / "models" / "by-query" / "ssi"
+    folder = run.folder / "models" / "by-query" / "ssi"
     scores = run.trained_column(split, run.config.models[1], folder)
     folds = run.folds(split)
     parts = train_parts(run.collection, folds, folds[0], split.inner_parts)
@@ -151,8 +149,8 @@ def test_articles_are_kept_together_by_group_splits(run):
 
 
 def test_saved_rankers_give_the_run_s_scores(run):
-    folder = run.stages.folder / "systems" / "by-query" / "words_SSI"
-    ranker = Ranker.load(folder / "Fold3")
+    folder = run.folder / "systems" / "by-query" / "words_SSI"
+    ranker = load_ranker(folder / "Fold3")
     rows = run.part(run.config.splits[0], "Fold3", "test")
     scores = ranker.predict(rows.select_columns(ranker.feature_names_))
     ours = pd.DataFrame(
@@ -170,14 +168,14 @@ def test_saved_rankers_give_the_run_s_scores(run):
 @pytest.mark.parametrize("system", ["BM25", "words", "words_SSI"])
 def test_written_runs_are_the_rankings_that_were_evaluated(run, system):
     """Ties included: evaluating the written run gives the written values."""
-    folder = run.stages.folder / "systems" / "by-query" / system
+    folder = run.folder / "systems" / "by-query" / system
     values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str}).set_index("qid")
     again = evaluate(run.qrels, read_run(folder / "run.txt.gz"), list(values.columns))
     pd.testing.assert_frame_equal(again, values, check_names=False, check_exact=True)
 
 
 def test_the_report_tells_verdict_definitions_and_settings(run):
-    report = run.stages.folder / "report"
+    report = run.folder / "report"
     html = (report / "report.html").read_text(encoding="utf-8")
     summary = (report / "summary.txt").read_text(encoding="utf-8")
     for text in ("Unseen queries", "Unseen articles", "words+SSI"):
@@ -193,7 +191,7 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
 
 
 def test_refits_deal_other_folds_and_are_of_repeated_systems_only(run):
-    folder = run.stages.folder
+    folder = run.folder
     split = run.config.splits[0]
     first, second = run.folds(split), run.folds(split.refit(1))
     assert sorted(q for f in second for q in f.test) == sorted(q for f in first for q in f.test)
@@ -214,14 +212,14 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
     split, systems = run.config.splits[0], {s.name: s for s in run.config.all_systems}
     stages = [run.system_stage(split.refit(number), systems["words"]) for number in range(2)]
     assert [stage.inputs["seed"] for stage in stages] == [0, 1]
-    rankers = [Ranker.load(run.done(stage).path / "Fold1") for stage in stages]
+    rankers = [load_ranker(run.done(stage).path / "Fold1") for stage in stages]
     assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
     more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
-    again = Experiment(config.model_copy(update={"systems": tuple(more)}), run.stages.folder)
+    again = RankingStudy(config.model_copy(update={"systems": tuple(more)}), run.folder)
     to_do = [
         stage.name
-        for stage in again.plan()
-        if not again.stages.look(stage.name, stage.inputs, code=stage.code).reused
+        for stage in again.stages()
+        if not again.runner.stages.look(stage.name, stage.inputs, code=stage.code).reused
     ]
     assert to_do == [
         f"{kind}.refit-2{name}"
@@ -231,7 +229,7 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
 
 
 def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
-    report, systems = run.stages.folder / "report", run.stages.folder / "systems"
+    report, systems = run.folder / "report", run.folder / "systems"
 
     def means(name: str) -> np.ndarray:
         fits = [systems / f"by-query{fit}" / name for fit in ("", ".refit-1")]
@@ -259,20 +257,20 @@ def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, co
     path = tmp_path / "groups.tsv"
     path.write_text("".join(f"{q}\thalf {i % 12}\n" for i, q in enumerate(ids)), "utf-8")
     named = config.model_copy(update={"groups": "groups.tsv"})
-    grouped = Experiment(named, run.stages.folder, tmp_path)
+    grouped = RankingStudy(named, run.folder, tmp_path)
     assert grouped.groups == {q: f"half {i % 12}" for i, q in enumerate(ids)}
     group = grouped.groups
     for fold in grouped.folds(config.splits[1]):
         assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
     to_do = {
         stage.name.split("/")[1].split(".")[0]
-        for stage in grouped.plan()
-        if not grouped.stages.look(stage.name, stage.inputs, code=stage.code).reused
+        for stage in grouped.stages()
+        if not grouped.runner.stages.look(stage.name, stage.inputs, code=stage.code).reused
     }
     assert to_do == {"by-article"}
     path.write_text(f"{ids[0]}\talone\n", "utf-8")
     with pytest.raises(InputError, match="49 queries have no group"):
-        _ = Experiment(named, run.stages.folder, tmp_path).collection
+        _ = RankingStudy(named, run.folder, tmp_path).collection
 
 
 def test_turned_folds_train_on_other_queries_and_test_on_the_same():
@@ -288,8 +286,8 @@ def test_turned_folds_train_on_other_queries_and_test_on_the_same():
 
 
 def test_stage_notes_hold_the_inputs(run):
-    note = json.loads((run.stages.folder / "collection" / ".stage.json").read_text())
-    corpus = (run.stages.folder / "collection" / "corpus.jsonl").read_bytes()
+    note = json.loads((run.folder / "collection" / ".stage.json").read_text())
+    corpus = (run.folder / "collection" / "corpus.jsonl").read_bytes()
     assert note["files"]["corpus.jsonl"] == sha256(corpus).hexdigest()
     dump = Path(run.config.collection.options["dump"])
     found = note["inputs"]["options"]["dump"]
@@ -301,7 +299,7 @@ def test_stage_notes_hold_the_inputs(run):
 
 
 def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(run, config):
-    folder = run.stages.folder / "report"
+    folder = run.folder / "report"
     table = pd.read_csv(folder / "tables" / "column_correlation.csv")
     assert table["study"].unique().tolist() == [split.title for split in config.splits]
     first = table[table["study"] == config.splits[0].title].set_index("column")
@@ -319,7 +317,7 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
 def test_measures_of_the_folds_files_are_those_of_the_report(run):
     """The files say which relevant documents and queries their rows lack."""
     values, lost = [], 0
-    system = run.stages.folder / "systems" / "by-query" / "everything"
+    system = run.folder / "systems" / "by-query" / "everything"
     ranking = read_run(system / "run.txt.gz").set_index(["qid", "docno"])["score"]
     for number in range(1, 6):
         rows = run.part(run.config.splits[0], f"Fold{number}", "test")

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.given_texts import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
     detectable,

@@ -133,6 +133,13 @@ def test_without_control_the_interval_describes_the_gain() -> None:
     assert row[["gain", "low", "high"]].tolist() == pytest.approx([0.1] * 3)
 
 
+def test_a_gain_over_nothing_has_no_percentage() -> None:
+    base = pd.Series(np.zeros(6), index=range(6))
+    row = hard_query_table(base, {"s": base + 0.1}, quantiles=(), settings=QUICK).iloc[0]
+    assert row["gain"] == pytest.approx(0.1)
+    assert np.isnan(row["relative_gain"])
+
+
 def test_selection_keeps_ties_together_and_may_be_empty() -> None:
     values = pd.Series([0.0, 0.0, 0.0, 0.5, 0.9])
     assert hard_by_quantile(values, 0.2).tolist() == [True, True, True, False, False]

@@ -15,10 +15,10 @@ import pytest
 from dumps import topical_dump
 
 from ltr_features.studies import identity
-from ltr_features.studies.config import ExperimentConfig
 from ltr_features.studies.identity import Digests, files_within
 from ltr_features.studies.kinds.compare import compare_files
-from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.kinds.ranking import RankingStudy
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.stages import DIGESTS
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -107,16 +107,16 @@ def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> Expe
 
 
 def keys(config: ExperimentConfig, data: str | Path = ".") -> dict[str, str]:
-    experiment = Experiment(config, "out", data)
-    return {stage.name: experiment.key(stage) for stage in experiment.plan()}
+    experiment = RankingStudy(config, "out", data)
+    return {stage.name: experiment.key(stage) for stage in experiment.stages()}
 
 
 def stale(config: ExperimentConfig) -> set[str]:
     """The stages that a run would make."""
-    experiment = Experiment(config, "out", ".")
+    experiment = RankingStudy(config, "out", ".")
     looked = (
-        (stage, experiment.stages.look(stage.name, stage.inputs, code=stage.code))
-        for stage in experiment.plan()
+        (stage, experiment.runner.stages.look(stage.name, stage.inputs, code=stage.code))
+        for stage in experiment.stages()
     )
     return {stage.name for stage, found in looked if not found.reused}
 
@@ -214,7 +214,7 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     changed in its folder is trained again, and no other stage runs."""
     collection, _ = write_trec(here)
     config = config_of(collection)
-    Experiment(config, "out", ".").run_splits()
+    RankingStudy(config, "out", ".").run()
     assert stale(config) == set()
 
     values = here / "out" / "systems" / "by-query" / "VSM" / "per_query.csv"
@@ -222,9 +222,9 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     lines = [f"{q} 0 d{(int(d[1:]) + 1) % 24} 1\n" for q, d in judged()]
     (here / "qrels").write_text("".join(lines))
     assert stale(config) == ALL
-    again = Experiment(config, "out", ".")
-    assert "to do: changed: options.qrels" in again.runner.plan_text(again.plan())
-    again.run_splits()
+    again = RankingStudy(config, "out", ".")
+    assert "to do: changed: options.qrels" in again.runner.plan_text(again.stages())
+    again.run()
     assert pd.read_csv(values)["NDCG@10"].mean() < before - 0.2
     assert stale(config) == set()
 
@@ -233,7 +233,7 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     kept, written = model.read_bytes(), {p: p.stat().st_mtime_ns for p in folder.iterdir()}
     spoil(model)
     assert stale(config) == {"models/by-query/ssi"}
-    Experiment(config, "out", ".").run_splits()
+    RankingStudy(config, "out", ".").run()
     assert stale(config) == set()
     assert model.read_bytes() == kept
     again = {p for p in folder.glob("*.safetensors") if p.stat().st_mtime_ns != written[p]}
@@ -258,7 +258,7 @@ def test_the_manifest_lists_every_file_with_its_digest(here):
     collection, files = write_trec(here)
     (here / "vectors.txt").write_text("topic0 1 0\ntopic1 0 1\n")
     vectors = {"family": "w2v-word", "options": {"vectors": "vectors.txt"}}
-    experiment = Experiment(config_of(collection, (vectors,)), "out", ".")
+    experiment = RankingStudy(config_of(collection, (vectors,)), "out", ".")
     found = experiment.input_files()
     assert {file["name"]: file["sha256"] for file in found.values()} == {
         name: sha256((here / name).read_bytes()).hexdigest() for name in [*files, "vectors.txt"]

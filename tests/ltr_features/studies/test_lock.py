@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.lock import LOCK, locked
+from ltr_features.studies.lock import LOCK, LOCKED, locked
 
 HOLD = """
 import sys, time
@@ -60,10 +60,11 @@ def test_a_lock_that_says_nothing_is_taken_over(tmp_path, content):
         assert said == ""
 
 
-def test_a_link_is_not_followed(tmp_path):
+@pytest.mark.parametrize("name", [LOCK, LOCKED])
+def test_a_link_is_not_followed(tmp_path, name):
     (tmp_path / "thesis").write_text("important")
-    (tmp_path / LOCK).symlink_to(tmp_path / "thesis")
-    with pytest.raises(InputError, match=r"\.lock: cannot be opened.*remove it if it is a link"):
+    (tmp_path / name).symlink_to(tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"\.lock.*: cannot be opened.*remove it if it is a link"):
         locked(tmp_path).__enter__()
     assert (tmp_path / "thesis").read_text() == "important"
 
@@ -78,6 +79,6 @@ def test_of_another_machine_only_the_user_knows_whether_it_runs(tmp_path):
 def test_a_folder_is_free_again_after_an_error(tmp_path):
     with pytest.raises(KeyboardInterrupt), locked(tmp_path):
         raise KeyboardInterrupt
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [LOCKED]
     with locked(tmp_path) as said:
         assert said == ""

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from ltr_features.feature_table import DISTANCE
-from ltr_features.studies.config import ExperimentConfig
-from ltr_features.studies.kinds.assemble import run_experiment
-from ltr_features.studies.kinds.experiment import Experiment
+from ltr_features.studies.kinds.ranking import RankingStudy
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.page import html
 from ltr_features.studies.page.tables import report_text
 from ltr_features.studies.page.verdicts import column_verdicts
@@ -47,7 +46,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder, tmp_path_factory) -> Experiment:
+def run(folder, tmp_path_factory) -> RankingStudy:
     """An experiment whose model can be taught nothing."""
     still = {"init": "identity", "scales": [1.0], "rank": 2, "max_epochs": 1}
     tree = {"n_estimators": 3, "min_data_in_leaf": 5}
@@ -76,8 +75,8 @@ def run(folder, tmp_path_factory) -> Experiment:
             "nearest_words": ["asked3"],
         }
     )
-    experiment = Experiment(config, tmp_path_factory.mktemp("out"), threads=1)
-    run_experiment(experiment)
+    experiment = RankingStudy(config, tmp_path_factory.mktemp("out"), threads=1)
+    experiment.run()
     return experiment
 
 
@@ -88,7 +87,7 @@ def test_rows_carry_remarks_and_distance(run):
 
 
 def test_the_verdict_says_it_once(run):
-    folder = run.stages.folder / "report"
+    folder = run.folder / "report"
     summary = " ".join((folder / "summary.txt").read_text(encoding="utf-8").split())
     page = (folder / "report.html").read_text(encoding="utf-8")
     sentence = f"Column mine, [^:]*: {KEPT}"
@@ -99,7 +98,7 @@ def test_the_verdict_says_it_once(run):
 
 
 def test_the_table_of_columns_has_the_distance(run):
-    folder = run.stages.folder / "report"
+    folder = run.folder / "report"
     table = pd.read_csv(folder / "tables" / "columns.csv").set_index("name")["training_distance"]
     split, folds = run.config.splits[0], [f"Fold{n}" for n in range(1, 6)]
     largest = max(run.part(split, fold, "test").provenance["mine"][DISTANCE] for fold in folds)
@@ -109,16 +108,16 @@ def test_the_table_of_columns_has_the_distance(run):
 
 
 def test_words_that_were_not_learned_are_not_shown_as_such(run):
-    page = (run.stages.folder / "report" / "report.html").read_text(encoding="utf-8")
+    page = (run.folder / "report" / "report.html").read_text(encoding="utf-8")
     models = page[page.index('id="models"') : page.index('id="columns"')]
     assert re.search(f"<p>.*mine {KEPT}.*A query word matches itself alone in this model", models)
     assert "before training (the tf-idf cosine)" in page
 
 
 def test_a_second_run_makes_nothing_again(run):
-    root = run.stages.folder
+    root = run.folder
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
-    run_experiment(Experiment(run.config, root, threads=1))
+    RankingStudy(run.config, root, threads=1).run()
     assert before == {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
 
 

@@ -9,22 +9,30 @@ from ltr_features.studies import run
 from ltr_features.studies.run import experiment_names, find_experiment, kind_of, run_file
 
 
-def test_the_kind_chooses_the_runner(tmp_path, monkeypatch):
+def test_the_kind_chooses_the_class(tmp_path, monkeypatch):
     asked = []
 
-    def runner(path, *, data, out, threads, reporter, dry_run):
-        asked.append((path, data, out, threads))
-        return out / "report"
+    class Kind:
+        @staticmethod
+        def read(path, data):
+            return path, data
 
-    monkeypatch.setattr(run, "_runner", lambda kind: runner if kind == "letor" else None)
+        def __init__(self, config, out, data, *, threads, reporter):
+            self.out = out
+            asked.append((*config, data, out, threads))
+
+        def run(self, *, dry_run):
+            return self.out / "report"
+
+    monkeypatch.setattr(run, "_class_of", lambda kind: Kind if kind == "letor" else None)
     monkeypatch.setenv("LTR_DATA", str(tmp_path / "sets"))
     file = tmp_path / "study.toml"
     file.write_text('kind = "letor"\n')
     assert run_file(file, out=tmp_path / "o") == tmp_path / "o" / "report"
     run_file(file, out=tmp_path, data=tmp_path / "mine", threads=1)
     assert asked == [
-        (file, tmp_path / "sets", tmp_path / "o", None),
-        (file, tmp_path / "mine", tmp_path, 1),
+        (file, tmp_path / "sets", tmp_path / "sets", tmp_path / "o", None),
+        (file, tmp_path / "mine", tmp_path / "mine", tmp_path, 1),
     ]
 
 

@@ -16,7 +16,6 @@ from ltr_features.studies.times import TIMES
 def planned(name, calls, inputs=None):
     def make(path):
         calls.append(name)
-        path.mkdir(parents=True)
         (path / "x").write_text(name)
 
     return Planned(name, inputs or {}, make, "one file", "kind", title=f"stage {name}")

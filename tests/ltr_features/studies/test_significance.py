@@ -233,3 +233,24 @@ def test_two_queries_are_enough_for_a_t_test() -> None:
     a, b = np.array([0.9, 0.4]), np.array([0.2, 0.1])
     np.testing.assert_allclose(paired_t(a - b), ttest_rel(a, b).pvalue)
     assert 0 < paired_t(a - b)[0] < 1
+
+
+def test_differences_of_a_billionth_are_ties_and_no_spread_has_no_effect() -> None:
+    base = pd.DataFrame({"MAP": np.full(6, 0.0)}, index=list("abcdef"))
+    just = base.assign(MAP=[1e-9, -1e-9, 2e-9, 0.5, -0.5, 0.0])
+    shifted = base + 0.25
+    table = compare(
+        {"base": base, "just": just, "shifted": shifted},
+        [("just", "base"), ("shifted", "base")],
+        ["MAP"],
+    )
+    assert table[["won", "tied", "lost"]].to_numpy().tolist() == [[2, 3, 1], [6, 0, 0]]
+    assert np.isnan(table["effect"][1])  # the difference is the same everywhere
+    assert np.isnan(table["relative"]).all()  # of a mean of 0
+
+
+def test_the_same_seed_draws_the_same_patterns_and_queries_in_every_release() -> None:
+    d = np.random.default_rng(11).normal(0.03, 0.1, 40)
+    assert fisher_randomisation(d, n_permutations=999, seed=5)[0] == 0.12
+    low, high = bootstrap_interval(d, n_resamples=200, seed=5)[0]
+    assert (low, high) == pytest.approx((-0.007093620651, 0.045987184528), abs=1e-9)

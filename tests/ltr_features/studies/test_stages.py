@@ -13,7 +13,6 @@ from ltr_features.studies.stages import NOTE, Stages
 def writer(text: str, calls: list[str]):
     def make(path):
         calls.append(text)
-        path.mkdir(exist_ok=True)
         (path / "x.txt").write_text(text)
 
     return make
@@ -45,7 +44,6 @@ def test_lost_or_cut_files_are_made_again(tmp_path, damage):
 
 def test_a_failed_stage_leaves_nothing(tmp_path):
     def fail(path):
-        path.mkdir()
         (path / "half").write_text("half")
         raise KeyboardInterrupt
 

@@ -11,17 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.clickthrough import run
-from ltr_features.studies.kinds.clickthrough.config import load_clickthrough
-from ltr_features.studies.kinds.clickthrough.run import run_clickthrough
-from ltr_features.studies.kinds.clickthrough.scoring import NDCG
-from ltr_features.studies.kinds.clickthrough.tables import outcome_of
-from ltr_features.studies.run import find_experiment
+from letor.evaluation import evaluate
+from ltr_features.studies.config import read_config
+from ltr_features.studies.kinds import clickthrough
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
+from ltr_features.studies.kinds.clickthrough_scoring import NDCG
+from ltr_features.studies.kinds.clickthrough_tables import outcome_of
+from ltr_features.studies.run import find_experiment, run_file
 from ltr_features.studies.stages import NOTE
-from ltr_features.studies.statistics.measures import evaluate
 
 EXPERIMENT = """
 kind = "clickthrough"
@@ -87,7 +88,7 @@ def data(tmp_path):
 
 
 def run_it(data, out="out"):
-    return run_clickthrough(data / "x.toml", data=data / "data", out=data / out, threads=1)
+    return run_file(data / "x.toml", data=data / "data", out=data / out, threads=1)
 
 
 def test_the_report_has_every_row_and_expectation(data):
@@ -124,7 +125,41 @@ def test_test_queries_of_one_group_are_tested_together(data):
     (data / "data" / "people.tsv").write_text(lines[0])
     with pytest.raises(InputError, match="11 queries have no group"):
         run_it(data, "again")
-    assert not (data / "again" / "models").exists()
+    assert not list((data / "again").rglob("fit.json"))
+
+
+def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
+    """The unigram model learns from no judgement and is fitted once; expectations are tested with
+    the variance over fits too, by the formulas of Welch and Satterthwaite."""
+    run_it(data)
+    once = {path.name for path in (data / "out" / "rows" / "small").iterdir()}
+    (data / "x.toml").write_text(EXPERIMENT.replace("[tasks.small]", "repeats = 3\n[tasks.small]"))
+    folder = run_it(data)
+    paths = sorted((data / "out" / "rows" / "small").iterdir())
+    assert once < {path.name for path in paths}
+    values = {
+        path.name: pd.read_csv(path / "per_query.csv").set_index("query")["NDCG@3"]
+        for path in paths
+    }
+    base = next(v for name, v in values.items() if name.startswith("unigram"))
+    fits = [v for name, v in values.items() if re.fullmatch("bltm-pr-[0-9a-f]+", name)]
+    assert len(fits) == 3
+    means = [v.mean() for v in fits]
+    rows = pd.read_csv(folder / "rows.csv").set_index("label")
+    assert rows["fits"].to_dict() == {"UM": 1, "PR": 3, "PR mixed": 3, "LSA + VSM": 1}
+    assert rows.loc["PR", "NDCG@3"] == pytest.approx(np.mean(means))
+    assert rows.loc["PR", "NDCG@3 spread"] == pytest.approx(np.std(means, ddof=1))
+    d = np.mean(fits, axis=0) - base
+    of_queries, of_fits = d.var(ddof=1) / len(d), np.var(means, ddof=1) / 3
+    total = of_queries + of_fits
+    freedom = total**2 / (of_queries**2 / (len(d) - 1) + of_fits**2 / 2)
+    p = 2 * t_distribution.sf(abs(d.mean()) / np.sqrt(total), freedom)
+    p = max(p, ttest_1samp(d, 0).pvalue)
+    text = " ".join((folder / "tables.txt").read_text().split())
+    assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
+    shown = f"{rows.loc['PR', 'NDCG@3']:.3f} ({rows.loc['PR', 'NDCG@3 spread']:.3f})"
+    assert shown in text
+    assert shown in (folder / "report.html").read_text()
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(data):
@@ -138,20 +173,20 @@ def test_another_run_gives_the_same_bytes_but_for_clock_times(data):
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(data, capsys):
     file, sets = data / "x.toml", data / "data"
-    run_clickthrough(file, data=sets, out=data / "out", dry_run=True)
+    run_file(file, data=sets, out=data / "out", dry_run=True)
     assert "8 stages, 0 cached, 8 to do" in capsys.readouterr().out
     assert not (data / "out").exists()
 
 
 def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
     fitted = []
-    kept = run.get_model
+    kept = clickthrough.get_model
 
     def counting(name):
         fitted.append(name)
         return kept(name)
 
-    monkeypatch.setattr(run, "get_model", counting)
+    monkeypatch.setattr(clickthrough, "get_model", counting)
     first = (run_it(data) / "tables.txt").read_bytes()
     assert fitted == ["unigram", "bltm-pr", "lsa"]
     assert (run_it(data) / "tables.txt").read_bytes() == first
@@ -207,19 +242,19 @@ def test_bad_files_are_refused(tmp_path, old, new, message):
     path = tmp_path / "bad.toml"
     path.write_text(EXPERIMENT.replace(old, new))
     with pytest.raises(InputError, match=message):
-        load_clickthrough(path)
+        read_config(path, ClickthroughConfig)
 
 
 def test_missing_data_are_named_before_anything_runs(data):
     with pytest.raises(InputError, match="no such folder; name the folder of data sets"):
-        run_clickthrough(data / "x.toml", data=data, out=data / "out")
+        run_file(data / "x.toml", data=data, out=data / "out")
     assert not (data / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["clickthrough_table1", "clickthrough_table2"])
 def test_installed_experiments_are_complete(name):
     path = find_experiment(name)
-    config = load_clickthrough(path)
+    config = read_config(path, ClickthroughConfig)
     rows = [row for row in config.tables[0].rows if row.paper]
     assert len(rows) == {"clickthrough_table1": 11, "clickthrough_table2": 9}[name]
     assert tomllib.loads(path.read_text(encoding="utf-8"))["kind"] == "clickthrough"
@@ -231,8 +266,8 @@ def test_every_file_is_known_by_its_content(data, capsys):
     for file in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
         content = (folder / file).read_text()
         (folder / file).write_text(content.replace("1", "2", 1))
-        run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+        run_file(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
         assert "0 cached, 8 to do" in capsys.readouterr().out
         (folder / file).write_text(content)
-    run_clickthrough(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
+    run_file(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
     assert "8 cached, 0 to do" in capsys.readouterr().out

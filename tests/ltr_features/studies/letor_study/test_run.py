@@ -15,9 +15,9 @@ from letor.evaluation import per_query
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.tuning import tune
-from ltr_features.studies.kinds.letor_study.config import load_study
-from ltr_features.studies.kinds.letor_study.run import run_letor_study
-from ltr_features.studies.run import find_experiment
+from ltr_features.studies.config import read_config
+from ltr_features.studies.kinds.letor_config import StudyConfig
+from ltr_features.studies.run import find_experiment, run_file
 from ltr_features.studies.stages import NOTE
 
 STUDY = """
@@ -87,7 +87,7 @@ def toy(tmp_path):
 
 
 def test_study_scores_each_test_query_once(toy, tmp_path):
-    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
     assert not values.duplicated(["scheme", "ranker", "qid"]).any()
     assert len(values) == 2 * 2 * 24
@@ -115,7 +115,7 @@ def test_study_scores_each_test_query_once(toy, tmp_path):
 
 
 def test_standard_errors_are_those_of_a_mean_of_independent_folds(toy, tmp_path):
-    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     values = pd.read_csv(folder / "per_query.csv")
     mine = values.query("scheme == 'three' and ranker == 'AdaRank'")
     parts = [part["NDCG@5"].to_numpy() for _, part in mine.groupby("fold")]
@@ -125,7 +125,7 @@ def test_standard_errors_are_those_of_a_mean_of_independent_folds(toy, tmp_path)
 
 
 def test_page_has_means_references_and_what_was_expected(toy, tmp_path):
-    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     page = (folder / "report.html").read_text()
     means = pd.read_csv(folder / "means.csv")
     for value in means["MAP"]:
@@ -136,13 +136,13 @@ def test_page_has_means_references_and_what_was_expected(toy, tmp_path):
 
 
 def test_finished_stages_are_reused(toy, tmp_path):
-    first = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    first = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.csv")}
     text = (first / "tables.txt").read_text()
-    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.csv")} == kept
     toy.write_text(toy.read_text().replace("n_thresholds = [2, 20]", "n_thresholds = [3, 20]"))
-    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     changed = {p for p in kept if p.stat().st_mtime_ns != kept[p]}
     assert {p.parent.name for p in changed} == {"Boosted_steps", "report"}
     assert "n_thresholds=" in text
@@ -150,7 +150,7 @@ def test_finished_stages_are_reused(toy, tmp_path):
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(toy, tmp_path):
     for name in ("out", "again"):
-        folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / name)
+        folder = run_file(toy, data=tmp_path / "data", out=tmp_path / name)
     found = different(tmp_path / "out", tmp_path / "again")
     assert {Path(name).name for name in found} <= {"times.json", "times.csv", "tables.txt", NOTE}
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -158,7 +158,7 @@ def test_another_run_gives_the_same_bytes_but_for_clock_times(toy, tmp_path):
 
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(toy, tmp_path, capsys):
-    run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out", dry_run=True)
+    run_file(toy, data=tmp_path / "data", out=tmp_path / "out", dry_run=True)
     printed = capsys.readouterr().out
     assert "official/fold1/Boosted_steps  rankboost, 2 trials  to do: not made yet" in printed
     assert not (tmp_path / "out").exists()
@@ -181,12 +181,12 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(toy, tmp_path, capsys):
 def test_bad_files_are_refused(toy, tmp_path, old, new, message):
     toy.write_text(toy.read_text().replace(old, new))
     with pytest.raises(InputError, match=message):
-        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_installed_experiment_is_sound():
-    config = load_study(find_experiment("mq2008"))
+    config = read_config(find_experiment("mq2008"), StudyConfig)
     assert {r.ranker for r in config.rankers} >= {"adarank", "listnet", "ranknet", "rankboost"}
 
 
@@ -196,7 +196,7 @@ def test_every_part_is_known_by_its_content(toy, tmp_path, capsys):
     manifest = tmp_path / "out" / "report" / "manifest.json"
 
     def run():
-        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
         folder = tmp_path / "data" / "toy"
         listed = json.loads(manifest.read_text())["inputs"]
         assert {file["name"]: file["sha256"] for file in listed["files"]} == {
@@ -222,7 +222,7 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     file = tmp_path / "data" / "groups.tsv"
     file.write_text("".join(f"{q}\tpart {q // 20}\n" for q in queries))
     toy.write_text(STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "groups.tsv"'))
-    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     table = pd.read_csv(folder / "comparisons.csv")
     assert (table["n_groups"] == 3).all()
     values = pd.read_csv(folder / "per_query.csv").query("scheme == 'three'")
@@ -236,7 +236,7 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")
     with pytest.raises(InputError, match="23 queries have no group"):
-        run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
 
 
 def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_path):
@@ -246,7 +246,7 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
     )
     text = STUDY.replace("[measures]", "repeats = 2\n\n[measures]", 1)
     toy.write_text(text.replace("[[references]]", f"{listnet}\n[[references]]", 1))
-    folder = run_letor_study(toy, data=tmp_path / "data", out=tmp_path / "out")
+    folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
     fits = values.groupby(["scheme", "ranker"])["fit"].nunique()
     assert fits["official"].to_dict() == {"AdaRank": 1, "Boosted steps": 1, "ListNet": 2}

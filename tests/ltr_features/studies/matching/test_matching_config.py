@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import RowConfig, load_matching
+from ltr_features.studies.config import read_config
+from ltr_features.studies.kinds.matching_config import MatchingConfig, RowConfig
 from ltr_features.studies.run import kind_of
 
 EXPERIMENTS = Path(str(resources.files("ltr_features.studies"))) / "experiments"
@@ -49,14 +50,14 @@ def written(folder: Path, text: str) -> Path:
     ids=lambda path: path.stem,
 )
 def test_our_own_experiments_are_valid(path):
-    config = load_matching(path)
+    config = read_config(path, MatchingConfig)
     assert config.tables
     for table in config.tables:
         assert all(config.trials(row) for row in table.rows if row.model is not None)
 
 
 def test_settings_reach_only_models_that_have_them_and_every_choice_is_a_trial(tmp_path):
-    config = load_matching(written(tmp_path, SMALL))
+    config = read_config(written(tmp_path, SMALL), MatchingConfig)
     tfidf, ssi = config.tables[0].rows
     assert config.trials(tfidf) == [{"seed": 0}]
     common = {"seed": 0, "rank": 3, "max_epochs": 2, "learning_rate": 0.1}
@@ -64,7 +65,7 @@ def test_settings_reach_only_models_that_have_them_and_every_choice_is_a_trial(t
 
 
 def test_a_rows_own_choice_replaces_that_of_the_experiment(tmp_path):
-    config = load_matching(written(tmp_path, SMALL))
+    config = read_config(written(tmp_path, SMALL), MatchingConfig)
     lsi = RowConfig(label="LSI", model="lsi", choose={"rank": [2, 3]})
     assert config.trials(lsi) == [{"seed": 0, "rank": 2}, {"seed": 0, "rank": 3}]
     ssi = RowConfig(label="x", model="ssi", choose={}, params={"rank": 5})
@@ -78,7 +79,7 @@ def test_all_problems_are_named_at_once(tmp_path):
     text += '[curves]\ntask = "links"\nmodel = "tfidf"\nshares = [1.0]\nranks = [2]\n'
     text += '[scatter]\ntable = "two"\nmodel = "SSI"\nagainst = ["TFIDF"]\n'
     with pytest.raises(InputError) as error:
-        load_matching(written(tmp_path, text))
+        read_config(written(tmp_path, text), MatchingConfig)
     message = str(error.value)
     for part in ("absent", "no model 'tf'", "margin must be", "not trained", "table 'two'"):
         assert part in message
@@ -97,4 +98,4 @@ def test_all_problems_are_named_at_once(tmp_path):
 )
 def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
     with pytest.raises(InputError, match=message):
-        load_matching(written(tmp_path, SMALL.replace(old, new)))
+        read_config(written(tmp_path, SMALL.replace(old, new)), MatchingConfig)

@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from ltr_features.studies.kinds.matching.config import TaskConfig
-from ltr_features.studies.kinds.matching.curves import training_curve
-from ltr_features.studies.kinds.matching.evaluation import (
+from ltr_features.studies.kinds.matching_config import TaskConfig
+from ltr_features.studies.kinds.matching_curves import training_curve
+from ltr_features.studies.kinds.matching_evaluation import (
     evaluate,
     ranked_documents,
     ranks_of_relevant,
 )
-from ltr_features.studies.kinds.matching.figures import scatter_chart
-from ltr_features.studies.kinds.matching.tasks import make_task, unseen_documents
-from ltr_features.studies.kinds.matching.training import make_row, n_parameters
+from ltr_features.studies.kinds.matching_figures import scatter_chart
+from ltr_features.studies.kinds.matching_rows import make_row, n_parameters
+from ltr_features.studies.kinds.matching_tasks import make_task, unseen_documents
 from ssi_models.registry import get_model
 
 LINKS = TaskConfig(source="links", folder="articles", n_triples=400, n_test_queries=15)

@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import different
+from scipy.stats import ttest_1samp
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import TableConfig
-from ltr_features.studies.kinds.matching.run import run_matching
-from ltr_features.studies.kinds.matching.tables import Results, RowResult, check_text, order_checks
+from ltr_features.studies.kinds.matching_config import TableConfig
+from ltr_features.studies.kinds.matching_tables import (
+    Results,
+    RowFit,
+    RowResult,
+    check_text,
+    order_checks,
+)
+from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
 
 SMALL = """
@@ -85,12 +92,26 @@ def finished(small_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     toml = folder / "small.toml"
     toml.write_text(SMALL, encoding="utf-8")
-    report = run_matching(toml, data=small_data, out=folder / "out", threads=1)
+    report = run_file(toml, data=small_data, out=folder / "out", threads=1)
     return small_data, toml, folder / "out", report
 
 
 def made(out):
     return {path: path.stat().st_mtime_ns for path in sorted(out.rglob("result.json"))}
+
+
+def order_check(fits, groups):
+    """The check of "a < b", of average precision in each fit."""
+    rows = {
+        ("t", label): RowResult(
+            [RowFit({}, [], pd.DataFrame({"group": groups, "ap": ap, "p10": ap})) for ap in of]
+        )
+        for label, of in fits.items()
+    }
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
+                        order=[("a", "b")])  # fmt: skip
+    [check] = order_checks(Results(None, rows, {}, {}), table)
+    return check
 
 
 def test_tables_show_our_numbers_beside_the_papers(finished):
@@ -117,18 +138,48 @@ def test_queries_made_of_one_document_are_tested_together(finished):
     frames = [pd.read_csv(path) for path in out.rglob("per_query.csv")]
     assert all(frame["group"].is_unique for frame in frames)
     ap = np.linspace(0, 0.5, 12)
-    rows = {
-        ("t", label): RowResult(
-            {}, [], pd.DataFrame({"query": range(12), "group": np.arange(12) // 3, "ap": values})
-        )
-        for label, values in (("a", ap), ("b", ap + 0.1))
-    }
-    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
-                        order=[("a", "b")])  # fmt: skip
-    [check] = order_checks(Results(None, rows, {}, {}), table)
+    check = order_check({"a": [ap], "b": [ap + 0.1]}, np.arange(12) // 3)
     assert (check.p, check.n_groups) == (2 / 2**4, 4)
     assert check.outcome == "holds, not significantly"
     assert "by 4 groups of queries" in check_text(check)
+
+
+def test_an_order_must_hold_over_refits_too():
+    """The same gain in every query, and 0.09 or -0.07 more of it by luck of the fit: as a t-test of
+    two fits, which have one degree of freedom, says."""
+    ap = np.linspace(0.1, 0.5, 40)
+    gains = np.array([0.1 + 0.09, 0.1 - 0.07])
+    check = order_check({"a": [ap], "b": [ap + gain for gain in gains]}, np.arange(40))
+    assert check.difference == pytest.approx(gains.mean())
+    assert check.p == pytest.approx(ttest_1samp(gains, 0).pvalue)
+    assert check.outcome == "holds, not significantly"
+    once = order_check({"a": [ap], "b": [ap + gains.mean()]}, np.arange(40))
+    assert once.p < 0.001
+
+
+def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_data, tmp_path):
+    """TFIDF learns from no judgement and is fitted once; the tasks are the same in every fit."""
+    toml = tmp_path / "small.toml"
+    text = SMALL.split('[[tables]]\nname = "two"')[0].replace("[0.03, 0.3]", "[0.3]")
+    text = text.replace("rank = 4", 'rank = 4\ninit = "normal"')
+    toml.write_text(text, encoding="utf-8")
+    run_file(toml, data=small_data, out=tmp_path / "out", threads=1)
+    before = made(tmp_path / "out")
+    toml.write_text(text.replace('kind = "matching"', 'kind = "matching"\nrepeats = 3'))
+    report = run_file(toml, data=small_data, out=tmp_path / "out", threads=1)
+    after = made(tmp_path / "out")
+    assert before.items() <= after.items()
+    results = [json.loads(path.read_text("utf-8")) for path in after]
+    assert sorted(found["trials"][0]["params"]["seed"] for found in results) == [0, 0, 1, 2]
+    fits = [found["measures"]["map"] for found in results if found["model"] == "ssi"]
+    row = pd.read_csv(report / "rows.csv").set_index("label").loc["SSI"]
+    assert (row["fits"], row["map"]) == (3, pytest.approx(np.mean(fits)))
+    assert row["map_spread"] == pytest.approx(np.std(fits, ddof=1))
+    assert row["map_spread"] > 0
+    for name in ("tables.txt", "report.html"):
+        shown = " ".join((report / name).read_text(encoding="utf-8").split())
+        assert f"±{row['map_error']:.3f} ({row['map_spread']:.3f})" in shown
+        assert "were fitted 3 times, each time with other seeds" in shown
 
 
 def test_remarks_on_fits_stand_below_the_table(finished):
@@ -163,14 +214,14 @@ def test_a_second_run_trains_nothing_and_gives_the_same_bytes(finished):
     data, toml, out, report = finished
     before = made(out)
     files = {path.name: path.read_bytes() for path in report.iterdir()}
-    run_matching(toml, data=data, out=out, threads=1)
+    run_file(toml, data=data, out=out, threads=1)
     assert made(out) == before
     assert {path.name: path.read_bytes() for path in report.iterdir()} == files
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(finished, tmp_path):
     data, toml, out, report = finished
-    run_matching(toml, data=data, out=tmp_path / "out", threads=2)
+    run_file(toml, data=data, out=tmp_path / "out", threads=2)
     timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
     assert {Path(name).name for name in different(out, tmp_path / "out")} <= timed
     manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
@@ -184,7 +235,7 @@ def test_an_interrupted_run_makes_only_what_is_missing(finished):
     [missing] = [path for path in before if "cross-language" in str(path)]
     measures = json.loads(missing.read_text())["measures"]
     missing.unlink()
-    run_matching(toml, data=data, out=out, threads=1)
+    run_file(toml, data=data, out=out, threads=1)
     after = made(out)
     assert {path for path in before if before[path] != after[path]} == {missing}
     assert json.loads(missing.read_text())["measures"] == measures
@@ -195,7 +246,7 @@ def test_new_notes_train_nothing(finished):
     before = made(out)
     edited = toml.with_name("edited.toml")
     edited.write_text(SMALL.replace("A finding.", "Another one."), encoding="utf-8")
-    run_matching(edited, data=data, out=out, threads=1)
+    run_file(edited, data=data, out=out, threads=1)
     assert made(out) == before
     assert "Another one." in (report / "report.html").read_text(encoding="utf-8")
 
@@ -203,7 +254,7 @@ def test_new_notes_train_nothing(finished):
 def test_a_dry_run_prints_the_plan_and_makes_nothing(small_data, tmp_path, capsys):
     toml = tmp_path / "small.toml"
     toml.write_text(SMALL, encoding="utf-8")
-    run_matching(toml, data=small_data, out=tmp_path / "out", dry_run=True)
+    run_file(toml, data=small_data, out=tmp_path / "out", dry_run=True)
     printed = capsys.readouterr().out
     assert re.search("links: SSI +ssi, 2 trained +to do: not made yet", printed)
     assert "8 stages, 0 cached, 8 to do" in printed
@@ -214,7 +265,7 @@ def test_missing_data_are_named_before_anything_is_made(tmp_path):
     toml = tmp_path / "small.toml"
     toml.write_text(SMALL, encoding="utf-8")
     with pytest.raises(InputError, match=r"corpus\.jsonl\.gz: no such file"):
-        run_matching(toml, data=tmp_path, out=tmp_path / "out")
+        run_file(toml, data=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -225,7 +276,7 @@ def test_every_file_is_known_by_its_content(finished, tmp_path, capsys):
     shutil.copytree(data, copied)
 
     def to_do():
-        run_matching(toml, data=copied, out=out, dry_run=True)
+        run_file(toml, data=copied, out=out, dry_run=True)
         lines = capsys.readouterr().out.splitlines()
         return {line.split("  ")[0] for line in lines if "to do: changed" in line}
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.matching.config import TaskConfig
-from ltr_features.studies.kinds.matching.tasks import (
+from ltr_features.studies.kinds.matching_config import TaskConfig
+from ltr_features.studies.kinds.matching_tasks import (
     Task,
     draw_words,
     heaviest,

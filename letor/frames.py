@@ -1,0 +1,189 @@
+"""Frames of pandas, polars and Arrow as arrays, and back; names are kept.
+
+Whatever gives its columns by Arrow's C interface (``__arrow_c_stream__``: polars, DuckDB, ...) is
+read, without importing that library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+
+# How Arrow calls the index of a pandas frame that was made a table or a Parquet file.
+_INDEX = r"__index_level_\d+__"
+
+
+class FrameRows(NamedTuple):
+    """The rows of a frame with labels: what ``RankingData`` is made of."""
+
+    X: NDArray[np.float32]  # [n, p]
+    y: NDArray[np.float32]  # [n]
+    qid: list[str]  # [n], rows of a query adjacent
+    names: list[str]  # [p]
+    docno: NDArray[np.object_] | None  # [n]
+
+
+def frame_rows(
+    frame: Any, *, label: str, qid: str, docno: str, features: Sequence[str] | None
+) -> FrameRows:
+    """The columns of a frame by what they are; see ``RankingData.from_frame``.
+
+    Raises:
+        InputError: the frame lacks a column or has two of one name; a feature or the label is no
+            number; a label or query id is missing; or the rows of a query are not adjacent.
+    """
+    table = arrow_table(frame)
+    names = table.column_names
+    absent = [c for c in (label, qid, *(features or ())) if c not in names]
+    if absent:
+        raise InputError(
+            f"the frame has no column {', '.join(map(repr, absent))}; it has "
+            f"{', '.join(names[:60])}: say which they are by label=, qid= and features="
+        )
+    given = [c for c in names if c not in (label, qid, docno)] if features is None else features
+    ids = table[qid]
+    if ids.null_count:
+        raise InputError(f"column {qid!r}: {ids.null_count} rows have no query id")
+    queries = [str(q) for q in ids.to_pylist()]
+    _check_adjacent(queries, qid)
+    y = _numbers(table[label], label)
+    if np.isnan(y).any():
+        row = int(np.argmax(np.isnan(y)))
+        raise InputError(
+            f"column {label!r}: {int(np.isnan(y).sum())} rows have no label (row {row}, query "
+            f"{queries[row]}); leave them out, or give unjudged documents 0"
+        )
+    documents = None
+    if docno in names:
+        documents = np.array(
+            ["" if d is None else str(d) for d in table[docno].to_pylist()], object
+        )
+    return FrameRows(_matrix(table, given), y, queries, list(given), documents)
+
+
+def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
+    """(float32 [n, p], names): of a frame its columns and their names; of an array itself, None.
+
+    Raises:
+        InputError: values are not numbers, or beyond float32.
+    """
+    if isinstance(X, pd.DataFrame) or hasattr(X, "__arrow_c_stream__"):
+        table = arrow_table(X)
+        return _matrix(table, table.column_names), table.column_names
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"they are {values.dtype}")
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X must be rows of numbers, [n, columns]: {error}") from None
+    if single.ndim != 2:
+        raise InputError(f"X must be rows of numbers, [n, columns]; its shape is {values.shape}")
+    _check_range(values, single, "X")
+    return single, None
+
+
+def arrow_table(frame: Any) -> pa.Table:
+    """The frame as an Arrow table without an index of pandas, its names distinct strings.
+
+    Raises:
+        InputError: it is no frame, two columns have one name, or a column has values of several
+            kinds.
+    """
+    is_pandas = isinstance(frame, pd.DataFrame)
+    if not is_pandas and not hasattr(frame, "__arrow_c_stream__"):
+        raise InputError(
+            f"a {type(frame).__module__}.{type(frame).__name__} is no frame: give one of pandas, "
+            "polars or Arrow"
+        )
+    if is_pandas:
+        _check_distinct([str(c) for c in frame.columns])
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False) if is_pandas else pa.table(frame)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"the frame has columns that are neither numbers nor text: {error}"
+        ) from None
+    _check_distinct(table.column_names)
+    return table.select([c for c in table.column_names if not re.fullmatch(_INDEX, c)])
+
+
+def make_table(X: NDArray[np.float32], names: Sequence[str], beside: Mapping[str, Any]) -> pa.Table:
+    """An Arrow table of further columns, then those of X.
+
+    Raises:
+        InputError: a column of X is called as one of the further columns.
+    """
+    names = [str(name) for name in names]
+    clash = sorted(set(names) & set(beside))
+    if clash:
+        raise InputError(
+            f"a column is called {clash[0]!r}: give the one beside it another name, by label=, "
+            "qid= or docno="
+        )
+    columns = [pa.array(values) for values in beside.values()]
+    columns += [pa.array(column) for column in np.ascontiguousarray(X.T, dtype=np.float32)]
+    return pa.table(columns, names=[*beside, *names])
+
+
+def _matrix(table: pa.Table, names: Sequence[str]) -> NDArray[np.float32]:
+    X = np.empty((table.num_rows, len(names)), dtype=np.float32)
+    for j, name in enumerate(names):
+        X[:, j] = _numbers(table[name], name)
+    return X
+
+
+def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
+    """float32 [n]: the values of a column, NaN where there is none."""
+    kind = column.type
+    is_kind = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
+               pa.types.is_decimal, pa.types.is_null)  # fmt: skip
+    if not any(test(kind) for test in is_kind):
+        raise InputError(
+            f"column {name!r} holds {kind}, not numbers: leave it out, by features=[...], or make "
+            "numbers of it"
+        )
+    values = column.cast(pa.float64(), safe=False).to_numpy()
+    with np.errstate(over="ignore"):
+        single: NDArray[np.float32] = values.astype(np.float32)
+    _check_range(values, single, f"column {name!r}")
+    return single
+
+
+def _check_range(values: NDArray[Any], single: NDArray[np.float32], what: str) -> None:
+    beyond = np.isinf(single)
+    if beyond.any() and np.isfinite(np.asarray(values, dtype=np.float64)[beyond]).any():
+        raise InputError(
+            f"{what}: values beyond float32 (3.4e38); where they mark missing values, make them NaN"
+        )
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        twice = sorted({c for c in names if list(names).count(c) > 1})
+        raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
+
+
+def _check_adjacent(queries: list[str], column: str) -> None:
+    """Refuse a query whose rows are apart: two files with the same ids were joined, or rows were
+    shuffled."""
+    done: set[str] = set()
+    previous = None
+    for row, query in enumerate(queries):
+        if query != previous:
+            if query in done:
+                raise InputError(
+                    f"row {row}: query {query!r} has rows further up, with others between; sort "
+                    f"the frame by {column!r} (stable), or rename queries of another source"
+                )
+            done.add(query)
+            previous = query

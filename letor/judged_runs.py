@@ -1,0 +1,157 @@
+"""Qrels and runs as judged rows; frames, dictionaries, and the objects of ranx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.missing import Missing
+
+
+def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
+    """The rows of a run with the labels that qrels give them, and their scores.
+
+    A document without a judgement has label 0, as has one with a label below 0. Judged documents
+    of label 1 or more without a row, and judged queries without rows, are ``missing`` of the data;
+    queries of the run without any judgement are left out.
+
+    Returns:
+        The rows, without columns; float64 [n], their scores; the judged queries in order of first
+        appearance.
+
+    Raises:
+        InputError: missing column, duplicate pair, label that is not a whole number, NaN score, or
+            a run that shares no query with the judgements.
+    """
+    qrels, run = _checked(qrels, "label", "qrels"), _checked(run, "score", "run")
+    queries = pd.Index(qrels["qid"].unique(), name="qid")
+    run = run[run["qid"].isin(queries)]
+    if run.empty:
+        raise InputError(
+            f"the run has no row for any of the {len(queries)} judged queries (the first is "
+            f"{queries[0]!r}); do both use the same query ids?"
+        )
+    both = pd.concat([qrels, run])
+    pair = both.groupby(["qid", "docno"], sort=False).ngroup().to_numpy()
+    judged, ranked = pair[: len(qrels)], pair[len(qrels) :]
+    label_of = np.zeros(pair.max() + 1)
+    label_of[judged] = np.maximum(qrels["label"], 0.0)
+    index, ids = pd.factorize(run["qid"])
+    data = RankingData(
+        X=np.empty((len(run), 0), np.float32),
+        y=label_of[ranked].astype(np.float32),
+        query_ids=list(ids),
+        query_index=index.astype(np.int64),
+        column_names=[],
+        document_ids=run["docno"].to_numpy(),
+        missing=_missing(qrels[~np.isin(judged, ranked)], set(queries) - set(ids)),
+    )
+    return data, run["score"].to_numpy(), queries
+
+
+def unjudged_queries(qrels: Any, run: Any) -> list[str]:
+    """Queries of a run that no judgement names, which no measure counts."""
+    judged = set(as_frame(qrels)["qid"].astype(str))
+    return [q for q in as_frame(run)["qid"].astype(str).unique() if q not in judged]
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """Qrels or a run as a frame: one already, a ``ranx.Qrels`` or ``ranx.Run``, or a dictionary of
+    dictionaries; with columns ``qid``, ``docno``, and ``label`` or ``score``."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    kind = type(table)
+    if kind.__module__.split(".")[0] == "ranx" and kind.__name__ in ("Qrels", "Run"):
+        names = {"q_id": "qid", "doc_id": "docno"}
+        if kind.__name__ == "Qrels":
+            names["score"] = "label"
+        return table.to_dataframe().rename(columns=names)
+    if isinstance(table, Mapping):
+        rows = [(q, d, value) for q, values in table.items() for d, value in values.items()]
+        frame = pd.DataFrame(rows, columns=["qid", "docno", "label"])
+        return frame.assign(score=frame["label"])
+    raise InputError(
+        f"a {kind.__module__}.{kind.__name__} is neither qrels nor a run: give a DataFrame, "
+        "{qid: {docno: value}}, or an object of ranx"
+    )
+
+
+def to_ranx(table: pd.DataFrame) -> Any:
+    """Qrels (a frame with ``label``) as ``ranx.Qrels``, a run (with ``score``) as ``ranx.Run``.
+
+    Of equal scores ranx takes the rows as they come: sort them first where that matters.
+    """
+    value = "label" if "label" in table.columns else "score"
+    checked = _checked(table, value, "the frame")
+    with numba_settings_kept():
+        import ranx
+
+        kind = ranx.Qrels if value == "label" else ranx.Run
+        checked[value] = checked[value].astype(np.int64 if value == "label" else np.float64)
+        return kind.from_df(checked, q_id_col="qid", doc_id_col="docno", score_col=value)
+
+
+@contextmanager
+def numba_settings_kept() -> Iterator[None]:
+    """For calls of ranx, which chooses numba's threading layer when imported and lowers the number
+    of threads for fewer than ten queries; both are put back."""
+    import numba
+
+    config: Any = numba.config
+    threads, layer = numba.get_num_threads(), config.THREADING_LAYER
+    try:
+        yield
+    finally:
+        config.THREADING_LAYER = layer
+        numba.set_num_threads(threads)
+
+
+def _missing(lost: pd.DataFrame, without_rows: set[str]) -> Missing:
+    """Of judged documents that have no row: the relevant ones, and the queries without any row."""
+    relevant: dict[str, dict[int, int]] = {query: {} for query in sorted(without_rows)}
+    lost = lost[lost["label"] >= 1]
+    for (query, label), count in lost.groupby(["qid", "label"]).size().items():
+        relevant.setdefault(query, {})[int(label)] = int(count)
+    return Missing(relevant)
+
+
+def _checked(table: Any, value: str, what: str) -> pd.DataFrame:
+    """The three columns, ids as strings and the value as float64."""
+    table = as_frame(table)
+    missing = [c for c in ("qid", "docno", value) if c not in table.columns]
+    if missing:
+        raise InputError(
+            f"{what} lacks the column {', '.join(missing)}; it has {', '.join(map(str, table))}"
+        )
+    if table.empty:
+        raise InputError(f"{what} has no rows")
+    table = pd.DataFrame(
+        {
+            "qid": table["qid"].astype(str).astype(object),
+            "docno": table["docno"].astype(str).astype(object),
+            value: table[value].astype(np.float64),
+        }
+    )
+    twice = table.duplicated(["qid", "docno"])
+    if twice.any():
+        first = table[twice].iloc[0]
+        raise InputError(
+            f"{what} has {int(twice.sum())} (query, document) pairs more than once; the first is "
+            f"query {first['qid']!r}, document {first['docno']!r}"
+        )
+    bad = table[value].isna() if value == "score" else table[value] % 1 != 0
+    if bad.any():
+        first = table[bad].iloc[0]
+        found = "a score that is NaN" if value == "score" else f"the label {first[value]}"
+        needed = "scores must be numbers" if value == "score" else "labels must be whole numbers"
+        raise InputError(
+            f"{what}: query {first['qid']!r}, document {first['docno']!r} has {found}; {needed}"
+        )
+    return table

@@ -1,0 +1,186 @@
+"""LETOR text to arrays: kernels over chunks of lines, exact arithmetic for the doubtful rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.kernels import svmlight as kernels
+from letor.kernels.numbers import NULL, NUMBER, find_line_feed
+from letor.lines import BadLine, LineError, ParsedLine, parse_line, shown
+
+CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
+_SAMPLE_BYTES = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_ID_WORDS = kernels.make_id_words(1000)
+
+# What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
+# NaNs told apart by their payload, in the order of the kinds of letor.kernels.numbers.
+MARK_BITS = 0x7FC00000 + np.arange(5, dtype=np.uint32)
+NULL_BITS = MARK_BITS[1]
+
+
+@dataclass
+class Rows:
+    """Rows as parsed, before options are applied.
+
+    Attributes:
+        buffer: uint8, the text.
+        marks: float32 [5], what is stored for absent, NULL, nan, infinite, huge.
+        limit: rows with larger ids are BAD.
+        refused: flags that make a row BAD.
+        growing: whether ``X`` takes as many columns as the rows have.
+        largest: the largest id of a row that is not BAD.
+        X, y: float32 [n, p] and [n]; ``X`` holds marks (``MARK_BITS``).
+        spans: int64 [n, 5], positions in ``buffer`` (see letor.kernels.svmlight).
+        flags: uint8 [n], bits BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY.
+    """
+
+    buffer: NDArray[np.uint8]
+    marks: NDArray[np.float32]
+    limit: int
+    refused: int
+    growing: bool
+    largest: int = 0
+    X: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    y: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    spans: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 5), dtype=np.int64))
+    flags: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
+
+
+def parse(
+    buffer: NDArray[np.uint8],
+    *,
+    missing: float = np.nan,
+    width: int | None = None,
+    max_columns: int,
+    refuse_non_finite: bool = False,
+    threads: int | None = None,
+) -> Rows:
+    """Run the parsing kernels over the chunks of a buffer.
+
+    Args:
+        buffer: uint8, the text.
+        missing: 0 or NaN, stored where a line does not give a column.
+        width: number of columns to store; default: the largest id.
+        max_columns: rows with larger ids are flagged BAD.
+        refuse_non_finite: whether rows with nan, infinite or huge values are flagged BAD.
+        threads: number of threads; default: all cores.
+    """
+    marks = MARK_BITS.view(np.float32).copy()
+    if missing == 0:
+        marks[0] = 0
+    refused = kernels.HAS_NON_FINITE if refuse_non_finite else 0
+    start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
+    chunks = _line_chunks(buffer, start, CHUNK_BYTES)
+    with ThreadPoolExecutor(threads or available_cores()) as pool:
+        counts = list(pool.map(lambda chunk: kernels.count_rows(buffer, *chunk), chunks))
+        first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
+        rows = _empty_rows(Rows(buffer, marks, max_columns, refused, width is None), first[-1])
+        wanted = _sampled_width(rows, start) if width is None else width
+        while True:
+            rows.X = np.empty((first[-1], wanted), dtype=np.float32)
+            rows.largest = max(pool.map(partial(_read, rows), chunks, first), default=0)
+            if not rows.growing or rows.largest <= wanted:
+                return rows
+            wanted = rows.largest
+
+
+def available_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
+    """Parse the rows flagged BAD once more, slowly: good ones are stored and lose their flag, bad
+    ones are yielded, in the order of the file. ``line`` is the number of the first line."""
+    number, counted = line, 0
+    for row in np.flatnonzero(rows.flags & kernels.BAD).tolist():
+        start = int(rows.spans[row, kernels.LINE_START])
+        stop = int(rows.spans[row, kernels.LINE_STOP])
+        number += int(np.count_nonzero(rows.buffer[counted:start] == ord("\n")))
+        counted = start
+        text = rows.buffer[start:stop].tobytes()
+        try:
+            parsed = parse_line(text, rows.limit, refuse_non_finite=bool(rows.refused))
+        except LineError as error:
+            yield BadLine(number, shown(text), str(error))
+        else:
+            _store(rows, row, start, parsed)
+
+
+def _empty_rows(like: Rows, n: int) -> Rows:
+    return replace(
+        like,
+        X=np.empty((n, 0), dtype=np.float32),
+        y=np.empty(n, dtype=np.float32),
+        spans=np.empty((n, kernels.N_SPANS), dtype=np.int64),
+        flags=np.empty(n, dtype=np.uint8),
+    )
+
+
+def _read(rows: Rows, chunk: tuple[int, int], first: int) -> int:
+    return kernels.read_rows(
+        rows.buffer,
+        *chunk,
+        first,
+        rows.limit,
+        rows.refused,
+        _ID_WORDS,
+        rows.marks,
+        rows.X,
+        rows.y,
+        rows.spans,
+        rows.flags,
+    )
+
+
+def _line_chunks(buffer: NDArray[np.uint8], start: int, size: int) -> list[tuple[int, int]]:
+    """Cut a buffer into pieces of whole lines, about ``size`` bytes each."""
+    chunks = []
+    while start < buffer.size:
+        stop = min(find_line_feed(buffer, start + size - 1) + 1, buffer.size)
+        chunks.append((start, stop))
+        start = stop
+    return chunks
+
+
+def _sampled_width(rows: Rows, start: int) -> int:
+    """The largest id in the first, middle and last lines: nearly always that of the file."""
+    buffer, width = rows.buffer, 0
+    for position in (start, buffer.size // 2, buffer.size - _SAMPLE_BYTES):
+        position = find_line_feed(buffer, position) + 1 if position > start else start
+        stop = min(find_line_feed(buffer, position + _SAMPLE_BYTES) + 1, buffer.size)
+        if position < stop:
+            sample = _empty_rows(rows, kernels.count_rows(buffer, position, stop))
+            width = max(width, _read(sample, (position, stop), 0))
+    return width
+
+
+def _store(rows: Rows, row: int, start: int, line: ParsedLine) -> None:
+    """Put a slowly parsed line where the kernel would have put it."""
+    last = line.columns[-1] if line.columns else 0
+    extra = last - rows.X.shape[1]
+    if rows.growing and extra > 0:
+        rows.X = np.pad(rows.X, ((0, 0), (0, extra)), constant_values=rows.marks[0])
+    rows.largest = max(rows.largest, last)
+    rows.y[row] = line.label
+    rows.X[row] = rows.marks[0]
+    flag = 0
+    for column, value, kind in zip(line.columns, line.values, line.kinds, strict=True):
+        if kind != NUMBER:
+            flag |= kernels.HAS_NULL if kind == NULL else kernels.HAS_NON_FINITE
+            value = rows.marks[kind - NULL + 1]
+        if column <= rows.X.shape[1]:
+            rows.X[row, column - 1] = value
+    rows.spans[row, kernels.QUERY_START] = start + line.query[0]
+    rows.spans[row, kernels.QUERY_STOP] = start + line.query[1]
+    rows.spans[row, kernels.CUT] = start + line.cut
+    rows.flags[row] = flag

@@ -1,0 +1,111 @@
+"""What rankers are given as rows: ``RankingData``, or arrays and frames with a query per row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+
+
+def training_rows(
+    X: Any, y: Any, qid: Any, eval_set: Any, eval_qid: Any
+) -> tuple[RankingData, RankingData | None]:
+    """Training and validation rows, from the arguments of ``Ranker.fit``; columns of the second in
+    the order of the first.
+
+    Raises:
+        InputError: arguments are missing or do not go together, or rows cannot be trained on.
+    """
+    if isinstance(X, RankingData):
+        if qid is not None or eval_set is not None:
+            raise InputError(
+                "fit(train, valid): rows that know their queries need no qid, eval_set"
+            )
+        if y is not None and not isinstance(y, RankingData):
+            raise InputError("fit(train, valid): the validation rows must be RankingData, too")
+        train, valid = X, y
+    else:
+        train, valid = _labelled(X, y, qid, "qid"), None
+        if eval_set is not None:
+            # LightGBM and XGBoost take lists of pairs; a single pair may stand alone.
+            if isinstance(eval_set, list):
+                eval_set, eval_qid = _only(eval_set, "eval_set"), _only(eval_qid, "eval_qid")
+            X_valid, y_valid = eval_set
+            valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
+    _check_trainable(train, "training")
+    if valid is not None:
+        _check_trainable(valid, "validation")
+        valid = with_columns(valid, list(train.column_names), "validation rows")
+    return train, valid
+
+
+def labelled_rows(X: Any, y: Any, qid: Any) -> RankingData:
+    """Rows to measure a ranker on."""
+    return X if isinstance(X, RankingData) else _labelled(X, y, qid, "qid")
+
+
+def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
+    """Rows with the columns of the training rows, in their order; an array's columns are taken to
+    be these. Without ``qid``, all rows are of one query.
+
+    Raises:
+        InputError: a column is missing, or one was not there in training.
+    """
+    if isinstance(X, RankingData):
+        return with_columns(X, names, "rows to score")
+    n = len(X)
+    data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
+    is_array = not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__")
+    if is_array and data.X.shape[1] == len(names):
+        data = RankingData(data.X, data.y, data.query_ids, data.query_index, names)
+    return with_columns(data, names, "rows to score")
+
+
+def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
+    """``data`` with its columns in the order of ``names``, which must be the same set."""
+    if list(data.column_names) == names:
+        return data
+    missing = sorted(set(names) - set(data.column_names))
+    unknown = sorted(set(data.column_names) - set(names))
+    if missing:
+        raise InputError(f"{what} lack columns of the training rows: {', '.join(missing[:20])}")
+    if unknown:
+        raise InputError(
+            f"{what} have columns that the ranker was not trained on: {', '.join(unknown[:20])}; "
+            "leave them out with select_columns(ranker.feature_names_)"
+        )
+    return data.select_columns(names)
+
+
+def _labelled(X: Any, y: Any, qid: Any, name: str) -> RankingData:
+    if y is None or qid is None:
+        raise InputError(f"labels y and {name}, the query of each row, go with X")
+    return RankingData.from_rows(X, y, qid)
+
+
+def _only(values: Any, name: str) -> Any:
+    if not isinstance(values, Sequence) or len(values) != 1:
+        raise InputError(f"{name}: give one set of validation rows")
+    return values[0]
+
+
+def _check_trainable(data: RankingData, what: str) -> None:
+    bad = ~(data.y >= 0) | np.isinf(data.y)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{int(bad.sum())} {what} labels are negative or not finite (row {row}, query "
+            f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged rows first"
+        )
+    grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
+    if len(starts) == 0 or np.array_equal(
+        np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
+    ):
+        raise InputError(
+            f"{what} rows: none of the {data.n_queries} queries has two different labels, so there "
+            "is nothing to rank"
+        )

@@ -1,0 +1,72 @@
+"""A measure as a scorer of scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.evaluation import Evaluator
+from letor.measures import parse_measure
+from letor.rankers.base import Ranker
+
+
+@dataclass(frozen=True)
+class RankingScorer:
+    """``scorer(estimator, X, y)``: the mean over queries of a measure of the estimator's ranking.
+
+    The estimator is a ranker, a Pipeline that ends with one, a search over one, or anything whose
+    ``predict`` gives scores.
+    """
+
+    measure: str
+    qid: Any
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        qid = self._of_rows(X)
+        data = RankingData.from_rows(np.empty((len(X), 0)), y, qid)
+        return Evaluator(parse_measure(self.measure), data).mean(_scores(estimator, X, qid))
+
+    def _of_rows(self, X: Any) -> Any:
+        """The query of each row of X."""
+        if isinstance(self.qid, pd.Series) and hasattr(X, "index") and self.qid.index.is_unique:
+            unknown = ~X.index.isin(self.qid.index)
+            if unknown.any():
+                raise InputError(f"qid has no entry for the row {X.index[unknown][0]} of X")
+            return self.qid.loc[X.index]
+        if len(self.qid) != len(X):
+            raise InputError(
+                f"qid has {len(self.qid)} entries, X has {len(X)} rows: for parts of a frame, give "
+                "a pandas Series with the frame's index"
+            )
+        return self.qid
+
+
+def ranking_scorer(measure: str = "ndcg@10", qid: Any = None) -> RankingScorer:
+    """A scorer for ``permutation_importance``, ``cross_val_score`` and the like.
+
+    Args:
+        measure: a name that ``letor.measures.parse_measure`` knows.
+        qid: the query of each row of X; or a pandas Series with the index of the frame, of which
+            X may then be a part.
+
+    Raises:
+        InputError: the measure is unknown, or there is no qid.
+    """
+    parse_measure(measure)
+    if qid is None:
+        raise InputError("qid: give the query of each row; a measure of a ranking is by query")
+    return RankingScorer(measure, qid)
+
+
+def _scores(estimator: Any, X: Any, qid: Any) -> Any:
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    steps = getattr(estimator, "steps", None)
+    if steps is not None:  # a Pipeline hands predict no qid
+        X = estimator[:-1].transform(X) if len(steps) > 1 else X
+        estimator = estimator[-1]
+    return estimator.predict(X, qid=qid) if isinstance(estimator, Ranker) else estimator.predict(X)

@@ -1,0 +1,190 @@
+"""Studies of the kind "clickthrough": topic, translation and projection models on queries and
+titles.
+
+Every model is fitted once, whether it ranks alone or mixed, and kept as a model file; a run that
+was killed goes on where it stopped, inside a fit too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from letor.errors import InputError
+from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.kinds import clickthrough_tasks
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
+from ltr_features.studies.kinds.clickthrough_page import render
+from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
+from ltr_features.studies.kinds.clickthrough_tables import (
+    Results,
+    RowFit,
+    RowResult,
+    csv_rows,
+    table_text_of,
+    time_rows,
+)
+from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.task_tables import TaskStudy, contents
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.study import Contents
+from ssi_models.registry import get_model, load_model
+
+#: What the numbers come from; a new layout of the report trains nothing again.
+_CODE = ("ssi_models", f"{__name__}_scoring", f"{__name__}_tasks")
+_TEXT_CODE = (
+    f"{__name__}_tasks",
+    "ltr_features.sources",
+    "ltr_features.text.analyzer",
+    "ltr_features.text.term_counts",
+    "ltr_features.kernels.text",
+)
+
+
+class ClickthroughStudy(TaskStudy):
+    """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of fitting) beside the page.
+    Only the seconds depend on the threads."""
+
+    config: ClickthroughConfig
+    tasks = clickthrough_tasks
+    task_code = _TEXT_CODE
+
+    @classmethod
+    def read(cls, path: Path, data: Path) -> ClickthroughConfig:
+        return read_config(path, ClickthroughConfig)
+
+    @property
+    def files(self) -> dict[str, Any]:
+        found = super().files
+        for name, task in self.config.tasks.items():
+            if task.groups is not None:
+                found[f"groups of {name}"] = self.identity(self.data / task.groups)
+        return found
+
+    def row_stages(self) -> list[Planned]:
+        planned = []
+        for table in self.config.tables:
+            for row in table.rows:
+                planned.append(self.task_stage(table.task))
+                for fit in range(self.config.fits_of(row)):
+                    planned.append(self._fit_stage(table.task, row, fit))
+                    planned.append(self._row_stage(table.task, row, fit))
+        return planned
+
+    def _groups(self, name: str) -> dict[str, str] | None:
+        """The group of each test query of a task, if it names a file of them.
+
+        Raises:
+            InputError: the file cannot be read, or a query has none.
+        """
+        file = self.config.tasks[name].groups
+        if file is None:
+            return None
+        queries = self.task(name).query_ids
+        groups = read_query_groups(self.data / file, queries)
+        return {query: groups[query] for query in queries}
+
+    def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
+        """Makes the files ``model``, ``fit.json`` and ``times.json``."""
+        params = self.config.params(row, number)
+        task_key = self.key(self.task_stage(name))
+        inputs = _plain({"task": task_key, "model": row.model, "params": params})
+        digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
+
+        def make(folder: Path) -> None:
+            self._groups(name)  # a query without one is told before anything is fitted
+            kind, task = get_model(row.model), self.task(name)
+            model = kind(**{**params, "threads": self.threads})
+            Q, _, D = task.matrices(kind.inputs)
+            start = time.perf_counter()
+            try:
+                model.fit(
+                    Q, D, task.train, vocabulary=task.vocabulary,
+                    checkpoint=folder / "checkpoint",
+                    callback=lambda _: self.runner.reporter.tick("iterations"),
+                )  # fmt: skip
+            except ValueError as error:
+                raise InputError(f"task {name!r}, row {row.label!r}: {error}") from error
+            seconds = time.perf_counter() - start
+            model.save(folder / "model")
+            fit = {"evaluations": _evaluations(model), "remarks": model.remarks}
+            for file, found in (("fit.json", fit), ("times.json", {"seconds": seconds})):
+                (folder / file).write_text(json.dumps(found), encoding="utf-8")
+
+        path = f"models/{slug(name)}/{row.model}-{digest.hexdigest()[:10]}"
+        return Planned(
+            path, inputs, make, "1 model", f"{name}: fit {row.model}",
+            title=f"{name}: fit {row.model}{f', seed + {number}' if number else ''}",
+            resumable=True, code=_CODE,
+        )  # fmt: skip
+
+    def _row_stage(self, name: str, row: RowConfig, number: int) -> Planned:
+        fit, config = self._fit_stage(name, row, number), self.config
+        grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
+        inputs = {"fitted": self.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
+
+        def make(folder: Path) -> None:
+            model = load_model(self.done(fit).path / "model")
+            model.threads = self.threads
+            task = self.task(name)
+            values, weights = ranked(model, task, row.mixed, Grids(**grids), config.cutoffs)
+            values.to_csv(folder / "per_query.csv", index=False)
+            (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
+
+        path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"
+        return Planned(
+            path, _plain({**inputs, **grids}), make, "all test queries",
+            f"{name}: rank{' mixed' if row.mixed else ''}",
+            title=f"{name}: rank by {row.label}{f', seed + {number}' if number else ''}",
+            code=_CODE,
+        )  # fmt: skip
+
+    def _row(self, name: str, row: RowConfig) -> RowResult:
+        fits = []
+        for number in range(self.config.fits_of(row)):
+            fitted = self.done(self._fit_stage(name, row, number)).path
+            ranked = self.done(self._row_stage(name, row, number)).path
+            values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str})
+            weights, seconds = _read(ranked / "weights.json"), _read(fitted / "times.json")
+            told = _read(fitted / "fit.json")
+            fits.append(RowFit(values.set_index("query"), weights, **seconds, **told))
+        return RowResult(fits)
+
+    def report(self) -> Contents:
+        config = self.config
+        rows = {
+            (table.name, row.label): self._row(table.task, row)
+            for table in config.tables
+            for row in table.rows
+        }
+        facts, groups = {}, {}
+        for name in config.tasks:
+            facts[name] = self.facts(name)
+            if (of := self._groups(name)) is not None:
+                groups[name] = of
+                facts[name]["groups of test queries"] = len(set(of.values()))
+        results = Results(config, rows, facts, groups)
+        tables = [table_text_of(results, table) for table in config.tables]
+        return contents(config, render(results), tables, csv_rows(results), time_rows(results))
+
+
+def _plain(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Lists as a note's JSON has them, where the configuration has tuples."""
+    plain: dict[str, Any] = json.loads(json.dumps(inputs))
+    return plain
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _evaluations(model: Any) -> list[float]:
+    """Gradients per pair and iteration of EM, of models that project; else none."""
+    if not hasattr(model, "max_evaluations"):
+        return []
+    return [float(line.evaluations) for line in model.history_]

@@ -1,1 +1,0 @@
-"""Experiments on query-title pairs: latent semantic and translation models (Gao et al. 2011)."""

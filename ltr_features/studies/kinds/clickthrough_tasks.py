@@ -1,0 +1,197 @@
+"""Tasks: titles, training pairs of queries and titles, test queries in two halves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.sources.beir import read_beir
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection
+from ltr_features.text.term_counts import count_terms
+from ssi_models.training.preferences import Preferences
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A task; words are those of the titles and training queries.
+
+    Attributes:
+        Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
+            word; titles in the order of their documents' ids.
+        train: pairs of training queries and titles of relevant documents.
+        query, document, grade: int64 [n], judgements of the test queries.
+        half: int64 [m], 0 or 1 per test query.
+        query_ids: of the test queries.
+        vocabulary: the words.
+    """
+
+    Q: sp.csr_matrix
+    T: sp.csr_matrix
+    D: sp.csr_matrix
+    train: Preferences
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+    grade: NDArray[np.int64]
+    half: NDArray[np.int64]
+    query_ids: tuple[str, ...]
+    vocabulary: Vocabulary
+
+    @cached_property
+    def weighting(self) -> TfIdf:
+        """Of titles and training queries together."""
+        return TfIdf().fit(sp.vstack([self.D, self.Q], format="csr"))
+
+    def matrices(self, inputs: str) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
+        """Q, T and D as counts, or as unit tf-idf rows."""
+        if inputs == "counts":
+            return self.Q, self.T, self.D
+        weigh = self.weighting.transform
+        return weigh(self.Q), weigh(self.T), weigh(self.D)
+
+    def facts(self) -> dict[str, float]:
+        """Sizes, for the report."""
+        return {
+            "training queries": self.Q.shape[0],
+            "training pairs": len(self.train),
+            "test queries": self.T.shape[0],
+            "titles": self.D.shape[0],
+            "words": self.D.shape[1],
+            "words per title": float(self.D.sum() / self.D.shape[0]),
+            "words per test query": float(self.T.sum() / self.T.shape[0]),
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the task into a folder."""
+        for name in ("Q", "T", "D"):
+            sp.save_npz(folder / f"{name}.npz", getattr(self, name))
+        np.savez(
+            folder / "rows.npz",
+            train_query=self.train.query,
+            train_document=self.train.document,
+            query=self.query,
+            document=self.document,
+            grade=self.grade,
+            half=self.half,
+        )
+        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
+        for name, found in (("texts", texts), ("facts", self.facts())):
+            (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Task:
+        """Read what ``save`` wrote."""
+        Q, T, D = (sp.load_npz(folder / f"{name}.npz").tocsr() for name in ("Q", "T", "D"))
+        with np.load(folder / "rows.npz") as rows:
+            arrays = {name: rows[name] for name in rows}
+        shape = {"n_queries": Q.shape[0], "n_documents": D.shape[0]}
+        pairs = arrays.pop("train_query"), arrays.pop("train_document")
+        texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
+        return cls(
+            Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
+            query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["words"]),
+        )  # fmt: skip
+
+
+def task_files(config: TaskConfig, data: Path) -> list[Path]:
+    """The files of a task.
+
+    Raises:
+        InputError: the folder or one of its judgement files is not there.
+    """
+    folder = data / config.folder
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: no such folder; name the folder of data sets by --data or LTR_DATA"
+        )
+    wanted = [name for name in (config.train, config.test) if name is not None]
+    for name in wanted:
+        if not list((folder / "qrels").glob(f"{name}.tsv*")):
+            raise InputError(f"{folder / 'qrels'}: there are no judgements {name}.tsv")
+    files = [*folder.glob("corpus.jsonl*"), *folder.glob("queries.jsonl*")]
+    return sorted(files) + [p for name in wanted for p in (folder / "qrels").glob(f"{name}.tsv*")]
+
+
+def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
+    """Read a collection and make a task of it.
+
+    Raises:
+        InputError: a file is missing or has another form, the documents lack the stream, or there
+            are fewer than two queries for training or testing.
+    """
+    test = read_beir(data / config.folder, splits=[config.test])
+    if config.stream not in test.streams:
+        raise InputError(
+            f"{data / config.folder}: documents have no {config.stream!r}, only "
+            f"{', '.join(test.streams)}"
+        )
+    rng = np.random.default_rng([config.seed, 0])
+    if config.train is None:
+        shuffled = rng.permutation(test.n_queries)
+        cut = round(config.train_share * test.n_queries)
+        chosen, asked = np.sort(shuffled[:cut]), np.sort(shuffled[cut:])
+        train = test
+    else:
+        train = read_beir(data / config.folder, splits=[config.train])
+        chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
+    if min(len(chosen), len(asked)) < 2:
+        raise InputError(
+            f"{data / config.folder}: {len(chosen)} training and {len(asked)} test queries; two "
+            "of each are needed"
+        )
+    order = np.argsort(np.array(test.document_ids), kind="stable")
+    place = np.argsort(order)
+    titles = [test.streams[config.stream][row] for row in order.tolist()]
+    texts = [train.query_texts[row] for row in chosen.tolist()]
+    analyzer = Analyzer(stopwords=config.stopwords or (), stemmer=config.stemmer)
+    words, counts = count_terms([*titles, *texts], analyzer, threads=threads)
+    counts = counts.astype(np.float32).tocsr()
+    asked_words, asked_counts = count_terms(
+        [test.query_texts[row] for row in asked.tolist()], analyzer, threads=threads
+    )
+    query, document, _ = _judged(train, chosen, place)
+    return Task(
+        Q=counts[len(titles) :],
+        T=_columns(asked_counts, asked_words, words),
+        D=counts[: len(titles)],
+        train=Preferences.from_pairs(
+            query, document, n_queries=len(chosen), n_documents=len(titles)
+        ),
+        **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
+        half=rng.permutation(len(asked)) % 2,
+        query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
+        vocabulary=Vocabulary(words),
+    )
+
+
+def _judged(
+    collection: Collection, queries: NDArray[np.int64], place: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Positive judgements of the given queries (which become rows 0, 1, ...)."""
+    judged = collection.judgements
+    row = np.full(collection.n_queries, -1)
+    row[queries] = np.arange(len(queries))
+    used = (row[judged.query] >= 0) & (judged.grade > 0)
+    return row[judged.query[used]], place[judged.document[used]], judged.grade[used]
+
+
+def _columns(counts: sp.csr_matrix, own: list[str], words: list[str]) -> sp.csr_matrix:
+    """Counts over ``words`` of texts counted over ``own``; other words are left out."""
+    column = {word: j for j, word in enumerate(words)}
+    kept = [j for j, word in enumerate(own) if word in column]
+    where = [column[own[j]] for j in kept]
+    ones = np.ones(len(kept), np.float32)
+    map_ = sp.csr_matrix((ones, (kept, where)), shape=(len(own), len(words)))
+    moved = sp.csr_matrix(counts.astype(np.float32) @ map_)
+    moved.sort_indices()
+    return moved

@@ -1,0 +1,195 @@
+"""Studies of the kind "letor": rankers on the folds of a LETOR data set.
+
+In each fold every ranker's parameters are chosen on the validation queries, and the ranker that was
+chosen scores the test queries once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from letor.dataset import RankingData
+from letor.evaluation import per_query
+from letor.fold_files import read_folds
+from letor.folds import Fold, has_relevant, k_fold
+from letor.measures import parse_measure
+from letor.rankers.registry import get_ranker
+from letor.tuning import GRIDS, tune
+from ltr_features.studies.config import read_config, refitted, slug
+from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
+from ltr_features.studies.kinds.letor_page import render
+from ltr_features.studies.kinds.letor_tables import Results, make_tables
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.study import Contents, Study
+
+#: What the numbers of a ranker come from; a new layout of tables trains nothing again.
+_CODE = ("letor", f"{__name__}:_train")
+
+
+class LetorStudy(Study):
+    """Writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard errors),
+    ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` beside the page.
+    Rankers train on one thread."""
+
+    timed = ("tables.txt", "times.csv")
+    config: StudyConfig
+    _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
+
+    @classmethod
+    def read(cls, path: Path, data: Path) -> StudyConfig:
+        return read_config(path, StudyConfig)
+
+    @cached_property
+    def _data(self) -> tuple[RankingData, list[Fold], dict[str, str] | None]:
+        """The rows, the official folds, and the groups of the queries."""
+        folder, groups = self.data / self.config.folder, self.config.groups
+        rows, official = read_folds(folder, n_columns=self.config.n_columns)
+        if groups is None:
+            return rows, official, None
+        return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
+
+    @cached_property
+    def files(self) -> dict[str, Any]:
+        found = self.identity(self.data / self.config.folder)
+        if self.config.groups is not None:
+            found |= {"groups": self.identity(self.data / self.config.groups)}
+        return found
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {scheme.name: scheme.seed for scheme in self.config.schemes}
+
+    @property
+    def headline(self) -> str:
+        rows = self._data[0]
+        return f"{self.config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries"
+
+    def stages(self) -> list[Planned]:
+        return [stage for _, stage in self._trained]
+
+    @cached_property
+    def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
+        """For each scheme, fit, fold and ranker: which they are, and their stage."""
+        rows, official, _ = self._data
+        digest = _digest(rows)
+        found = []
+        for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
+            folds = _folds(scheme, rows, official, fit)
+            rankers = [r for r in self.config.rankers if not fit or _varies(scheme, r)]
+            for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
+                place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label, "fit": fit}
+                found.append((place, self._stage(place, digest, fold, ranker)))
+        return found
+
+    def _stage(
+        self, place: dict[str, Any], digest: str, fold: Fold, ranker: RankerConfig
+    ) -> Planned:
+        config, fit = self.config, place["fit"]
+        ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
+        grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
+        inputs = {
+            "rows": digest,
+            "fold": [list(fold.train), list(fold.validation), list(fold.test)],
+            "ranker": ranker.ranker,
+            "params": ranker.params,
+            "grid": grid,
+            "tune_measure": config.tune_measure,
+            "measures": config.measures,
+        }
+
+        def make(folder: Path) -> None:
+            _train(config, ranker, self._parts(fold), folder)
+
+        n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
+        again = f".refit-{fit}" if fit else ""
+        name = f"{slug(place['scheme'])}{again}/fold{place['fold']}/{slug(ranker.label)}"
+        return Planned(
+            f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
+            n_trials, title=name, code=_CODE,
+        )  # fmt: skip
+
+    def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
+        """Training, validation and test rows; those of the last fold are kept."""
+        if self._split is None or self._split[0] is not fold:
+            self._split = fold, fold.split(self._data[0])
+        return self._split[1]
+
+    def report(self) -> Contents:
+        trained, frames = [], []
+        for place, stage in self._trained:
+            folder = self.done(stage).path
+            for file in ("result.json", "times.json"):
+                place = json.loads((folder / file).read_text(encoding="utf-8")) | place
+            trained.append(place)
+            values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
+            for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
+                values.insert(column, key, place[key])
+            frames.append(values)
+        results = Results(trained, pd.concat(frames, ignore_index=True), self._data[2])
+        tables = make_tables(self.config, results)
+        page = render(self.config, results, tables)
+        return Contents(page, tables.texts(self.config, results), tables.frames(results))
+
+
+def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:
+    if scheme.official:
+        return official
+    strata = has_relevant(rows)
+    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed + fit, strata=strata)
+
+
+def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
+    return refitted(get_ranker(ranker.ranker), ranker.params, fit)
+
+
+def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:
+    """Whether another fit differs from the first."""
+    return not scheme.official or _params(ranker, 1) != ranker.params
+
+
+def _digest(rows: RankingData) -> str:
+    """Says that rows are the same."""
+    missing = None if rows.missing is None else rows.missing.to_json()
+    named = [list(rows.query_ids), list(rows.column_names), missing]
+    digest = hashlib.sha256(json.dumps(named).encode())
+    for array in (rows.X, rows.y, rows.query_index):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _train(
+    config: StudyConfig,
+    ranker: RankerConfig,
+    parts: tuple[RankingData, RankingData, RankingData],
+    folder: Path,
+) -> None:
+    train, valid, test = parts
+    start = time.perf_counter()
+    tuned = tune(
+        ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
+        fixed=ranker.params,
+    )  # fmt: skip
+    seconds = time.perf_counter() - start
+    definitions = [parse_measure(text) for text in config.measures.values()]
+    values = per_query(test, tuned.ranker.predict(test), definitions)
+    values.columns = pd.Index(list(config.measures))
+    values.to_csv(folder / "per_query.csv", float_format="%.17g")
+    tuned.trials.to_csv(folder / "trials.csv", index=False)
+    result = {
+        "chosen": tuned.parameters,
+        "validation": float(tuned.trials["value"].max()),
+        "trials": len(tuned.trials),
+    }
+    times = {"seconds_per_trial": seconds / len(tuned.trials)}
+    for file, found in (("result.json", result), ("times.json", times)):
+        (folder / file).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

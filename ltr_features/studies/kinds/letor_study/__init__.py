@@ -1,1 +1,0 @@
-"""Comparison of rankers on the folds of a LETOR data set."""

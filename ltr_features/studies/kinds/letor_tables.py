@@ -1,0 +1,210 @@
+"""Tables of a comparison of rankers, as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from letor.measures import parse_measure
+from ltr_features.studies.kinds.letor_config import StudyConfig
+from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.statistics.significance import TestSettings, compare
+
+_KEYS = ["scheme", "fold", "ranker"]
+
+#: Columns of a comparison that reports show.
+COMPARED = ["system", "measure", "difference", "low", "high", "p", "p_corrected", "effect", "won",
+            "tied", "lost"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the stages made.
+
+    Attributes:
+        trained: for each scheme, fold and ranker: what was chosen, validation value, seconds.
+        per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
+            per measure.
+        groups: of the queries, if the study names them.
+    """
+
+    trained: list[dict[str, Any]]
+    per_query: pd.DataFrame
+    groups: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a report shows of the results.
+
+    Attributes:
+        folds: means of each scheme, fold and ranker, of the first fit. means: means over folds, as
+            LETOR's tables give them, and over fits, and ``validation``. errors: standard errors of
+            the first fit's over queries.
+        times: seconds of a trial. comparisons: every ranker against the baseline.
+        checks: whether each expected number came, and what it is.
+        settings: of the tests.
+    """
+
+    folds: pd.DataFrame
+    means: pd.DataFrame
+    errors: pd.DataFrame
+    times: pd.DataFrame
+    comparisons: pd.DataFrame
+    checks: list[tuple[bool, str]]
+    settings: TestSettings
+
+    def frames(self, results: Results) -> dict[str, pd.DataFrame]:
+        """The tables by name."""
+        names = ("folds", "means", "errors", "times", "comparisons")
+        return {"per_query": results.per_query, **{name: getattr(self, name) for name in names}}
+
+    def texts(self, config: StudyConfig, results: Results) -> dict[str, str]:
+        """The tables for people and for programs, by file."""
+        return {
+            "tables.txt": _text(config, results, self) + "\n",
+            "results.json": _summary(config, results, self) + "\n",
+        }
+
+
+def make_tables(config: StudyConfig, results: Results) -> Tables:
+    """Means, standard errors, times, comparisons and checks."""
+    names = list(config.measures)
+    every = results.per_query.groupby(["fit", *_KEYS], sort=False)[names].mean()
+    means = every.groupby(_KEYS[::2], sort=False).mean().reset_index()
+    first = results.per_query[results.per_query["fit"] == 0]
+    by_fold = first.groupby(_KEYS, sort=False)[names]
+    folds = by_fold.mean().reset_index()
+    # The folds' means are independent, so the variances of their mean add up.
+    by_ranker = (by_fold.var() / by_fold.count()).groupby(_KEYS[::2], sort=False)
+    errors = (by_ranker.sum() ** 0.5).div(by_ranker.size(), axis=0).reset_index()
+    trained = pd.DataFrame(results.trained).groupby(_KEYS[::2], sort=False)
+    means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
+    times = trained["seconds_per_trial"].mean().reset_index()
+    settings = TestSettings(n_permutations=config.n_permutations)
+    comparisons = _comparisons(config, results, settings)
+    return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
+
+
+def _summary(config: StudyConfig, results: Results, tables: Tables) -> str:
+    """All numbers as JSON."""
+    summary = {
+        "title": config.title,
+        "measures": {n: parse_measure(t).definition for n, t in config.measures.items()},
+        "means": tables.means.to_dict(orient="records"),
+        "errors": tables.errors.to_dict(orient="records"),
+        "folds": tables.folds.to_dict(orient="records"),
+        "comparisons": json.loads(tables.comparisons.to_json(orient="records")),
+        "chosen": [
+            {k: r[k] for k in ("fit", *_KEYS, "chosen", "validation")} for r in results.trained
+        ],
+        "checks": [{"held": held, "text": text} for held, text in tables.checks],
+    }
+    return json.dumps(summary, indent=1, ensure_ascii=False)
+
+
+def choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
+    """Which parameters each ranker got in the first fit, and in how many folds."""
+    lines = []
+    for ranker in dict.fromkeys(r["ranker"] for r in trained):
+        counts = Counter(
+            ", ".join(f"{p}={v}" for p, v in r["chosen"].items()) or "no grid"
+            for r in trained
+            if r["ranker"] == ranker and r["scheme"] == scheme and r["fit"] == 0
+        )
+        lines += [f"{ranker}: {count} x {chosen}" for chosen, count in counts.most_common()]
+    return lines
+
+
+def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
+    table = means.set_index(["scheme", "ranker"])
+    checks = []
+    for one in config.expected:
+        found = float(table.at[(one.scheme, one.ranker), one.measure])
+        text = (
+            f"{one.ranker}, {one.measure}, {one.scheme}: {found:.4f}, "
+            f"expected {one.value:.4f} ± {one.tolerance:.4f}"
+        )
+        checks.append((abs(found - one.value) <= one.tolerance, text))
+    return checks
+
+
+def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
+    """Every ranker against the baseline, corrected within each scheme."""
+    others = [r.label for r in config.rankers if r.label != config.baseline]
+    if not others:
+        return pd.DataFrame()
+    tables = []
+    for scheme, rows in results.per_query.groupby("scheme", sort=False):
+        fits = {
+            str(name): [
+                fit.set_index("qid")[config.compare_measures]
+                for _, fit in part.groupby("fit", sort=False)
+            ]
+            for name, part in rows.groupby("ranker", sort=False)
+        }
+        pairs = [(name, config.baseline) for name in others]
+        table = compare(
+            {name: mean_values(of) for name, of in fits.items()},
+            pairs,
+            config.compare_measures,
+            settings,
+            groups=results.groups,
+            # A ranker that was fitted once of several times is the same in every fit.
+            fits={n: of for n, of in fits.items() if config.repeats > 1 and len(of) > 1},
+        )
+        table.insert(0, "scheme", scheme)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
+    parts = [config.title, config.introduction, *config.notes]
+    means = tables.means.merge(tables.times, on=["scheme", "ranker"])
+    for scheme in config.schemes:
+        table = _of(means, scheme.name)
+        rows = {r.label: r.values for r in config.references if r.scheme == scheme.name}
+        table = pd.concat([table, pd.DataFrame.from_dict(rows, orient="index")])
+        n = tables.folds.loc[tables.folds["scheme"] == scheme.name, "fold"].nunique()
+        parts.append(
+            f"{scheme.name}: mean over {n} folds of the mean over the test queries"
+            f"{f' and over {config.repeats} fits' if config.repeats > 1 else ''}; validation: "
+            f"{config.tune_measure} of the chosen parameters\n" + _framed(table)
+        )
+        errors = _of(tables.errors, scheme.name)
+        parts.append(
+            f"{scheme.name}: standard errors of these means over queries\n" + _framed(errors)
+        )
+        if len(tables.comparisons):
+            table = tables.comparisons[tables.comparisons["scheme"] == scheme.name]
+            parts.append(
+                f"{scheme.name}: against {config.baseline}\n"
+                + _framed(table[_compared(results)].set_index("system"))
+            )
+        lines = ["  " + line for line in choices(results.trained, scheme.name)]
+        parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + "\n".join(lines))
+    parts.append("\n".join(f"{'+' if held else '-'} {text}" for held, text in tables.checks))
+    parts.append(tables.settings.description)
+    parts.append(
+        "\n".join(f"{n}: {parse_measure(text).definition}" for n, text in config.measures.items())
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _compared(results: Results) -> list[str]:
+    refits = ["n_fits", "spread", "p_refits"] if results.per_query["fit"].max() else []
+    groups = [] if results.groups is None else ["n_groups", "design_effect"]
+    return [*COMPARED, *refits, *groups]
+
+
+def _of(table: pd.DataFrame, scheme: str) -> pd.DataFrame:
+    return table[table["scheme"] == scheme].drop(columns="scheme").set_index("ranker")
+
+
+def _framed(table: pd.DataFrame) -> str:
+    shown = table.rename_axis(None)
+    return shown.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")

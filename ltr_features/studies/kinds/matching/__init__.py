@@ -1,1 +1,0 @@
-"""Experiments on matching models: pairs of words, texts, links and languages, in tables."""

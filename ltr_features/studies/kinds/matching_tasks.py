@@ -1,0 +1,354 @@
+"""Tasks: queries, documents, and which documents are relevant, for training and for testing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.matching_config import TaskConfig
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.term_counts import count_terms
+from ssi_models.training.preferences import Preferences
+from ssi_models.weighting import TfIdf
+
+PARTS = ("train", "dev", "test")
+_ARRAYS = (
+    "train_query", "train_document", "test_query", "test_document", "known_query",
+    "known_document", "excluded", "groups", "candidates", "database", "asked", "triples",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A task, all rows int64.
+
+    Attributes:
+        Q: float32 CSR [m, V_q], unit tf-idf rows. D: [n, V_d].
+        train, test: relevant pairs over their rows.
+        known_query, known_document: pairs that are not ranked in testing: training links of the
+            tested queries.
+        excluded: [m], the document that a query was made of (never its answer), or -1.
+        groups: [m], queries of one source.
+        candidates: documents that may be negatives in training.
+        database: documents that are ranked in testing, ascending.
+        asked: the fixed test queries of MAP and P@10.
+        triples: [3, n_triples]: query, relevant document, other document of the database.
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    train: Preferences
+    test: Preferences
+    known_query: NDArray[np.int64]
+    known_document: NDArray[np.int64]
+    excluded: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    candidates: NDArray[np.int64]
+    database: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    triples: NDArray[np.int64]
+
+    def save(self, folder: Path) -> None:
+        """Write the task into a folder."""
+        sp.save_npz(folder / "Q.npz", self.Q)
+        if self.D is not self.Q:
+            sp.save_npz(folder / "D.npz", self.D)
+        pairs = {
+            f"{part}_{side}": getattr(getattr(self, part), side)
+            for part in ("train", "test")
+            for side in ("query", "document")
+        }
+        others = {name: getattr(self, name) for name in _ARRAYS if name not in pairs}
+        np.savez(folder / "rows.npz", **pairs, **others)
+        facts = json.dumps(self.facts(), indent=1)
+        (folder / "facts.json").write_text(facts + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Task:
+        """Read what ``save`` wrote."""
+        Q = sp.load_npz(folder / "Q.npz").tocsr()
+        D = sp.load_npz(folder / "D.npz").tocsr() if (folder / "D.npz").exists() else Q
+        with np.load(folder / "rows.npz") as rows:
+            arrays = {name: rows[name] for name in _ARRAYS}
+        train, test = (
+            Preferences.from_pairs(
+                arrays.pop(f"{part}_query"),
+                arrays.pop(f"{part}_document"),
+                n_queries=Q.shape[0],
+                n_documents=D.shape[0],
+            )
+            for part in ("train", "test")
+        )
+        return cls(Q, D, train, test, **arrays)
+
+    def facts(self) -> dict[str, float]:
+        """Sizes, for the report."""
+        return {
+            "queries": self.Q.shape[0],
+            "documents": self.D.shape[0],
+            "query_words": self.Q.shape[1],
+            "document_words": self.D.shape[1],
+            "words_per_query": self.Q.nnz / self.Q.shape[0],
+            "words_per_document": self.D.nnz / self.D.shape[0],
+            "training_pairs": len(self.train),
+            "test_pairs": len(self.test),
+            "test_queries": len(self.asked),
+            "database": len(self.database),
+            "triples": self.triples.shape[1],
+        }
+
+
+def task_files(config: TaskConfig, data: Path) -> list[Path]:
+    """The files that a task is made of.
+
+    Raises:
+        InputError: one is not there.
+    """
+    folder = data / config.folder
+    if config.source == "links":
+        paths = [folder / "corpus.jsonl.gz", folder / "links.tsv"]
+    else:
+        languages = (config.query_language, config.document_language)
+        paths = [folder / f"{part}.{language}" for part in PARTS for language in languages]
+    for path in paths:
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such file; name the folder of the data sets with --data or the "
+                "environment variable LTR_DATA"
+            )
+    return paths
+
+
+def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
+    """Read the texts and make a task of them.
+
+    Raises:
+        InputError: a file is missing or has another form, or the data are too few.
+    """
+    paths = task_files(config, data)
+    if config.source == "pairs":
+        return _pair_task(config, paths, threads)
+    return _link_task(config, paths, threads)
+
+
+def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
+    ids, texts = _read_corpus(paths[0])
+    counts = _dictionary(texts, config, threads)
+    weighting = TfIdf().fit(counts)
+    D = heaviest(weighting.transform(counts), config.heaviest)
+    n = D.shape[0]
+    rng = np.random.default_rng([config.seed, 0])
+    train, test, database, candidates = _split(_read_links(paths[1], ids), n, config, rng)
+    if config.use_share < 1:
+        kept = rng.permutation(len(train))[: max(1, round(config.use_share * len(train)))]
+        train = train[np.sort(kept)]
+    known = train
+    if config.query_words is None:
+        Q, excluded = D, np.arange(n)
+    else:
+        repeats = config.queries_per_article
+        rows = np.concatenate([np.repeat(np.arange(n), repeats), np.arange(n)])
+        Q = weighting.transform(draw_words(counts, rows, config.query_words, rng))
+        excluded = rows
+        first, test_first = train * np.array([repeats, 1]), n * repeats
+        train = np.concatenate([_later(first, draw) for draw in range(repeats)])
+        known, test = _later(known, test_first), _later(test, test_first)
+    return _finish(config, Q, D, train, test, known, excluded, candidates, database, rng)
+
+
+def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
+    texts: dict[str, list[str]] = {config.query_language: [], config.document_language: []}
+    sizes = []
+    for path in paths:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        texts[path.suffix[1:]] += lines
+        sizes.append(len(lines))
+    if sizes[::2] != sizes[1::2]:
+        raise InputError(f"{paths[0].parent}: the languages have unequal numbers of lines: {sizes}")
+    n_train, n = sizes[0], sum(sizes[::2])
+    test_rows = np.arange(n - sizes[4], n)
+    rng = np.random.default_rng([config.seed, 0])
+    Q, D = (
+        _unit_rows(texts[language], config, threads)
+        for language in (config.query_language, config.document_language)
+    )
+    train = rng.permutation(n_train)[: max(1, round(config.use_share * n_train))]
+    drawn = rng.permutation(n_train)[: config.n_documents]
+    database = np.unique(np.concatenate([drawn, test_rows]))
+    train = np.sort(train)
+    mates, test = np.stack([train, train], axis=1), np.stack([test_rows, test_rows], axis=1)
+    known, excluded = np.zeros((0, 2), np.int64), np.full(n, -1)
+    return _finish(config, Q, D, mates, test, known, excluded, train, database, rng)
+
+
+def _unit_rows(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
+    counts = _dictionary(texts, config, threads)
+    return heaviest(TfIdf().fit(counts).transform(counts), config.heaviest)
+
+
+def _finish(
+    config: TaskConfig,
+    Q: sp.csr_matrix,
+    D: sp.csr_matrix,
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+    known: NDArray[np.int64],
+    excluded: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    database: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> Task:
+    """Draw the test queries and the triples, and put all together."""
+    if not len(train) or not len(test):
+        raise InputError(
+            f"{config.folder}: {len(train)} training and {len(test)} test pairs; both are needed"
+        )
+    asked = np.unique(test[:, 0])
+    if len(asked) > config.n_test_queries:
+        asked = np.sort(rng.choice(asked, config.n_test_queries, replace=False))
+    shape = {"n_queries": Q.shape[0], "n_documents": D.shape[0]}
+    known = known[np.isin(known[:, 0], test[:, 0])]
+    known = known[np.argsort(known[:, 0], kind="stable")]
+    pair = rng.integers(len(test), size=config.n_triples)
+    other = database[rng.integers(len(database), size=config.n_triples)]
+    query = test[pair, 0]
+    relevant = np.concatenate([test, known]) @ [D.shape[0], 1]
+    fair = ~np.isin(query * D.shape[0] + other, relevant) & (other != excluded[query])
+    return Task(
+        Q=Q,
+        D=D,
+        train=Preferences.from_pairs(*train.T, **shape),
+        test=Preferences.from_pairs(*test.T, **shape),
+        known_query=known[:, 0],
+        known_document=known[:, 1],
+        excluded=excluded.astype(np.int64),
+        groups=np.where(excluded >= 0, excluded, np.arange(Q.shape[0])).astype(np.int64),
+        candidates=candidates,
+        database=database,
+        asked=asked,
+        triples=np.stack([query, test[pair, 1], other])[:, fair],
+    )
+
+
+def _split(
+    links: NDArray[np.int64], n: int, config: TaskConfig, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], ...]:
+    """Links of training and of testing, the documents ranked in testing, those of training."""
+    everything = np.arange(n)
+    if config.split == "links":
+        chosen = rng.random(len(links)) < config.train_share
+        return links[chosen], links[~chosen], everything, everything
+    trains = rng.random(n) < config.train_share
+    train, test = trains[links].all(axis=1), (~trains[links]).all(axis=1)
+    return links[train], links[test], np.flatnonzero(~trains), np.flatnonzero(trains)
+
+
+def _later(pairs: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The pairs, their queries so many rows further down."""
+    return np.stack([pairs[:, 0] + rows, pairs[:, 1]], axis=1)
+
+
+def unseen_documents(task: Task, config: TaskConfig) -> Task:
+    """A task within the training pairs of a documents split: its documents are split again, so
+    that parameters can be chosen for documents that training has not seen.
+
+    Args:
+        config: that of the task.
+
+    Raises:
+        InputError: a part has no pairs.
+    """
+    rng = np.random.default_rng([config.seed, 1])
+    trains = np.ones(task.D.shape[0], np.bool_)
+    trains[task.candidates] = rng.random(len(task.candidates)) < config.train_share
+    pairs = np.stack([task.train.query, task.train.document], axis=1)
+    sources = np.stack([trains[task.excluded[pairs[:, 0]]], trains[pairs[:, 1]]])
+    train, test = pairs[sources.all(axis=0)], pairs[~sources.any(axis=0)]
+    none = np.zeros((0, 2), np.int64)
+    kept = trains[task.candidates]
+    documents = task.candidates[kept], task.candidates[~kept]
+    return _finish(config, task.Q, task.D, train, test, none, task.excluded, *documents, rng)
+
+
+def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
+    """Unit rows of the n largest weights of each row (ties: the lower column), columns ascending;
+    the rows as they are if n is None."""
+    if n is None:
+        return X
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((X.indices, -X.data, row))
+    place = np.arange(len(order)) - X.indptr[row[order]]
+    kept = np.sort(order[place < n])
+    data, row = X.data[kept].astype(np.float64), row[kept]
+    norm = np.sqrt(np.bincount(row, data**2, minlength=X.shape[0]))
+    indptr = np.searchsorted(row, np.arange(X.shape[0] + 1))
+    unit = (data / np.maximum(norm, 1e-12)[row]).astype(np.float32)
+    return sp.csr_matrix((unit, X.indices[kept], indptr), shape=X.shape)
+
+
+def draw_words(
+    counts: sp.csr_matrix, rows: NDArray[np.int64], n: int, rng: np.random.Generator
+) -> sp.csr_matrix:
+    """n different random words of each of the given rows (all of them where it has fewer), each
+    counted once."""
+    words, indptr = [], [0]
+    for row in rows:
+        own = counts.indices[counts.indptr[row] : counts.indptr[row + 1]]
+        chosen = own if len(own) <= n else rng.choice(own, n, replace=False, shuffle=False)
+        words.append(np.sort(chosen))
+        indptr.append(indptr[-1] + len(chosen))
+    indices = np.concatenate(words)
+    ones = np.ones(len(indices), np.int32)
+    return sp.csr_matrix((ones, indices, indptr), shape=(len(rows), counts.shape[1]))
+
+
+def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
+    """Counts of the words of the task's dictionary, columns in code point order."""
+    words, counts = count_terms(texts, Analyzer(min_length=1), threads=threads)
+    frequency = np.bincount(counts.indices, weights=counts.data, minlength=len(words))
+    documents = np.bincount(counts.indices, minlength=len(words))
+    allowed = np.flatnonzero(documents >= config.min_documents)
+    if config.n_words is not None:
+        order = np.argsort(-frequency[allowed], kind="stable")[: config.n_words]
+        allowed = np.sort(allowed[order])
+    return counts[:, allowed].tocsr()
+
+
+def _read_corpus(path: Path) -> tuple[list[str], list[str]]:
+    ids, texts = [], []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = json.loads(line)
+                ids.append(entry["_id"])
+                texts.append(entry["text"])
+            except (ValueError, KeyError, TypeError):
+                raise InputError(
+                    f"{path}, line {number}: not a JSON object with _id and text"
+                ) from None
+    return ids, texts
+
+
+def _read_links(path: Path, ids: Iterable[str]) -> NDArray[np.int64]:
+    """int64 [n, 2], distinct links between different known articles, ascending."""
+    row_of = {name: row for row, name in enumerate(ids)}
+    found = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            ends = line.rstrip("\n").split("\t")
+            if len(ends) != 2:
+                raise InputError(
+                    f"{path}, line {number}: {len(ends)} columns; source and target are wanted"
+                )
+            source, target = row_of.get(ends[0]), row_of.get(ends[1])
+            if source is not None and target is not None and source != target:
+                found.append((source, target))
+    return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)

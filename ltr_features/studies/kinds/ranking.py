@@ -1,0 +1,48 @@
+"""Studies of the kind "ranking": columns, models and rankers on a text collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ltr_features.studies.kinds.ranking_checks import load_config
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_report import make_report
+from ltr_features.studies.kinds.ranking_stages import RankingStages
+from ltr_features.studies.page.report import Report
+
+
+class RankingStudy(RankingStages):
+    """Candidates of every query with their columns, models out of fold, rankers on folds."""
+
+    @classmethod
+    def read(cls, path: Path, data: Path) -> ExperimentConfig:
+        return load_config(path, data)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Where the files of the collection lie does not matter; what they are does."""
+        return super().settings | {"collection": dict(self.collection_stage.inputs)}
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """What was read, and the runs that the report is of."""
+        runs = {
+            output.split.name: {
+                name: [
+                    self.identity(fit.path / "run.txt.gz")
+                    for fit in output.fits.get(name, [result])
+                ]
+                for name, result in output.systems.items()
+            }
+            for output in self.outputs
+        }
+        groups = {} if self.groups_file is None else self.identity(self.groups_file)
+        return {"files": self.input_files(), "runs": runs, "groups": groups}
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"run": self.config.seed}
+
+    def report(self) -> Report:
+        return make_report(self)

@@ -1,0 +1,367 @@
+"""Check an experiment as a whole before anything runs: every mistake at once, by its place, with
+the nearest name that would have been right."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from letor.errors import InputError
+from letor.measures import run_measure
+from letor.rankers.registry import get_ranker, ranker_names
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.registry import families, get_family
+from ltr_features.sources.registry import check_options, get_source, sources
+from ltr_features.studies.config import nearest, read_toml, slug
+from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.path_options import path_options, with_paths
+from ltr_features.studies.kinds.ranking_config import (
+    ExperimentConfig,
+    FamilyConfig,
+    ModelConfig,
+    RankerConfig,
+    demo_path,
+)
+from ltr_features.studies.statistics.significance import CORRECTIONS
+from ltr_features.text.analyzer import Analyzer
+from ssi_models.registry import MODELS
+
+
+def load_config(
+    path: str | os.PathLike[str], data: str | os.PathLike[str] = "."
+) -> ExperimentConfig:
+    """Read and check an experiment file.
+
+    Args:
+        data: folder that its paths are relative to.
+
+    Raises:
+        InputError: not TOML, or unknown keys, values out of range, names of what there is not,
+            files that are missing, parts that do not fit: all at once, a line each.
+    """
+    raw = read_toml(path)
+    problems, config = _typed(raw)
+    if config is not None:
+        problems += _problems(config, Path(data))
+    if problems or config is None:
+        listed = "".join(f"\n  {problem}" for problem in dict.fromkeys(problems))
+        raise InputError(f"{path}: {len(dict.fromkeys(problems))} to mend:{listed}")
+    return config
+
+
+def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
+    """The experiment that ``ltr-features demo`` runs, on another dump or with another seed if one
+    is given."""
+    config = load_config(demo_path())
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    if dump is None:
+        return config
+    given = {"dump": str(dump.absolute())}
+    columns = tuple(
+        part.model_copy(update={"options": part.options | given} if "dump" in part.options else {})
+        for part in config.columns
+    )
+    collection = config.collection.model_copy(update=given)
+    return config.model_copy(update={"collection": collection, "columns": columns})
+
+
+def _typed(raw: dict[str, Any]) -> tuple[list[str], ExperimentConfig | None]:
+    """What the types say is wrong, and the experiment without it (so that the rest can be checked
+    too), or None if too much is missing."""
+    problems: list[str] = []
+    raw = copy.deepcopy(raw)
+    taken: list[tuple[Any, ...]] = []
+    for _ in range(20):  # each turn takes what is wrong away, which may show more
+        try:
+            return problems, ExperimentConfig.model_validate(raw)
+        except ValidationError as error:
+            found = error.errors()
+            taken += [e["loc"] for e in found]
+            # That a list is too short without what is wrong in it is no mistake of its own.
+            problems += [_said(e) for e in found if not any(_inside(t, e["loc"]) for t in taken)]
+            if not any(_take_away(raw, e) for e in found):
+                break
+    return problems, None
+
+
+def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(place) > len(other) and place[: len(other)] == other
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"]) or "file"
+    if error["type"] == "extra_forbidden":
+        known = _keys_beside(error["loc"])
+        return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
+    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _keys_beside(place: tuple[Any, ...]) -> list[str]:
+    """The keys that a section of an experiment may have."""
+    section: type[BaseModel] = ExperimentConfig
+    for part in place[:-1]:
+        if isinstance(part, str):
+            found = _section_in(section.model_fields[part].annotation)
+            section = found or section
+    return list(section.model_fields)
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = map(_section_in, getattr(annotation, "__args__", ()))
+    return next((found for found in inner if found is not None), None)
+
+
+def _take_away(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
+    """Remove what an error is about; False if that is not there."""
+    place: Any = raw
+    *parents, last = error["loc"] or (None,)
+    for part in parents:
+        try:
+            place = place[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    if isinstance(place, list) and isinstance(last, int) and last < len(place):
+        del place[last]
+        return True
+    return isinstance(place, dict) and place.pop(last, None) is not None
+
+
+def _problems(config: ExperimentConfig, data: Path) -> list[str]:
+    """What is wrong with names, options, files and how the parts fit together."""
+    return [
+        *_collection_problems(config, data),
+        *_group_problems(config, data),
+        *_text_problems(config),
+        *(said for part in config.columns for said in _family_problems(part, data)),
+        *(said for part in config.models for said in _model_problems(part)),
+        *(said for part in config.rankers for said in _ranker_problems(part)),
+        *_twice(config),
+        *_system_problems(config),
+        *_evaluation_problems(config),
+        *_hard_problems(config),
+    ]
+
+
+def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    name, options = config.collection.source, config.collection.options
+    if name not in sources():
+        yield f"collection.source: no source {name!r}; {nearest(name, sources())}"
+        return
+    try:
+        source = get_source(name)
+        yield from _unknown("collection", options, inspect.signature(source).parameters)
+        options = with_paths(source, options, data)
+        if name != "wikipedia-sections" or "dump" in options:  # the excerpt needs no path
+            known = {k: v for k, v in options.items() if k in inspect.signature(source).parameters}
+            check_options(name, known)
+    except InputError as error:
+        yield f"collection: {error}"
+        return
+    yield from _missing_files("collection", source, options)
+
+
+def _group_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    if config.groups is None:
+        return
+    try:
+        read_query_groups(data / config.groups)
+    except InputError as error:
+        yield f"groups: {error}"
+
+
+def _text_problems(config: ExperimentConfig) -> Iterator[str]:
+    try:
+        Analyzer(**config.text.model_dump())
+    except InputError as error:
+        yield f"text: {error}"
+
+
+def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:
+    place = f"columns, family {part.family!r}"
+    if part.family not in families():
+        yield f"{place}: no such family; {nearest(part.family, families())}"
+        return
+    made = families()[part.family]
+    unknown = list(_unknown(place, part.options, inspect.signature(made).parameters))
+    yield from unknown
+    options = with_paths(made, part.options, data)
+    missing = list(_missing_files(place, made, options))
+    yield from missing
+    if not unknown and not missing:
+        try:
+            get_family(part.family, **options)
+        except (InputError, ValueError) as error:
+            yield f"{place}: {error}"
+
+
+def _model_problems(part: ModelConfig) -> Iterator[str]:
+    place = f"models, {part.name!r}"
+    if part.model not in MODELS:
+        yield f"{place}: no model {part.model!r}; {nearest(part.model, MODELS)}"
+        return
+    unknown = list(
+        _unknown(place, part.params, inspect.signature(MODELS[part.model]).parameters, "params.")
+    )
+    yield from unknown
+    if not unknown:
+        try:
+            LearnedColumn(**part.model_dump())
+        except ValueError as error:
+            yield f"{place}: {error}"
+
+
+def _ranker_problems(part: RankerConfig) -> Iterator[str]:
+    place = f"rankers, {part.name!r}"
+    if part.ranker not in ranker_names():
+        yield f"{place}: no ranker {part.ranker!r}; {nearest(part.ranker, ranker_names())}"
+        return
+    try:
+        known = inspect.signature(get_ranker(part.ranker)).parameters
+    except ImportError as error:
+        yield f"{place}: {error}; install the package"
+        return
+    yield from _unknown(place, part.params, known, "params.")
+
+
+def _unknown(
+    place: str, given: Mapping[str, Any], known: Mapping[str, Any], prefix: str = ""
+) -> Iterator[str]:
+    for key in given:
+        if key not in known:
+            yield f"{place}: unknown parameter {prefix}{key}; {nearest(key, known)}"
+
+
+def _missing_files(
+    place: str, made: Callable[..., Any], options: Mapping[str, Any]
+) -> Iterator[str]:
+    for name in path_options(made) & set(options):
+        value = options[name]
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, str) and not Path(path).exists():
+                yield (
+                    f"{place}: {name}: there is no {path}; name the folder of data sets by --data "
+                    "or the environment variable LTR_DATA"
+                )
+
+
+def _twice(config: ExperimentConfig) -> Iterator[str]:
+    for what, names in (
+        ("systems", [slug(system.name) for system in config.all_systems]),
+        ("splits", [split.name for split in config.splits]),
+        ("rankers", [ranker.name for ranker in config.rankers]),
+        ("models", [slug(model.name) for model in config.models]),
+        ("column families", [part.family for part in config.columns]),
+    ):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            yield f"two {what} share the name (as a folder) {', '.join(twice)}"
+
+
+def _names_of_columns(config: ExperimentConfig) -> dict[str, list[str]] | None:
+    """Columns of each family and model; None if that cannot be known yet."""
+    try:
+        found = {part.family: _family_columns(part) for part in config.columns}
+    except Exception:  # said already by the check of families; or paths are not resolved here
+        return None
+    return {**found, **{model.name: [model.name] for model in config.models}}
+
+
+def _family_columns(part: FamilyConfig) -> list[str]:
+    kind = families()[part.family]
+    plain = {k: v for k, v in part.options.items() if k not in path_options(kind)}
+    return get_family(part.family, **plain).column_names
+
+
+def _system_problems(config: ExperimentConfig) -> Iterator[str]:
+    columns = _names_of_columns(config)
+    rankers = [ranker.name for ranker in config.rankers]
+    n_parts = min(split.folds for split in config.splits) - 1
+    for system in config.systems:
+        place = f"system {system.name!r}"
+        if columns is not None:
+            single = list(dict.fromkeys(c for names in columns.values() for c in names))
+            for name in system.columns:
+                if name not in columns and name not in single:
+                    yield f"{place}: no columns {name!r}; {nearest(name, [*columns, *single])}"
+            if system.score is not None and system.score not in single:
+                yield f"{place}: no column {system.score!r}; {nearest(system.score, single)}"
+        for name in (*system.rankers, *([system.ranker] if system.ranker else [])):
+            if name not in rankers:
+                yield f"{place}: no ranker {name!r}; {nearest(name, rankers)}"
+        if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
+            yield f"{place}: name its ranker: {nearest('', rankers)}"
+        if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
+            yield f"{place}: repeats: nothing of it is fitted, so there is nothing to repeat"
+        if system.turn >= n_parts:
+            yield (
+                f"{place}: turn is {system.turn}, but folds train and validate on {n_parts} parts; "
+                f"use 0 to {n_parts - 1}"
+            )
+    for split in config.splits:
+        if split.inner_parts is not None and split.inner_parts > split.folds - 2:
+            yield (
+                f"split {split.name!r}: inner_parts is {split.inner_parts}, but a fold trains on "
+                f"{split.folds - 2} parts"
+            )
+
+
+def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
+    evaluation = config.evaluation
+    systems = [system.name for system in config.all_systems]
+    named = [("comparisons", n) for pair in config.pairs for n in pair]
+    named += [(k, n) for k in ("hard_systems", "hard_selectors") for n in getattr(evaluation, k)]
+    for key in ("hard_baseline", "hard_control", "column_value"):
+        if getattr(evaluation, key) is not None:
+            named.append((key, getattr(evaluation, key)))
+    for key, name in dict.fromkeys(named):
+        if name not in systems:
+            yield f"evaluation.{key}: no system {name!r}; {nearest(name, systems)}"
+    for pair in config.pairs:
+        if pair[0] == pair[1]:
+            yield f"evaluation.comparisons: {pair[0]!r} is compared with itself"
+    for i, expected in enumerate(config.expected):
+        splits = [split.name for split in config.splits]
+        if expected.split not in splits:
+            yield f"expected.{i}: no split {expected.split!r}; {nearest(expected.split, splits)}"
+        for one in (expected.system, expected.baseline):
+            if one is not None and one not in systems:
+                yield f"expected.{i}: no system {one!r}; {nearest(one, systems)}"
+        if expected.measure not in evaluation.all_measures:
+            known = nearest(expected.measure, evaluation.all_measures)
+            yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
+    for measure in evaluation.all_measures:
+        try:
+            run_measure(measure)
+        except InputError as error:
+            yield f"evaluation: {error}"
+    if evaluation.column_value in systems and not config.variants:
+        yield "evaluation.column_value: the system needs two column groups or more"
+    if evaluation.correction not in CORRECTIONS:
+        known = nearest(evaluation.correction, CORRECTIONS)
+        yield f"evaluation.correction: no method {evaluation.correction!r}; {known}"
+
+
+def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
+    evaluation = config.evaluation
+    if evaluation.hard_baseline is None:
+        if evaluation.hard_systems or evaluation.hard_selectors or evaluation.hard_control:
+            yield "evaluation: hard queries need a hard_baseline"
+        return
+    if not evaluation.hard_systems:
+        yield "evaluation: hard_systems is empty: whose gain on hard queries is wanted?"
+    if evaluation.hard_control in {evaluation.hard_baseline, *evaluation.hard_selectors}:
+        yield "evaluation: hard_control must be neither the baseline nor one of the selectors"
+    for name in {evaluation.hard_baseline, *evaluation.hard_systems} & {*evaluation.hard_selectors}:
+        yield f"evaluation: hard_selectors must not have {name!r}, which is judged on the queries"
+    for quantile in evaluation.hard_quantiles:
+        if not 0 < quantile <= 1:
+            yield f"evaluation: hard_quantiles must lie above 0 and not above 1, not {quantile}"

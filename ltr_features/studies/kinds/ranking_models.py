@@ -1,0 +1,102 @@
+"""What a report shows of trained models: facts, training curves, nearest words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ltr_features.feature_table import train_parts
+from ltr_features.studies.kinds.ranking_config import ModelConfig
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.page.report import NearestWords, TrainingCurve
+from ssi_models.base import MatchingModel
+from ssi_models.training.trainable import RankingModel
+
+
+def test_models(
+    experiment: RankingStages, output: SplitOutputs, model: ModelConfig
+) -> list[MatchingModel]:
+    """For each fold the model that scored its validation and test queries."""
+    column = experiment.trained_column(output.split, model, output.models[model.name].path)
+    collection, folds, n_parts = experiment.collection, output.folds, output.split.inner_parts
+    return [column.fold_models(train_parts(collection, folds, fold, n_parts))[0] for fold in folds]
+
+
+def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:
+    """How far training came on the held-out training queries."""
+    trained = [m for m in fitted if isinstance(m, RankingModel)]
+    if not trained:
+        return {}
+    histories = [m.history_ for m in trained]
+    before = [h.epochs[0].validation for h in histories]
+    after = [h.best_validation for h in histories]
+    return {
+        f"{model.name}, MAP on held-out training queries": f"{np.mean(before):.4f} before training "
+        f"({trained[0].start}), {np.mean(after):.4f} at the epoch kept (mean of {len(trained)} "
+        "folds)",
+        f"{model.name}, epochs kept": ", ".join(str(h.best_epoch) for h in histories),
+    }
+
+
+def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> TrainingCurve | None:
+    """The first fold's training, if the model tells its history."""
+    name = f"{model.name}, {title.lower()}, first fold"
+    if isinstance(fitted, RankingModel):
+        history = fitted.history_
+        epochs = history.epochs
+        return TrainingCurve(
+            name=name,
+            x_label="epoch",
+            y_label="MAP of held-out training queries over all documents",
+            series={
+                "held-out training queries": (
+                    [float(e.number) for e in epochs],
+                    [e.validation for e in epochs],
+                )
+            },
+            best_x=float(history.best_epoch),
+            description=f"Epoch 0 is the model before training, {fitted.start}. Training stops "
+            f"after {fitted.patience} epochs without improvement; the best epoch is kept.",
+        )
+    iterations = getattr(fitted, "history_", ())
+    steps = [line for line in iterations if np.isfinite(getattr(line, "objective", np.nan))]
+    if not steps:
+        return None
+    return TrainingCurve(
+        name=name,
+        x_label="iteration",
+        y_label="objective of EM",
+        series={
+            "objective": ([float(s.number) for s in steps], [float(s.objective) for s in steps])
+        },
+        description="The objective at the parameters that each iteration began with; EM never "
+        "lets it fall.",
+    )
+
+
+def nearest_words(
+    title: str, model: ModelConfig, fitted: MatchingModel, words: Sequence[str]
+) -> NearestWords | None:
+    """Neighbours of the words under the first fold's model; None if it has no words."""
+    vocabulary = fitted.vocabulary_
+    if vocabulary is None:
+        return None
+    name = f"{model.name}, {title.lower()}, first fold"
+    told = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
+    if fitted.only_same_words:
+        return NearestWords(name, f"{told}A query word matches itself alone in this model.", [])
+    rows = []
+    for word in (w for w in words if w in vocabulary):
+        row = int(vocabulary.rows([word])[0])
+        try:
+            near = fitted.nearest_words(row, 6)
+        except (TypeError, ValueError):  # scores documents, not words; or a word it leaves out
+            continue
+        rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
+    return NearestWords(
+        name,
+        description=f"{told}document words t with the largest score f(s, t) for query word s (for "
+        "low-rank models U_s . V_t); s itself is left out",
+        rows=rows,
+    )

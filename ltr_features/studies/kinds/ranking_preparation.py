@@ -1,0 +1,244 @@
+"""The stages that no split needs: collection, index, columns; and what is read back from them."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.folds import Fold, k_fold
+from letor.parquet import read_parquet, write_parquet
+from letor.writing import check_ids
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import families, get_family
+from ltr_features.entities.of_dump import EXCERPT_NAME
+from ltr_features.feature_table import build_columns, candidate_pairs, table_pairs
+from ltr_features.sources.registry import get_source, read_collection
+from ltr_features.studies.identity import bytes_of, files_within, size_text
+from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.path_options import with_content, with_paths
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.studies.study import Study
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.candidates import pool_recall
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import TermIndex
+
+_CODE = ("letor", "ltr_features")
+
+
+class Preparation(Study):
+    """A ranking study's stages before any split."""
+
+    config: ExperimentConfig
+
+    @cached_property
+    def collection_stage(self) -> Planned:
+        name, given = self.config.collection.source, self.config.collection.options
+        source, data = get_source(name), self.data
+        known = inspect.signature(source).parameters
+        if name == "wikipedia-sections":
+            given.setdefault("dump", EXCERPT_NAME)
+        if "seed" in known:
+            given.setdefault("seed", self.config.seed)
+
+        def make(path: Path) -> None:
+            options = with_paths(source, given, data)
+            progress: dict[str, Any] = {}
+            if "on_progress" in known:
+                progress["on_progress"] = self._read
+            collection = read_collection(name, **options, **progress)
+            check_ids(collection.query_ids, "query id")
+            check_ids(collection.document_ids, "document id")
+            save_collection(collection, path)
+
+        options = with_content(source, given, data, self.runner.stages.digests)
+        files = [file for _, file in files_within(options)]
+        n_bytes = sum(map(bytes_of, files))
+        size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
+        inputs = {"source": name, "options": options}
+        return Planned("collection", inputs, make, size, "collection", n_bytes, code=_CODE)
+
+    def _read(self, done: float, total: float) -> None:
+        self.runner.reporter.step("MB read")
+        self.runner.reporter.part(done / 1e6, total / 1e6)
+
+    def input_files(self) -> dict[str, dict[str, Any]]:
+        """What was read: name, size and digest of every file, by the option that names it."""
+        columns = {k: v for part in self.columns_stage.inputs["columns"] for k, v in part.items()}
+        return dict(
+            files_within({"collection": self.collection_stage.inputs["options"], **columns})
+        )
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The collection, read back from its stage, with the groups of the file if it names some.
+
+        Raises:
+            InputError: a judged query without a group.
+        """
+        collection = load_collection(self.done(self.collection_stage).path)
+        if self.groups_file is None:
+            return collection
+        ids = collection.query_ids
+        judged = [ids[row] for row in np.unique(collection.judgements.query)]
+        groups = read_query_groups(self.groups_file, judged)
+        return replace(collection, query_groups=[groups.get(query, query) for query in ids])
+
+    @cached_property
+    def groups_file(self) -> Path | None:
+        """The file that says which queries belong together, if there is one."""
+        return None if self.config.groups is None else self.data / self.config.groups
+
+    @property
+    def groups(self) -> dict[str, str] | None:
+        """The group of each query; None where each stands alone."""
+        collection = self.collection
+        if collection.query_groups is None:
+            return None
+        return dict(zip(collection.query_ids, collection.query_groups, strict=True))
+
+    @cached_property
+    def index_stage(self) -> Planned:
+        text = self.config.text.model_dump(mode="json")
+
+        def make(path: Path) -> None:
+            TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
+
+        inputs = {"collection": self.key(self.collection_stage), "text": text}
+        return Planned("index", inputs, make, "all documents", "index", code=_CODE)
+
+    @cached_property
+    def context(self) -> ColumnContext:
+        """Collection, index and analysed queries."""
+        index = TermIndex.open(self.done(self.index_stage).path)
+        return ColumnContext(self.collection, index, threads=self.threads)
+
+    def column_families(self) -> list[ColumnFamily]:
+        """The column families; what they train is kept in the folder ``vectors``."""
+        made = []
+        for part in self.config.columns:
+            kind = families()[part.family]
+            options = with_paths(kind, part.options, self.data)
+            if "folder" in inspect.signature(kind).parameters:
+                options.setdefault("folder", self.folder / "vectors")
+            made.append(get_family(part.family, **options))
+        return made
+
+    @cached_property
+    def columns_stage(self) -> Planned:
+        config = self.config
+
+        def make(path: Path) -> None:
+            pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
+            families = self.column_families()
+            data = build_columns(self.context, pairs, families, on_progress=self._built)
+            write_parquet(data, path / "table.parquet")
+
+        data, digests = self.data, self.runner.stages.digests
+        inputs = {
+            "index": self.key(self.index_stage),
+            "columns": [
+                {part.family: with_content(families()[part.family], part.options, data, digests)}
+                for part in config.columns
+            ],
+            "candidate_depth": config.candidate_depth,
+        }
+        size = f"{len(config.columns)} families, at most {config.candidate_depth} rows per query"
+        return Planned("letor/base", inputs, make, size, "columns", code=_CODE)
+
+    def _built(self, family: str, done: int, total: int) -> None:
+        reporter = self.runner.reporter
+        reporter.step(family)
+        reporter.part(done, total)
+        reporter.tick("queries", self.collection.n_queries / total)
+
+    @cached_property
+    def base(self) -> RankingData:
+        """The candidates' rows with the columns that need no training, read back."""
+        return read_parquet(self.done(self.columns_stage).path / "table.parquet")
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The (query, document) rows of ``base``."""
+        return table_pairs(self.collection, self.base)
+
+    @cached_property
+    def judged(self) -> list[str]:
+        """Ids of the queries with at least one judgement; the others are in no fold."""
+        rows = set(self.collection.judgements.query.tolist())
+        return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
+
+    def folds(self, split: SplitConfig) -> list[Fold]:
+        """The folds of a split, of judged queries with candidates; as :meth:`whole_folds`."""
+        return [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
+
+    def whole_folds(self, split: SplitConfig) -> list[Fold]:
+        """The folds of a split, of all judged queries.
+
+        Raises:
+            InputError: a split by group of a collection without groups, or too few queries.
+        """
+        groups = self.groups
+        if split.by == "group" and groups is None:
+            raise InputError(
+                f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
+                "queries; split by query, or name a file of groups by groups = FILE"
+            )
+        return k_fold(
+            self.judged,
+            split.folds,
+            seed=self.config.seed + split.fit,
+            groups=group_labels(self.judged, groups if split.by == "group" else None),
+        )
+
+    @cached_property
+    def qrels(self) -> pd.DataFrame:
+        """All judgements: qid, docno, label."""
+        judged = self.collection.judgements
+        query_ids = np.array(self.collection.query_ids, dtype=object)
+        document_ids = np.array(self.collection.document_ids, dtype=object)
+        return pd.DataFrame(
+            {
+                "qid": query_ids[judged.query],
+                "docno": document_ids[judged.document],
+                "label": judged.grade,
+            }
+        )
+
+    def labels(self, query: str) -> dict[str, int]:
+        """The judged grade of each judged document of a query."""
+        rows = self._judged_rows.get(query)
+        return {} if rows is None else dict(zip(rows["docno"], rows["label"], strict=True))
+
+    @cached_property
+    def _judged_rows(self) -> dict[str, pd.DataFrame]:
+        return {str(query): rows for query, rows in self.qrels.groupby("qid")}
+
+    def title(self, document: str) -> str:
+        """A document's title, or the beginning of its text."""
+        row = self._document_rows[document]
+        streams = self.collection.streams
+        texts = (streams[s][row] for s in ("title", "body") if s in streams)
+        text = next((t for t in texts if t.strip()), document)
+        return " ".join(text[:200].split())[:90]
+
+    @cached_property
+    def _document_rows(self) -> dict[str, int]:
+        return {document: row for row, document in enumerate(self.collection.document_ids)}
+
+    @cached_property
+    def recall(self) -> float:
+        """Mean recall of the candidate pool."""
+        return pool_recall(self.pairs, self.collection.judgements, self.collection.n_queries).mean

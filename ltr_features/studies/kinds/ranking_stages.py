@@ -1,0 +1,287 @@
+"""The stages of an experiment's splits: models, their scores, a fold as LETOR text, systems."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.column_names import write_rows
+from letor.dataset import RankingData
+from letor.folds import Fold
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import FoldTable, learned_columns
+from ltr_features.studies.config import refitted, slug
+from ltr_features.studies.kinds.ranking_config import ModelConfig, SplitConfig, SystemConfig
+from ltr_features.studies.kinds.ranking_preparation import Preparation
+from ltr_features.studies.kinds.systems import write_system
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import STUDIES, StageResult
+
+#: Files of a fold's parts, and what the parts are.
+_PARTS = {"train": "train", "vali": "validation", "test": "test"}
+_TRAINING = ("ssi_models", "letor", "ltr_features")
+_RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
+
+
+@dataclass(frozen=True, eq=False)
+class SplitOutputs:
+    """What the stages of one split left behind.
+
+    Attributes:
+        split: its description. folds: its folds.
+        models: folder of each model column's fitted models, by column.
+        systems: folder of each system's runs, values and rankers, by system name.
+        fits: of each system that learns from judgements the folder of every fit, the first of
+            which is that in ``systems``.
+    """
+
+    split: SplitConfig
+    folds: list[Fold]
+    models: dict[str, StageResult]
+    systems: dict[str, StageResult]
+    fits: dict[str, list[StageResult]]
+
+
+class RankingStages(Preparation):
+    """The stages of a ranking study, and what they left behind."""
+
+    _parts: tuple[str, dict[tuple[str, str], RankingData]] = ("", {})
+
+    def stages(self) -> list[Planned]:
+        planned = [self.collection_stage, self.index_stage, self.columns_stage]
+        for split in self.config.splits:
+            planned += self._split_plan(split)
+        return list({stage.name: stage for stage in planned}.values())
+
+    def _split_plan(self, split: SplitConfig) -> list[Planned]:
+        """The stages of all fits."""
+        planned: list[Planned] = []
+        for fit in self.fits(split):
+            for model in self.models_of(fit):
+                planned += [self.models_stage(fit, model), self.scores_stage(fit, model)]
+            systems = [self.system_stage(fit, system) for system in self.systems_of(fit)]
+            planned += [self.letor_stage(fit), *systems]
+        return planned
+
+    def fits(self, split: SplitConfig) -> list[SplitConfig]:
+        """The split, and once more for every further fit of a system."""
+        most = max(self.config.fits_of(system) for system in self.config.all_systems)
+        return [split.refit(number) for number in range(max(most, 1))]
+
+    def systems_of(self, split: SplitConfig) -> list[SystemConfig]:
+        """The systems of a fit: all of the first, those that are repeated of the others."""
+        systems, fits_of = self.config.all_systems, self.config.fits_of
+        return [s for s in systems if split.fit == 0 or split.fit < fits_of(s)]
+
+    def models_of(self, split: SplitConfig) -> list[ModelConfig]:
+        """The models of a fit: all of the first, those that a system sees of the others."""
+        seen = {name for system in self.systems_of(split) for name in _seen(system)}
+        return [m for m in self.config.models if split.fit == 0 or m.name in seen]
+
+    @cached_property
+    def outputs(self) -> list[SplitOutputs]:
+        """What the stages of each split left behind."""
+        return [self._outputs(split) for split in self.config.splits]
+
+    def _outputs(self, split: SplitConfig) -> SplitOutputs:
+        config = self.config
+        models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
+        systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
+        fits = {
+            system.name: [
+                self.done(self.system_stage(fit, system))
+                for fit in self.fits(split)[: config.fits_of(system)]
+            ]
+            for system in config.all_systems
+            if config.fits_of(system)
+        }
+        return SplitOutputs(split, self.folds(split), models, systems, fits)
+
+    def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
+        """A part ("train", "vali", "test") of a fold; those of the last split are kept."""
+        name, kept = self._parts
+        if name != split.name:
+            kept = {}
+            self._parts = split.name, kept
+        if (fold, part) not in kept:
+            kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
+        return kept[fold, part]
+
+    def fold_table(self, split: SplitConfig, name: str) -> FoldTable:
+        """A fold of all judged queries, with the columns of the split's models."""
+        fold = next(fold for fold in self.whole_folds(split) if fold.name == name)
+        models, values, provenance = self.models_of(split), [], {}
+        for model in models:
+            folder = self.done(self.scores_stage(split, model)).path
+            values.append(np.load(folder / f"{name}.npy"))
+            facts = json.loads((folder / "facts.json").read_text("utf-8"))
+            provenance[model.name] = facts[name]
+        scores = np.stack(values, axis=1) if values else np.empty((len(self.base), 0), np.float32)
+        return FoldTable(self.base, fold, [m.name for m in models], scores, provenance)
+
+    def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
+        """The split's folds with a model's column; the models are kept in the folder."""
+        folds = self.folds(split)
+        made = learned_columns(
+            self.context,
+            self.base,
+            [self.learned_column(split, model)],
+            folds,
+            folder=folder,
+            by_group=split.by == "group",
+            n_parts=split.inner_parts,
+            on_progress=self.runner.reporter.epoch,
+        )
+        for done in range(len(folds)):
+            self.runner.reporter.part(done, len(folds))
+            yield next(made)
+
+    def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
+        """The recipe of a model's column in a split. Models that learn from documents alone are the
+        same in every fit."""
+        recipe = model_column(model)
+        own = inspect.signature(recipe.kind).parameters
+        run = {"seed": self.config.seed, "threads": self.threads}
+        params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
+        params = refitted(recipe.kind, params, split.fit)
+        return replace(recipe, params=params)
+
+    def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
+        """The models of a column and a split, kept in the folder."""
+        return TrainedColumn(
+            self.context,
+            self.learned_column(split, model),
+            folder,
+            hold_out_groups=split.by == "group",
+            candidates=self.pairs,
+            on_progress=self.runner.reporter.epoch,
+        )
+
+    def rule(self, split: SplitConfig) -> dict[str, Any]:
+        """What the parts of a split depend on, seeds apart."""
+        rule = split.model_dump(exclude={"name", "title", "description"})
+        if split.by == "group" and self.groups_file is not None:
+            rule["groups"] = self.runner.stages.digests.identity(self.groups_file)
+        return rule
+
+    def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
+        unlabelled = model_column(model).kind.learns_from == "documents"
+
+        def make(path: Path) -> None:
+            for _ in self.learned(split, model, path):
+                if unlabelled:
+                    break
+
+        inputs = {
+            "index": self.key(self.index_stage),
+            "model": model.model_dump(mode="json", exclude={"name"}),
+            "split": {} if unlabelled else self.rule(split),
+            # Folds hold the queries that have candidates.
+            "candidates": {} if unlabelled else self.config.candidate_depth,
+            "seed": self.config.seed + (0 if unlabelled else split.fit),
+        }
+        n = split.folds * (1 + (split.inner_parts or split.folds - 2))
+        size = "1 model of the documents" if unlabelled else f"at most {n} models"
+        group = "documents" if unlabelled else split.name
+        name = f"models/{group}/{slug(model.name)}"
+        amount = 1 if unlabelled else n
+        return Planned(
+            name, inputs, make, size, f"models {model.name}", amount,
+            resumable=True, code=_TRAINING,
+        )  # fmt: skip
+
+    def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
+        def make(path: Path) -> None:
+            folder = self.done(self.models_stage(split, model)).path
+            facts = {}
+            for fold in self.learned(split, model, folder):
+                np.save(path / f"{fold.fold.name}.npy", fold.values[:, 0])
+                facts[fold.fold.name] = fold.provenance[model.name]
+            (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+        inputs = {
+            "columns": self.key(self.columns_stage),
+            "models": self.key(self.models_stage(split, model)),
+            "split": self.rule(split),
+            "seed": self.config.seed + split.fit,
+        }
+        name = f"scores/{split.name}/{slug(model.name)}"
+        size, kind = f"{split.folds} folds", f"scores {model.name}"
+        return Planned(name, inputs, make, size, kind, split.folds, code=_TRAINING)
+
+    def letor_stage(self, split: SplitConfig) -> Planned:
+        models = self.models_of(split)
+
+        def make(path: Path) -> None:
+            example = self.whole_folds(split)[0].name
+            parts = self.fold_table(split, example).parts()
+            for name, part in zip(("train", "vali", "test"), parts, strict=True):
+                write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads)
+
+        inputs = {
+            "columns": self.key(self.columns_stage),
+            "scores": {m.name: self.key(self.scores_stage(split, m)) for m in models},
+            "split": self.rule(split),
+            "seed": self.config.seed + split.fit,
+        }
+        size = f"one fold of {split.folds}, {len(models)} trained columns added"
+        name = f"letor/{split.name}"
+        return Planned(name, inputs, make, size, "letor", code=_TRAINING)
+
+    def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
+        config = self.config
+        ranker = config.ranker_of(system)
+
+        def make(path: Path) -> None:
+            write_system(
+                path,
+                system.model_copy(update={"seed": system.seed + split.fit}),
+                self.folds(split),
+                lambda fold, part: self.part(split, fold, part),
+                ranker,
+                self.qrels,
+                config.evaluation.all_measures,
+                slug(system.name),
+                self.threads,
+                on_fold=lambda done: self.runner.reporter.part(done, split.folds),
+            )
+
+        seen = _seen(system)
+        told = system.model_dump(
+            mode="json", exclude={"description", "ranker", "rankers", "repeats"}
+        )
+        inputs = {
+            "columns": self.key(self.columns_stage),
+            "scores": {
+                m.name: self.key(self.scores_stage(split, m))
+                for m in config.models
+                if m.name in seen
+            },
+            "split": self.rule(split),
+            "system": told,
+            "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
+            "measures": config.evaluation.all_measures,
+            "seed": config.seed + split.fit,
+        }
+        what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
+        name = f"systems/{split.name}/{slug(system.name)}"
+        kind = f"systems {'' if ranker is None else ranker.name}"
+        return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
+
+
+def model_column(model: ModelConfig) -> LearnedColumn:
+    """The recipe of a model's column."""
+    return LearnedColumn(**model.model_dump())
+
+
+def _seen(system: SystemConfig) -> set[str | None]:
+    """Names of the columns, models and families that a system sees."""
+    return {*system.columns, system.score}

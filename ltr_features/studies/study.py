@@ -1,0 +1,158 @@
+"""A study: what its kind supplies, and all that happens to it.
+
+A kind is a class in one file of :mod:`ltr_features.studies.kinds`: it says which stages there are
+and makes a report of what they left. Plan, reuse, locks, progress, files and manifest are the same
+for all of them and are here.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from letor.files import atomic_path
+from ltr_features.studies.manifest import write_manifest
+from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.report import Report
+from ltr_features.studies.progress import Reporter
+from ltr_features.studies.runner import Planned, StageRunner
+
+#: The stage, and folder, of the report.
+REPORT = "report"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A report of tables: its files.
+
+    Attributes:
+        page: ``report.html``. texts: further files by name. tables: become ``NAME.csv``.
+    """
+
+    page: str
+    texts: Mapping[str, str]
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write all files into an existing folder."""
+        for name, text in {"report.html": self.page, **self.texts}.items():
+            with atomic_path(folder / name) as partial:
+                partial.write_text(text, encoding="utf-8", newline="\n")
+        for name, frame in self.tables.items():
+            frame.to_csv(folder / f"{name}.csv", index=False)
+
+
+class Study(ABC):
+    """One study in an output folder; finished stages of earlier runs are reused.
+
+    Args:
+        config: what to do, as :meth:`read` gives it. out: folder for all outputs.
+        data: folder that paths in the configuration are relative to.
+        threads: worker threads; None for one per core. Results do not depend on it.
+        reporter: where progress goes; silent by default.
+
+    Attributes:
+        timed: files of the report that show clock times, which are others in every run.
+    """
+
+    timed: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        config: Any,
+        out: str | os.PathLike[str],
+        data: str | os.PathLike[str] = ".",
+        *,
+        threads: int | None = None,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.config, self.data, self.threads = config, Path(data), threads
+        self.runner = StageRunner(out, reporter)
+        self.folder = self.runner.stages.folder
+        self.key, self.done = self.runner.key, self.runner.done
+        self.identity = self.runner.stages.digests.identity
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, data: Path) -> Any:
+        """The configuration in a TOML file, checked as a whole.
+
+        Raises:
+            InputError: it cannot be used: all reasons at once.
+        """
+
+    @abstractmethod
+    def stages(self) -> Sequence[Planned]:
+        """All stages up to the report, in the order of running. Nothing is made.
+
+        Raises:
+            InputError: an input is missing.
+        """
+
+    @abstractmethod
+    def report(self) -> Report | Contents:
+        """What the finished stages say."""
+
+    @property
+    def headline(self) -> str:
+        """What stands above the plan."""
+        return str(self.config.title)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration, as the report depends on it and the manifest tells it."""
+        found: dict[str, Any] = self.config.model_dump(mode="json")
+        return found
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """Identities of the files that were read, see :meth:`identity.Digests.identity`."""
+        return {}
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seeds of the random parts."""
+        return {}
+
+    def run(self, *, dry_run: bool = False) -> Path:
+        """Run all stages that no earlier run has left, and write the report.
+
+        Args:
+            dry_run: print the plan; run and write nothing.
+
+        Returns:
+            The folder of the report.
+
+        Raises:
+            InputError: an input or the output folder cannot be used.
+        """
+        stages = self.stages()
+        if dry_run:
+            print(f"{self.headline}\n{self.runner.plan_text(stages)}")
+            return self.folder / REPORT
+        with self.runner.running(stages, REPORT):
+            contents = {stage.name: self.done(stage).content for stage in stages}
+            inputs = {"config": self.settings, "stages": contents, "files": self.files}
+            planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
+            return self.done(planned).path
+
+    def _write(self, folder: Path) -> None:
+        report = self.report()
+        if isinstance(report, Report):
+            write_outputs(report, folder)
+        else:
+            report.write(folder)
+        write_manifest(
+            folder,
+            title=self.config.title,
+            settings=self.settings,
+            inputs=self.files,
+            seeds=self.seeds,
+            timed=self.timed,
+        )

@@ -1,0 +1,144 @@
+"""Models without word embeddings of their own training: what a trained model has to beat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.base import MatchingModel
+from ssi_models.matrices import check_unit_rows, with_data
+from ssi_models.representation import Parts
+from ssi_models.training.preferences import Preferences, check_constraints
+from ssi_models.training.training_data import check_same_words, check_shapes
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a baseline is fitted on, checked.
+
+    Attributes:
+        Q, D: checked matrices. preferences: over their rows.
+        candidates: int64, document rows that may be negatives.
+        excluded: int64 [m], the document row that each query was drawn from, or -1; or None.
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    preferences: Preferences
+    candidates: NDArray[np.int64]
+    excluded: NDArray[np.int64] | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Baseline(MatchingModel):
+    """What the baselines share.
+
+    Args:
+        seed: seed of whatever a baseline draws at random.
+        threads: worker threads that score; the result does not depend on it. None = all cores.
+    """
+
+    seed: int = 0
+    threads: int | None = None
+
+    def fit(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        *,
+        vocabulary: Vocabulary | None = None,
+        weighting: TfIdf | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Any], None] | None = None,
+        **constraints: Any,
+    ) -> Self:
+        """Fit in one go: there is nothing to keep in ``checkpoint``, and no epoch to call back
+        after. The rest is as in :meth:`RankingModel.fit`, but for
+        ``candidate_lists``, which are refused.
+
+        Raises:
+            ValueError: matrices of different width or with non-finite values, or preferences made
+                for other matrices.
+        """
+        self.check_params()
+        Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
+        if self.same_words:
+            check_same_words(self, Q, D)
+        check_shapes(Q, D, preferences)
+        told = check_constraints(self.name, preferences, **constraints)
+        self._learn(Examples(Q, D, preferences, *told))
+        self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
+        self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
+        return self
+
+    def check_params(self) -> None:
+        """Raise ValueError naming a parameter that is out of its range."""
+
+    @property
+    def same_words(self) -> bool:
+        """Whether column j of queries and of documents must be the same word."""
+        return True
+
+    def _learn(self, given: Examples) -> None:
+        """Fit on checked data; nothing by default."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Popularity(Baseline):
+    """f(q, d) = the number of training queries that d is relevant to (its in-degree, for links).
+
+    Belongs to the documents of ``fit``: D must have their rows in their order.
+
+    Attributes:
+        in_degree_: float32 [n].
+    """
+
+    name: ClassVar[str] = "popularity"
+    tensors: ClassVar[tuple[str, ...]] = ("in_degree",)
+
+    in_degree_: NDArray[np.float32] = field(init=False)
+
+    def _learn(self, given: Examples) -> None:
+        counts = np.bincount(given.preferences.document, minlength=given.D.shape[0])
+        self.in_degree_ = counts.astype(np.float32)
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(np.ones((Q.shape[0], 1), np.float32))
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        return Parts(self._of(D)[:, None])
+
+    def _of(self, D: sp.csr_matrix) -> NDArray[np.float32]:
+        if D.shape[0] != len(self.in_degree_):
+            raise ValueError(
+                f"D has {D.shape[0]} documents, in-degrees were counted for "
+                f"{len(self.in_degree_)}; give the documents that the model was fitted on"
+            )
+        return self.in_degree_
+
+    def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
+        raise TypeError(f"{type(self).__name__} scores documents, not words")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PopularTfIdf(Popularity):
+    """f(q, d) = q . d log(1 + in-degree of d)."""
+
+    name: ClassVar[str] = "tfidf-popularity"
+
+    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+        return Parts(sparse=Q)
+
+    def document_parts(self, D: sp.csr_matrix) -> Parts:
+        factor = np.log1p(self._of(D)).astype(np.float32)
+        return Parts(sparse=with_data(D, D.data * np.repeat(factor, np.diff(D.indptr))))

@@ -1,0 +1,1 @@
+"""S2Net: a projection trained on the ranking of pairs (Yih et al., CoNLL 2011)."""

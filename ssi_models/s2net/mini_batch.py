@@ -1,0 +1,229 @@
+"""The trainable form of S2Net: cosines of a batch's texts and their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.projections import (
+    distinct,
+    document_gradients,
+    grouped,
+    query_gradients,
+    unit_rows,
+)
+from ssi_models.kernels.sparse import row_squares
+from ssi_models.parallel import Workers
+from ssi_models.projections.cosine import unit_projections
+from ssi_models.s2net.rmsprop import ProjectionTable
+from ssi_models.training.batches import Batch
+from ssi_models.training.embedding_table import BatchRows, Space, words_of_a_text
+from ssi_models.training.towers import LexicalPart
+
+# Fixed, so that sums over queries do not depend on the number of threads.
+BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class BatchTexts:
+    """The distinct texts of a batch, each embedded once.
+
+    Attributes:
+        queries: int64 [u] and documents: int64 [n], distinct rows, the K negatives first.
+        order, starts: the batch's pairs by query and grade; query i owns
+            ``order[starts[i]:starts[i + 1]]``.
+        query_of: int64 [B], places among the queries.
+        places: int64 [B, 1 + k], places among the documents: of each pair's document, then of its
+            own negatives; -1 is none.
+        n_negatives: K.
+    """
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    query_of: NDArray[np.int64]
+    places: NDArray[np.int64]
+    n_negatives: int
+
+    @classmethod
+    def of(cls, batch: Batch, slot: NDArray[np.int32]) -> BatchTexts:
+        """With the workspace ``slot``, longer than any row's number, -1 on entry and return."""
+        n_negatives = len(batch.negatives)
+        queries, query_of = distinct(batch.query, slot)
+        wanted = np.column_stack([batch.positive, batch.own])
+        used = wanted >= 0
+        documents, place = distinct(np.concatenate([batch.negatives, wanted[used]]), slot)
+        places = np.full(wanted.shape, -1)
+        places[used] = place[n_negatives:]
+        by_grade = np.argsort(batch.grade, kind="stable")
+        order, starts = grouped(query_of, by_grade, len(queries))
+        return cls(queries, documents, order, starts, query_of, places, n_negatives)
+
+    @property
+    def query_of_place(self) -> NDArray[np.int64]:
+        """int64 [B (1 + k)], the query of each of the places, in one row."""
+        return np.repeat(self.query_of, self.places.shape[1])
+
+    def by_query(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(order, starts) of the places, in one row, by query."""
+        return grouped(self.query_of_place, self._used, len(self.queries))
+
+    def by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(order, starts) of the places, in one row, by document."""
+        return grouped(self.places.ravel(), self._used, len(self.documents))
+
+    @property
+    def _used(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.places.ravel() >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """What a batch's losses depend on beside its cosines.
+
+    Attributes:
+        gamma: of the loss. list_share: weight of a pair's own negatives.
+        judged: CSR of judged documents by query (offsets, documents, grades).
+        slot: int32, -1 everywhere; marks the batch's negatives during a step.
+    """
+
+    gamma: float
+    list_share: float
+    judged: tuple[NDArray[Any], ...]
+    slot: NDArray[np.int32]
+
+
+class CosineScorer(LexicalPart):
+    """f(q, d) = cos(A_q'q, A_d'd), and gradient ascent on sums of it.
+
+    Args:
+        Q, D: checked matrices. query, document: the tables A_q and A_d, which may be one.
+    """
+
+    def __init__(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: ProjectionTable,
+        document: ProjectionTable,
+        workers: Workers,
+    ) -> None:
+        self.Q, self.D = Space(Q), Space(D)
+        self.query, self.document, self.workers = query, document, workers
+        self.lexical = None
+
+    @property
+    def tables(self) -> dict[str, ProjectionTable]:
+        if self.query is self.document:
+            return {"A_q": self.query}
+        return {"A_q": self.query, "A_d": self.document}
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        return {name: table.result for name, table in self.tables.items()}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        state: dict[str, NDArray[Any]] = self.parameters()
+        for name, table in self.tables.items():
+            state |= {f"{name}_{part}": array for part, array in table.state().items()}
+        return state
+
+    def begin_epoch(self) -> None:
+        """Called before an epoch's first step; the tables may have been changed since the last."""
+        for table in self.tables.values():
+            table.begin()
+
+    def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
+        """A step down the batch's losses, of which the mean over the negatives of a kind is taken,
+        divided by gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
+        texts = BatchTexts.of(batch, judgements.slot)
+        cost = self._cost(texts)
+        sides = (
+            (self.query, self.Q.rows(texts.queries)),
+            (self.document, self.D.rows(texts.documents)),
+        )
+        (Hq, inverse_q), (Hd, inverse_d) = self._embedded(sides, cost)
+        n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
+        size = max(BLOCK, -(-n // BLOCKS))
+        shares = np.empty((-(-n // size), K, width), np.float32)
+        G_q, G_d, pull = (
+            np.empty_like(Hq),
+            np.empty_like(Hd),
+            np.empty(texts.places.shape, np.float32),
+        )
+        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
+        judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
+        self.workers.split(
+            lambda first, last: query_gradients(
+                Hq, inverse_q, Hd, texts.order, texts.starts, texts.places, texts.queries,
+                batch.grade, judgements.slot, *judgements.judged, judgements.list_share,
+                judgements.gamma, size, pull, G_q, shares, losses, counts, first, last,
+            ),
+            len(shares),
+            cost,
+        )  # fmt: skip
+        judgements.slot[batch.negatives] = -1
+        # In less time than it takes to wake another thread.
+        document_gradients(
+            Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, pull.ravel(), shares,
+            G_d, 0, len(Hd),
+        )  # fmt: skip
+        self._ascend(sides, (G_q, G_d), cost)
+        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
+
+    def _ascend(
+        self,
+        sides: tuple[tuple[ProjectionTable, BatchRows], ...],
+        gradients: tuple[NDArray[np.float32], ...],
+        cost: float,
+    ) -> None:
+        squares = [row_squares(G) for G in gradients]
+        weights = [(table, table.next_weight()) for table in self.tables.values()]
+
+        def work(share: int, n_shares: int) -> None:
+            for (table, rows), G, square in zip(sides, gradients, squares, strict=True):
+                table.ascend_own(rows, G, square, share, n_shares)
+            for table, weight in weights:
+                table.average_own(weight, share, n_shares)
+
+        self.workers.run(work, cost)
+        for _, rows in sides:
+            rows.close()
+
+    def learned_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """f of all given queries and documents: float32 [m, p]."""
+        Hq, _ = unit_projections(self.Q.X, queries, self.query.result, self.workers)
+        Hd, _ = unit_projections(self.D.X, documents, self.document.result, self.workers)
+        return Hq @ Hd.T
+
+    def _cost(self, texts: BatchTexts) -> float:
+        """Multiplications of each of a step's three parts, about."""
+        n_products = len(texts.queries) * (texts.n_negatives + words_of_a_text(self.Q.X))
+        n_products += len(texts.documents) * words_of_a_text(self.D.X)
+        return n_products * self.query.values.shape[1] / 3
+
+    def _embedded(
+        self, sides: tuple[tuple[ProjectionTable, BatchRows], ...], cost: float
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """:func:`unit_projections` of the rows of both sides, which are turned by word as well: one
+        wait for the other threads instead of four."""
+        out = []
+        for table, rows in sides:
+            n, width = len(rows.rows), table.values.shape[1]
+            out.append((np.empty((n, width), np.float32), np.empty(n, np.float32)))
+
+        def work(share: int, n_shares: int) -> None:
+            for i, ((table, rows), (H, inverse)) in enumerate(zip(sides, out, strict=True)):
+                if i % n_shares == share:
+                    rows.turn()
+                first, last = (len(H) * s // n_shares for s in (share, share + 1))
+                unit_rows(*rows.space.arrays, rows.rows, table.values, H, inverse, first, last)
+
+        self.workers.run(work, cost)
+        return out

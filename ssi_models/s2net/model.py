@@ -1,0 +1,243 @@
+"""S2Net: a projection trained to rank a query's relevant documents above others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.matrices import check_unit_rows, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice
+from ssi_models.projections.cosine import (
+    VOCABULARIES,
+    CosineOfProjections,
+    pair_matrix,
+    split_words,
+    stacked,
+)
+from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.remarks import WORD_MATCHING
+from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
+from ssi_models.s2net.mini_batch import CosineScorer
+from ssi_models.s2net.rmsprop import AveragedTable, ProjectionTable
+from ssi_models.s2net.torch_scorer import TorchScorer
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.held_out import VALIDATION_MEASURES
+from ssi_models.training.loop import History, Settings
+from ssi_models.training.run import JointRun, Run
+from ssi_models.training.trainable import OPTIMIZERS, RankingModel
+from ssi_models.training.training_data import TrainingData
+from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
+
+SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class S2Net(CosineOfProjections, RankingModel):
+    """f(q, d) = w q . d + (1 - w) g(q, d), g(q, d) = cos(A'q, A'd), with A trained on
+    log(1 + exp(-gamma (g(q, d+) - g(q, d-)))).
+
+    Starts at the LSA matrix of training queries and documents (at that of CL-LSA where the
+    vocabularies are separate) and never ends with a higher training loss than there.
+
+    With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
+    ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
+    "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
+    negatives, see :class:`RankingModel`. RMSProp keeps an average of its last
+    steps (:class:`ssi_models.s2net.rmsprop.AveragedTable`): it reaches the losses of L-BFGS
+    in a fraction of the time.
+
+    Args:
+        rank: k.
+        symmetric: one matrix for both sides (the paper), or A_q and A_d.
+        vocabularies: "shared", or "separate" where queries and documents have words of their own
+            (then with A_q and A_d in any case).
+        margin: 1 / gamma; gamma = 10 in the paper.
+        negatives_per_pair: random documents per relevant pair in full batches and in the
+            validation loss (4 in the paper).
+        pairs_per_epoch: about how many pairs a mini-batch epoch has at most, because one pass over
+            much data is too long to wait with validation; None = always a pass.
+        batch_size: pairs per batch, at most; less where a pass would have fewer than 8 batches.
+        negatives: by default the documents of the batch's other pairs, which ranked held-out
+            queries better on two of three collections; "uniform", the paper's, reaches the
+            validation loss sooner, whose negatives are uniform too.
+        device: a PyTorch device ("cuda", "cpu") for the mini-batches' steps, with the same result
+            within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
+        word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
+            or "auto": the one that ranks the held-out queries best, chosen after every epoch as
+            ``scales`` are. Training looks at the cosines alone. 0 is the paper. Separate
+            vocabularies have no words in common, and no such part.
+        validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
+            0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
+
+    Attributes:
+        word_weight_: the weight w that was chosen.
+        training_loss_: mean loss per tuple of the training pairs, with ``negatives_per_pair``
+            random documents each: at the start, and of the parameters that were kept.
+
+    Reference:
+        Gao, Toutanova, Yih: "Clickthrough-based latent semantic models for web search", SIGIR
+        2011, section 4.2, eq. 21; Yih, Toutanova, Platt, Meek: "Learning discriminative
+        projections for text similarity measures", CoNLL 2011.
+    """
+
+    name: ClassVar[str] = "s2net"
+    tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
+    scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
+    optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *OPTIMIZERS, "l-bfgs")
+    whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
+    validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
+
+    rank: int = field(default=100, kw_only=False)
+    symmetric: bool = True
+    vocabularies: str = "shared"
+    word_weight: float | str = AUTO
+    scales: Sequence[float] = (1.0,)
+    negatives_per_pair: int = 4
+    pairs_per_epoch: int | None = 20_480
+    device: str | None = None
+    margin: float = 0.1
+    loss: str = "logistic"
+    optimizer: str = "rmsprop"
+    negatives: str = "in-batch"
+    learning_rate: float | str = 0.05
+    batch_size: int = 1024
+    n_negatives: int = 64
+
+    A_q_: NDArray[np.float32] = field(init=False)
+    A_d_: NDArray[np.float32] = field(init=False)
+    training_loss_: tuple[float, float] = field(init=False)
+    word_weight_: float = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name in ("rank", "negatives_per_pair"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.pairs_per_epoch is not None and self.pairs_per_epoch < 1:
+            raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
+        if self.margin < SMALLEST_MARGIN:
+            raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
+        if self.device is not None and self.optimizer == "l-bfgs":
+            raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
+        check_choice("loss", self.loss, ("logistic",))
+        check_choice("emphasis", self.emphasis, ("uniform",))
+        check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+        check_word_weight(self.word_weight)
+        if tuple(self.scales) != (1.0,):
+            raise ValueError("scales: cosines are mixed with words by word_weight")
+        if self.word_weight == AUTO and self.validation_measure == "loss":
+            raise ValueError(
+                "word_weight='auto' is chosen by how queries are ranked; with "
+                "validation_measure='loss' give a number"
+            )
+
+    def _check_spaces(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        if self.same_words:
+            return super()._check_spaces(Q, D)
+        return check_unit_rows("Q", Q), check_unit_rows("D", D)
+
+    @property
+    def same_words(self) -> bool:
+        return self.vocabularies == "shared"
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
+        scorer: CosineScorer
+        start = data.once(("lsa", data.part), lambda: self._lsa(data, workers))
+        sides = split_words(start, data.Q.shape[1], self.vocabularies)
+        query, document = (self._table(A.copy(), rate) for A in sides)
+        if self.symmetric and self.same_words:
+            document = query
+        if self.device is not None:
+            scorer = TorchScorer(data.Q, data.D, query, document, workers, self.device)
+        else:
+            scorer = CosineScorer(data.Q, data.D, query, document, workers)
+        if any(words for words, _ in self.mixtures):
+            scorer.lexical = Identity()
+        return scorer
+
+    def _table(self, values: NDArray[np.float32], rate: float) -> ProjectionTable:
+        if self.optimizer == "rmsprop":
+            return AveragedTable(values, rate)
+        return ProjectionTable(values, rate, self._accumulator_start)
+
+    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
+        kind = FullBatchRun if self.optimizer == "l-bfgs" else ProjectionRun
+        return kind(self, data, rate, workers, **options)
+
+    def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
+        """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
+        with columns of zeros where the texts have a lower rank."""
+        if self.same_words:
+            queries = take_rows(data.Q, np.unique(data.training.query))
+            factors = [stacked(queries, data.D, "shared")]
+        else:
+            texts = stacked(data.Q, data.D, "separate")
+            factors = [pair_matrix(data.training, 1), texts]
+        A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+        return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
+
+    def _learn(self, run: JointRun, settings: Settings) -> History:
+        """Training that goes back to its start if it raised the loss of the training pairs."""
+        runs = cast(Sequence[ProjectionRun], run.runs)
+        start = {name: values.copy() for name, values in run.parameters().items()}
+        before = [part.mean_loss(part.training_tuples) for part in runs]
+        history = super()._learn(run, settings)
+        after = [part.mean_loss(part.training_tuples) for part in runs]
+        if not after[0] <= before[0]:
+            history.best_epoch, after = 0, before
+            for name, values in run.parameters().items():
+                values[...] = start[name]
+            run.validate()  # the mixture that serves the start
+        for part, losses in zip(runs, zip(before, after, strict=True), strict=True):
+            part.losses = losses
+        return history
+
+    @property
+    def start(self) -> str:
+        words = f" beside {WORD_MATCHING}" if self.weight_of_words else ""
+        return f"{'LSA' if self.same_words else 'CL-LSA'}{words}"
+
+    @property
+    def learned_weight(self) -> float:
+        return 1 - self.weight_of_words
+
+    @property
+    def weight_of_words(self) -> float:
+        if not self.same_words:
+            return 0.0
+        return self.word_weight_ if self.word_weight == AUTO else float(self.word_weight)
+
+    @property
+    def mixtures(self) -> Sequence[tuple[float, float]]:
+        weights = WORD_WEIGHTS if self.word_weight == AUTO else (float(self.word_weight),)
+        return [(w, 1 - w) for w in weights] if self.same_words else [(0.0, 1.0)]
+
+    def _adopt(self, run: Run) -> None:
+        for name, values in self._pack(run.scorer.parameters()).items():
+            setattr(self, f"{name}_", values)
+        self.word_weight_ = float(run.mixture[0])
+        self.training_loss_ = cast(ProjectionRun, run).losses
+
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        return {"A_q": parameters["A_q"], "A_d": parameters.get("A_d", parameters["A_q"])}
+
+    def _unpack(self) -> dict[str, NDArray[np.float32]]:
+        return {"A_q": self.A_q_, "A_d": self.A_d_}
+
+    def _fitted_header(self) -> dict[str, Any]:
+        own = {"training_loss": list(self.training_loss_), "word_weight": self.word_weight_}
+        return super()._fitted_header() | own
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        super()._restore(fitted)
+        before, after = fitted["training_loss"]
+        self.training_loss_ = (before, after)
+        self.word_weight_ = fitted.get("word_weight", 0.0)

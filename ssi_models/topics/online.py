@@ -1,0 +1,113 @@
+"""Stepwise EM over a stream of pairs (Liang, Klein: "Online EM for unsupervised models", 2009)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssi_models import persistence
+from ssi_models.parallel import Workers
+from ssi_models.topics.em import Block, Prior, Projection, Scratch, expect, phis_of, set_mode
+from ssi_models.topics.state import Iteration, State
+
+
+class OnlineEM:
+    """Stepwise EM: the parameters and the running expected counts per pair.
+
+    Args:
+        state: the parameters, changed in place; its theta is not used.
+        fitted: whether phi comes from an earlier fit, so that the running counts start from it.
+        prior, constraint: of the model. step_power: kappa of the steps (t + 2)^-kappa.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        fitted: bool,
+        prior: Prior,
+        constraint: Projection | None,
+        step_power: float,
+    ) -> None:
+        self.state, self.fitted = state, fitted
+        self.prior, self.constraint, self.step_power = prior, constraint, step_power
+        self.scratch = Scratch(state)
+        self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
+        self.occurrences = np.zeros(len(state.phi_d))
+        self.n_pairs = 0
+        self.history: list[Iteration] = []
+
+    def learn(self, block: Block, inner: int, workers: Workers) -> None:
+        """Take a step towards the expected counts of a block, whose pairs get theta by ``inner``
+        iterations under the present phi; the constraint holds in the last of them."""
+        n, K = block.stop - block.start, self.state.phi_d.shape[1]
+        theta = np.full((n, K), 1 / K, np.float32)
+        multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
+        for number in range(inner):
+            self.scratch.clear()
+            projection = self.constraint if number == inner - 1 else None
+            objective, evaluations = expect(
+                block, self.state, theta, multiplier, self.prior, projection, self.scratch,
+                workers,
+            )  # fmt: skip
+        if self.fitted and not self.history:
+            self._adopt_fitted(block)
+        step = (len(self.history) + 2.0) ** -self.step_power
+        self.n_pairs += n
+        for phi, running, sums in zip(
+            phis_of(self.state), self.counts, self.scratch.sums, strict=True
+        ):
+            running *= 1 - step
+            running += (step / n) * (sums * phi)
+            counts = running * self.n_pairs
+            set_mode(counts, counts.sum(axis=0), phi, self.prior, workers)
+        self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
+
+    @property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """What a checkpoint holds."""
+        arrays: dict[str, NDArray[Any]] = {"occurrences": self.occurrences}
+        for i, (phi, counts) in enumerate(zip(phis_of(self.state), self.counts, strict=True)):
+            arrays |= {f"phi{i}": phi, f"counts{i}": counts}
+        return arrays
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write the running counts and parameters of the model that ``identity`` names."""
+        header = {
+            "stream of": identity,
+            "n_pairs": self.n_pairs,
+            "history": [vars(line) for line in self.history],
+        }
+        persistence.save_tensors(path, header, self._arrays)
+
+    def load(self, path: Path, identity: str) -> None:
+        """Go on from what ``save`` wrote.
+
+        Raises:
+            ValueError: the file is of another model or vocabulary.
+        """
+        header, tensors = persistence.load_tensors(path)
+        ours = self._arrays
+        same = {name: array.shape for name, array in ours.items()} == {
+            name: array.shape for name, array in tensors.items()
+        }
+        if header.get("stream of") != identity or not same:
+            raise ValueError(
+                f"{path}: the checkpoint of another stream ({header.get('stream of')}); name "
+                "another file"
+            )
+        for name, array in ours.items():
+            array[...] = tensors[name]
+        self.n_pairs = header["n_pairs"]
+        self.history = [Iteration(**line) for line in header["history"]]
+
+    def _adopt_fitted(self, block: Block) -> None:
+        """Start the running counts as if the fitted phi came from pairs like the block's, with
+        topics equally frequent."""
+        sizes = [side.rows[2].sum(dtype=np.float64) for side in (block.queries, block.titles)]
+        sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
+        for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
+            running += phi * (size / (block.stop - block.start) / phi.shape[1])

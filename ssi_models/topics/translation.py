@@ -1,0 +1,257 @@
+"""IBM Model 1: words of titles translate into words of queries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models import persistence
+from ssi_models.kernels.translation import count_translations
+from ssi_models.matrices import arrays, check_csr, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.topics.language_model import LanguageModel, both_sides
+from ssi_models.topics.state import Iteration
+from ssi_models.training.preferences import Preferences
+from ssi_models.vocabulary import Vocabulary
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IBMModel1(LanguageModel):
+    """WTM: P_model(w|d) = sum_w' t(w|w') n(w', d) / |d|, mixed with the title's own words.
+
+    Each query word is the translation of one title word, or of NULL, which every title has once:
+    P(q|d) ~ prod_i sum_j t(q_i|w_j). A query word that training did not see has P_model = 0.
+    Model 1 underestimates t(w|w), which ``lambda2`` makes up for (the self-translation control).
+
+    Args:
+        iterations: passes of EM; the likelihood is concave, so the uniform start is as good as
+            any.
+        prune: entries t(q|w) below this are dropped after each iteration from the third; 0 keeps
+            all, and then the likelihood never falls.
+        warm_start: a further ``fit`` starts from the fitted table, where it has an entry.
+
+    Attributes:
+        table_indptr_: int64 [V + 1], table_indices_: int32 [nnz], table_values_: float32 [nnz]:
+            t(q|w) as CSR by query word q; column V is NULL.
+        history_: list of :class:`ssi_models.topics.state.Iteration`; the objective is
+            log prod P(q|d) before the iteration, without the constant epsilon.
+        n_left_out_: pairs that were left out because a side is empty.
+
+    Reference:
+        Brown, Della Pietra, Della Pietra, Mercer: "The mathematics of statistical machine
+        translation", Computational Linguistics 19(2), 1993; the ranking is that of Gao, Toutanova,
+        Yih: "Clickthrough-based latent semantic models for web search", SIGIR 2011, table 1.
+    """
+
+    name: ClassVar[str] = "wtm"
+    tensors: ClassVar[tuple[str, ...]] = (
+        "table_indptr",
+        "table_indices",
+        "table_values",
+        "background",
+    )
+
+    iterations: int = 10
+    prune: float = 1e-4
+    warm_start: bool = False
+
+    table_indptr_: NDArray[np.int64] = field(init=False)
+    table_indices_: NDArray[np.int32] = field(init=False)
+    table_values_: NDArray[np.float32] = field(init=False)
+    history_: list[Iteration] = field(init=False)
+    n_left_out_: int = field(init=False)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.iterations < 0:
+            raise ValueError(f"iterations must be 0 or more, got {self.iterations}")
+        if not 0 <= self.prune < 1:
+            raise ValueError(f"prune must be in [0, 1), got {self.prune}")
+
+    def fit_alone(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Iteration], None] | None = None,
+        **constraints: Any,
+    ) -> Self:
+        """Estimate the table from pairs of queries and titles.
+
+        Args: as :meth:`ssi_models.topics.topic_model.TopicModel.fit_alone`.
+
+        Raises:
+            ValueError: a parameter out of its range, matrices of different width, a negative
+                count, or no pair with words on both sides.
+        """
+        if preferences is None:
+            raise ValueError("IBMModel1 learns from pairs: give preferences")
+        Q, D = self._begin(Q, D, preferences, **constraints)
+        query, document = both_sides(Q, D, preferences)
+        self.n_left_out_ = len(preferences) - len(query)
+        bitext = _Bitext(take_rows(Q, query), D, document)
+        old = self._table() if self.warm_start and hasattr(self, "n_words_") else None
+        table = bitext.uniform_table() if old is None else bitext.table_like(old)
+        path = None if checkpoint is None else Path(checkpoint)
+        print_ = bitext.fingerprint(self.prune, table) if path is not None else ""
+        history: list[Iteration] = []
+        if path is not None and path.exists():
+            header, saved = persistence.load_tensors(path)
+            if header.get("fingerprint") == print_:
+                shape = (D.shape[1], D.shape[1] + 1)
+                parts = (saved["values"], saved["indices"], saved["indptr"])
+                table = check_csr("checkpoint", sp.csr_matrix(parts, shape=shape))
+                history = [Iteration(**line) for line in header["history"]]
+        with Workers(self.threads) as workers:
+            for number in range(len(history) + 1, self.iterations + 1):
+                objective = bitext.iterate(table, workers)
+                if number >= 3 and self.prune > 0:
+                    table = _pruned(table, self.prune)
+                history.append(Iteration(number, objective, 0.0))
+                if path is not None:
+                    indptr, indices, values = arrays(table)
+                    persistence.save_tensors(
+                        path,
+                        {"fingerprint": print_, "history": [vars(line) for line in history]},
+                        {"indptr": indptr, "indices": indices, "values": values},
+                    )
+                if callback is not None:
+                    callback(history[-1])
+        self._finish(D, vocabulary, recipe)
+        self.table_indptr_, self.table_indices_, self.table_values_ = arrays(table)
+        self.history_ = history
+        return self
+
+    def explain(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
+        """For each title word (and NULL) that translates, its n likeliest query words and t(q|w),
+        descending; words where ``fit`` was told them, else rows (NULL is row V)."""
+        self._check_fitted()
+        V = self.n_words_
+        words: list[Any] = list(range(V + 1))
+        if self.vocabulary_ is not None:
+            words = [*self.vocabulary_.words, "NULL"]
+        by_title = sp.csr_matrix(self._table().T)
+        found = {}
+        for w in np.flatnonzero(np.diff(by_title.indptr)).tolist():
+            row = slice(by_title.indptr[w], by_title.indptr[w + 1])
+            values, targets = by_title.data[row], by_title.indices[row]
+            best = np.argsort(-values, kind="stable")[:n]
+            found[words[w]] = [(words[targets[i]], float(values[i])) for i in best]
+        return found
+
+    def _table(self) -> sp.csr_matrix:
+        parts = (self.table_values_, self.table_indices_, self.table_indptr_)
+        return sp.csr_matrix(parts, shape=(self.n_words_, self.n_words_ + 1))
+
+    def _model_probabilities(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        document: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        side: Any,
+    ) -> NDArray[np.float64]:
+        table = (self.table_indptr_, self.table_indices_, self.table_values_)
+        return self._translated(Q, D, query, document, offsets, table)
+
+    def _fitted_header(self) -> dict[str, Any]:
+        return {
+            **self.weight_header(),
+            "n_left_out": self.n_left_out_,
+            "history": [vars(line) for line in self.history_],
+        }
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.n_left_out_ = fitted["n_left_out"]
+        self.restore_weight(fitted)
+        self.history_ = [Iteration(**line) for line in fitted["history"]]
+
+
+class _Bitext:
+    """The pairs, by query word."""
+
+    def __init__(
+        self, queries: sp.csr_matrix, D: sp.csr_matrix, document: NDArray[np.int64]
+    ) -> None:
+        self.D, self.document = D, document
+        self.by_word = check_csr("Q", sp.csr_matrix(queries.T))
+        lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()[document]
+        sizes = np.asarray(queries.sum(axis=1, dtype=np.float64)).ravel()
+        self.constant = float((sizes * np.log(lengths + 1)).sum())
+
+    def uniform_table(self) -> sp.csr_matrix:
+        """t(q|w) = 1 / number of query words that w occurs with: CSR [V, V + 1]."""
+        queries = self.by_word.astype(np.int64, copy=True)
+        queries.data[:] = 1
+        # Counts of pairs, only for their pattern; NULL occurs in every title.
+        titles = sp.csr_matrix(take_rows(self.D, self.document), dtype=np.int64, copy=True)
+        titles.data[:] = 1
+        null = sp.csr_matrix(np.ones((titles.shape[0], 1), np.int64))
+        together = sp.csr_matrix(queries @ sp.hstack([titles, null], format="csr"))
+        together.sort_indices()
+        table = check_csr("table", together)
+        partners = np.bincount(table.indices, minlength=table.shape[1])
+        table.data[:] = 1 / partners[table.indices]
+        return table
+
+    def table_like(self, old: sp.csr_matrix) -> sp.csr_matrix:
+        """A uniform table in which entries of another count a hundred times their surplus."""
+        table = self.uniform_table()
+        if old.shape != table.shape:
+            raise ValueError(f"warm start: the fitted table is {old.shape}, not {table.shape}")
+        mixed = check_csr("table", 0.01 * table + 0.99 * old.multiply(table > 0))
+        _normalise(mixed, mixed.data.astype(np.float64))
+        return mixed
+
+    def iterate(self, table: sp.csr_matrix, workers: Workers) -> float:
+        """One iteration of EM, in place; the log-likelihood before it."""
+        q_indptr, q_owner, q_counts = arrays(self.by_word)
+        V = self.D.shape[1]
+        expected, value = np.zeros(table.nnz), np.zeros(V)
+        cuts = np.searchsorted(q_indptr, np.linspace(0, q_indptr[-1], workers.n_shares + 1))
+        cuts[0], cuts[-1] = 0, V
+
+        def work(share: int, _: int) -> None:
+            count_translations(
+                q_indptr, q_owner, q_counts, *arrays(self.D), self.document, V, *arrays(table),
+                expected, value, cuts[share], cuts[share + 1],
+            )  # fmt: skip
+
+        workers.run(work)
+        _normalise(table, expected)
+        return float(value.sum()) - self.constant
+
+    def fingerprint(self, prune: float, table: sp.csr_matrix) -> str:
+        digest = hashlib.sha256(repr(("wtm", prune, self.D.shape)).encode())
+        for array in (*arrays(self.by_word), *arrays(self.D), self.document, *arrays(table)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def _normalise(table: sp.csr_matrix, counts: NDArray[np.float64]) -> None:
+    """t(q|w) = c(q|w) / sum_q' c(q'|w), in place."""
+    totals = np.bincount(table.indices, counts, minlength=table.shape[1])
+    table.data[:] = counts / np.maximum(totals, 1e-300)[table.indices]
+
+
+def _pruned(table: sp.csr_matrix, least: float) -> sp.csr_matrix:
+    """The table without entries below ``least``; the rest of a word sums to 1 again."""
+    kept = table.data >= least
+    indptr = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
+    parts = (table.data[kept], table.indices[kept], indptr)
+    smaller = check_csr("table", sp.csr_matrix(parts, shape=table.shape))
+    _normalise(smaller, smaller.data.astype(np.float64))
+    return smaller

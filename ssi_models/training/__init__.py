@@ -1,0 +1,1 @@
+"""Training on preferences: the walk of a pair from a preference to a step."""

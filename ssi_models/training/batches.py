@@ -1,0 +1,228 @@
+"""Seeded mini-batches of relevant pairs: negatives that all share, and negatives of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssi_models.training.candidate_lists import CandidateLists, OwnNegatives
+from ssi_models.training.preferences import Preferences
+
+
+def _none() -> NDArray[np.int64]:
+    return np.zeros((0, 0), np.int64)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B relevant pairs, K documents that serve as negatives to all of them, and k for each pair
+    that are of its query's own list.
+
+    Attributes:
+        query, positive: int64 [B]. grade: float32 [B], grade of each relevant pair.
+        negatives: int64 [K], distinct document rows.
+        own: int64 [B, k], document rows; -1 is none.
+        own_pool: int64 [B], number of documents that a pair's own negatives stand for.
+        task: which of a run's tasks the batch belongs to.
+        number: (epoch, number within the epoch), from 0 on.
+    """
+
+    query: NDArray[np.int64]
+    positive: NDArray[np.int64]
+    grade: NDArray[np.float32]
+    negatives: NDArray[np.int64]
+    task: int = 0
+    number: tuple[int, int] = (0, 0)
+    own: NDArray[np.int64] = field(default_factory=_none)
+    own_pool: NDArray[np.int64] = field(default_factory=_none)
+
+    def __post_init__(self) -> None:
+        if not self.own.size:
+            object.__setattr__(self, "own", np.zeros((len(self.query), 0), np.int64))
+            object.__setattr__(self, "own_pool", np.zeros(len(self.query), np.int64))
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The distinct texts of the batch."""
+        return Texts(self)
+
+
+class Texts:
+    """The distinct texts of a batch: what has to be embedded, and learns.
+
+    Attributes:
+        n_negatives: K.
+        queries: int64 [u], distinct query rows; query_of: int64 [B], the place of each pair's.
+        documents: int64 [K + p], the shared negatives, then the distinct positives and own ones.
+        pair_query, pair_document: int64 [B + B k], places among the queries and documents: each
+            pair with its positive, then with each of its own negatives (any place where it has
+            none). positive_of: int64 [B], the first B of pair_document.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.n_negatives = len(batch.negatives)
+        self.queries, self.query_of = np.unique(batch.query, return_inverse=True)
+        B, own = len(batch.query), batch.own.ravel()
+        chosen = np.concatenate([batch.positive, np.where(own < 0, batch.positive[:1], own)])
+        distinct, place = np.unique(chosen, return_inverse=True)
+        self.documents = np.concatenate([batch.negatives, distinct])
+        self.pair_query = np.concatenate([self.query_of, np.repeat(self.query_of, len(own) // B)])
+        self.pair_document = self.n_negatives + place
+        self.positive_of = self.pair_document[:B]
+
+    def by_pair(
+        self, pairs: NDArray[np.float32], shared: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """(positive [B], negative [B, K + k]) of the scores of the pairs, float32 [B + B k], and of
+        the queries with the shared negatives, float32 [u, K]."""
+        B, negative = len(self.query_of), shared[self.query_of]
+        if len(pairs) > B:
+            negative = np.concatenate([negative, pairs[B:].reshape(B, -1)], axis=1)
+        return pairs[:B], negative
+
+    def slopes(self, A: NDArray[np.float32]) -> NDArray[np.float32]:
+        """C float32 [u, K + p], so that the sum over pairs b and negatives k of
+        A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) is the sum of C_ij f(query i, document j)."""
+        B, K = len(self.query_of), self.n_negatives
+        C = np.zeros((len(self.queries), len(self.documents)), np.float32)
+        order = np.argsort(self.query_of, kind="stable")
+        starts = np.searchsorted(self.query_of[order], np.arange(len(self.queries)))
+        np.negative(np.add.reduceat(A[order, :K], starts, axis=0), out=C[:, :K])
+        np.add.at(C, (self.query_of, self.positive_of), A.sum(axis=1))
+        np.subtract.at(C, (self.pair_query[B:], self.pair_document[B:]), A[:, K:].ravel())
+        return C
+
+
+#: Where the negatives of a batch come from.
+NEGATIVES = ("uniform", "in-batch", "given")
+#: What an epoch puts in random order.
+SHUFFLES = ("pairs", "queries")
+
+
+@dataclass(frozen=True)
+class PairStream:
+    """All relevant pairs once per epoch in random order, with fresh negatives per batch.
+
+    With ``shuffle="pairs"`` a batch is B random pairs; with "queries" it is random queries with
+    all their pairs, about B of them: a query is then embedded once for all of its pairs.
+
+    The order depends on (seed, epoch) alone, so that training resumes at any epoch as if it had
+    never stopped. Sharing K negatives in a batch instead of drawing one per pair means that one
+    pass over a document's words serves B tuples.
+
+    Attributes:
+        negatives: "uniform": K documents drawn uniformly from the candidates (Bai et al., section
+            2.3); "in-batch": the relevant documents of the batch, which draws documents by their
+            number of queries and needs no further document; "given": none that are shared, but
+            those of a query's own judged documents that the labels put below the relevant one.
+        own: what each pair's own negatives are drawn from, or None.
+        n_own: how many of them a pair gets (k).
+    """
+
+    preferences: Preferences
+    candidates: NDArray[np.int64]
+    batch_size: int
+    n_negatives: int
+    seed: int
+    negatives: str = "uniform"
+    task: int = 0
+    shuffle: str = "pairs"
+    own: OwnNegatives | None = None
+    n_own: int = 0
+
+    @property
+    def pool(self) -> int:
+        """Number of documents that a sample of negatives stands for."""
+        return len(self.candidates)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch (numbered from 0)."""
+        rng = np.random.default_rng([self.seed, number])
+        for place, pairs in enumerate(self._parts(rng)):
+            query, grade = self.preferences.query[pairs], self.preferences.grade[pairs]
+            negatives, own = self._draw(pairs, rng), {}
+            if self.own is not None:
+                own["own"] = self.own.draw(query, grade, self.n_own, rng)
+                own["own_pool"] = self.own.sizes(query)
+            yield Batch(
+                query,
+                self.preferences.document[pairs],
+                grade,
+                negatives,
+                self.task,
+                (number, place),
+                **own,
+            )
+
+    def _parts(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The pairs of each batch of an epoch."""
+        if self.shuffle == "pairs":
+            order = rng.permutation(len(self.preferences))
+            return np.split(order, np.arange(self.batch_size, len(order), self.batch_size))
+        offsets = self.preferences.offsets
+        queries = rng.permutation(self.preferences.queries)
+        before = np.cumsum(offsets[queries + 1] - offsets[queries])
+        number = np.concatenate([[0], before[:-1]]) // self.batch_size
+        groups = np.split(queries, np.flatnonzero(np.diff(number)) + 1)
+        return [
+            np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in group])
+            for group in groups
+        ]
+
+    def _draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.negatives == "in-batch":
+            return np.unique(self.preferences.document[pairs])
+        if self.negatives == "given":
+            return np.zeros(0, np.int64)
+        size = min(self.n_negatives, len(self.candidates))
+        return rng.choice(self.candidates, size=size, replace=False, shuffle=False)
+
+
+def own_negatives(
+    negatives: str,
+    share: float,
+    lists: CandidateLists | None,
+    preferences: Preferences,
+    excluded: NDArray[np.int64] | None = None,
+) -> tuple[OwnNegatives | None, float]:
+    """What the own negatives of queries are drawn from, and their share of a pair's loss: the
+    documents judged for a query, where the negatives are "given", else its list, if there is one.
+
+    Raises:
+        ValueError: the negatives are "given", but none is.
+    """
+    if negatives == "given":
+        lists, share = CandidateLists.of_judged(preferences), 1.0
+    if lists is None:
+        return None, 0.0
+    own = OwnNegatives.of(lists, preferences, excluded)
+    if negatives == "given" and not len(own.grade):
+        raise ValueError(
+            "negatives='given': no document is judged below a relevant one of the same query; "
+            "give pairs of grade 0, or use other negatives"
+        )
+    return own, share
+
+
+def alternate(
+    first: Callable[[int], Iterator[Batch]], second: Callable[[int], Iterator[Batch]]
+) -> Callable[[int], Iterator[Batch]]:
+    """A batch of the second stream after each of the first, started anew when it ends."""
+
+    def epoch(number: int) -> Iterator[Batch]:
+        round_number = number
+        others = second(round_number)
+        for batch in first(number):
+            yield batch
+            other = next(others, None)
+            if other is None:
+                round_number += 1_000_003
+                others = second(round_number)
+                other = next(others)
+            yield other
+
+    return epoch

@@ -1,0 +1,225 @@
+"""Queries held out of training, and how well a model ranks documents for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.parallel import Workers
+from ssi_models.training.preferences import Preferences
+
+#: What may be held out for early stopping.
+HELD_OUT = ("auto", "parts", "queries", "pairs")
+#: With "auto", training queries from which on one held-out share of them is enough.
+MANY_QUERIES = 1000
+N_PARTS = 3
+#: Measures for early stopping; rank loss is turned round, so that more is better.
+VALIDATION_MEASURES = ("map", "rank_loss")
+#: What an irrelevant document of the same score counts, of one above.
+TIED = 0.5
+MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
+
+
+def hold_out_pairs(
+    preferences: Preferences, share: float, seed: int
+) -> tuple[Preferences, Preferences]:
+    """(kept, held out) preferences: a seeded share of the relevant pairs is held out.
+
+    Raises:
+        ValueError: fewer than two pairs.
+    """
+    n = len(preferences)
+    if n < 2:
+        raise ValueError(f"{n} relevant pair; early stopping needs at least two")
+    order = np.random.default_rng([seed, 2]).permutation(n)
+    n_held_out = min(max(1, round(share * n)), n - 1)
+    held_out, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+    return preferences.pairs(kept), preferences.pairs(held_out)
+
+
+def hold_out_queries(
+    preferences: Preferences, groups: ArrayLike | None, share: float, seed: int
+) -> tuple[Preferences, Preferences]:
+    """(kept, held out) preferences: those of a seeded share of the queries, at least one, are held
+    out; queries of one group (a label per query row) together.
+
+    Raises:
+        ValueError: fewer than two queries, or groups, have relevant documents.
+    """
+    queries = preferences.queries
+    label = _labels(preferences, groups)
+    distinct = _distinct(label[queries], len(queries))
+    rng = np.random.default_rng([seed, 2])
+    n_held_out = min(max(1, round(share * len(distinct))), len(distinct) - 1)
+    chosen = rng.permutation(distinct)[:n_held_out]
+    held_out = np.isin(label[queries], chosen)
+    return preferences.only(queries[~held_out]), preferences.only(queries[held_out])
+
+
+def split_queries(
+    preferences: Preferences, groups: ArrayLike | None, n_parts: int, seed: int
+) -> list[NDArray[np.int64]]:
+    """The queries that have relevant documents, in seeded parts of about equal size; queries of
+    one group (a label per query row) in one part: int64 query rows each, ascending.
+
+    There are fewer parts where there are fewer queries or groups.
+
+    Raises:
+        ValueError: fewer than two queries, or groups, have relevant documents.
+    """
+    queries = preferences.queries
+    label = _labels(preferences, groups)[queries]
+    distinct = _distinct(label, len(queries))
+    order = np.random.default_rng([seed, 2]).permutation(distinct)
+    parts = np.array_split(order, min(n_parts, len(order)))
+    return [queries[np.isin(label, part)] for part in parts]
+
+
+def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
+    """Whether the mean of values is above that of the start by more than 1.5 standard errors of the
+    paired differences: so many choices are compared that the best of them is above the start by
+    chance alone. Values that are not finite are left out."""
+    gains = values - start
+    gains = gains[np.isfinite(gains)]
+    if len(gains) < 2:
+        return bool(gains.sum() > 0)
+    return bool(gains.mean() > 1.5 * gains.std(ddof=1) / np.sqrt(len(gains)))
+
+
+def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:
+    """Queries, or groups of queries, that have relevant documents."""
+    return len(np.unique(_labels(preferences, groups)[preferences.queries]))
+
+
+def holds_out_parts(preferences: Preferences, groups: ArrayLike | None) -> bool:
+    """Whether queries are so few that each must be held out once, to judge by all of them."""
+    return n_groups(preferences, groups) < MANY_QUERIES
+
+
+def _labels(preferences: Preferences, groups: ArrayLike | None) -> NDArray[np.generic]:
+    """The group of each query row."""
+    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
+    if len(label) != preferences.n_queries:
+        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
+    return label
+
+
+def _distinct(label: NDArray[np.generic], n_queries: int) -> NDArray[np.generic]:
+    distinct = np.unique(label)
+    if len(distinct) < 2:
+        raise ValueError(
+            f"{n_queries} queries in {len(distinct)} group(s) have relevant documents; early "
+            "stopping needs at least two"
+        )
+    return distinct
+
+
+class Validation:
+    """Ranking of a pool of documents for the queries of held-out preferences. The relevant
+    documents of the ``known`` preferences, and the ``excluded`` one, are not ranked.
+
+    At most 1,000 of the queries are ranked. The pool is every document where there are at most
+    ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
+    protocol of Bai et al., section 4), so that memory does not grow with the collection.
+
+    Attributes:
+        queries: int64 [m], the rows that are ranked. documents: int64 [p], the pool, ascending.
+    """
+
+    def __init__(
+        self,
+        preferences: Preferences,
+        known: Preferences,
+        excluded: NDArray[np.int64] | None,
+        n_documents: int,
+        seed: int,
+    ) -> None:
+        rng = np.random.default_rng([seed, 3])
+        self.queries = preferences.queries
+        if len(self.queries) > MAX_QUERIES:
+            self.queries = np.sort(rng.choice(self.queries, MAX_QUERIES, replace=False))
+        self.documents = np.arange(preferences.n_documents)
+        if preferences.n_documents > n_documents:
+            drawn = rng.choice(preferences.n_documents, n_documents, replace=False)
+            relevant = preferences.only(self.queries).document
+            self.documents = np.unique(np.concatenate([drawn, relevant]))
+        place = np.full(preferences.n_documents, -1, np.int64)
+        place[self.documents] = np.arange(len(self.documents))
+        shape = (len(self.queries), len(self.documents))
+        self.relevant, self.hidden = np.zeros(shape, bool), np.zeros(shape, bool)
+        for i, q in enumerate(self.queries):
+            self.relevant[i, place[preferences.documents_of(q)]] = True
+            hidden = known.documents_of(q)
+            if excluded is not None:
+                hidden = np.append(hidden, excluded[q : q + 1][excluded[q : q + 1] >= 0])
+            self.hidden[i, place[hidden][place[hidden] >= 0]] = True
+
+    def values(
+        self,
+        name: str,
+        scores: NDArray[np.float32],
+        workers: Workers,
+        rows: slice = slice(None),
+    ) -> NDArray[np.float64]:
+        """Average precision, or minus the rank loss, of each query (or of some rows of them) by
+        scores [m, p]: float64 [m], NaN for a query without a relevant document to rank. Ties count
+        half: a model is not better than word matching for breaking its ties at random."""
+        precision, loss = np.empty(len(scores)), np.empty(len(scores))
+        parts = (scores, self.relevant[rows], self.hidden[rows], precision, loss)
+        workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts), TIED), len(scores))
+        return precision if name == "map" else -loss
+
+    def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
+        """The mean of :meth:`values`; 0 if no query has one."""
+        return mean_value(self.values(name, scores, workers))
+
+
+def mean_value(values: NDArray[np.float64]) -> float:
+    """The mean of the values that are finite; 0 if none is."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
+
+
+def mixed(
+    mixtures: Sequence[tuple[float, float]],
+    lexical: NDArray[np.float32] | None,
+    learned: NDArray[np.float32] | None,
+) -> Iterator[NDArray[np.float32]]:
+    """a lexical + b learned for each mixture (a, b); a part that is None is left out."""
+    for a, b in mixtures:
+        if lexical is None or learned is None:
+            scores = lexical if learned is None else learned
+            if scores is None:
+                raise ValueError("neither a lexical nor a learned score to measure")
+            yield scores
+        else:
+            yield np.float32(a) * lexical + np.float32(b) * learned
+
+
+def sample_triples(
+    preferences: Preferences,
+    candidates: NDArray[np.int64],
+    n: int,
+    seed: int,
+    excluded: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """n random (query, d+, d-): a relevant pair and a candidate not judged as high (int64 each).
+
+    Triples whose negative is judged at least as high as d+, or is the query's ``excluded``
+    document, are left out, so there may be fewer.
+    """
+    rng = np.random.default_rng([seed, 4])
+    pair = rng.integers(len(preferences), size=n)
+    query, positive = preferences.query[pair], preferences.document[pair]
+    negative = candidates[rng.integers(len(candidates), size=n)]
+    key = preferences.query * preferences.n_documents + preferences.document
+    order = np.argsort(key)
+    wanted = query * preferences.n_documents + negative
+    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    found = key[order][at] == wanted
+    keep = ~(found & (preferences.grade[order][at] >= preferences.grade[pair]))
+    if excluded is not None:
+        keep &= negative != excluded[query]
+    return query[keep], positive[keep], negative[keep]

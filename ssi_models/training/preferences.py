@@ -1,0 +1,234 @@
+"""Preferences: which documents are relevant to which query, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.matrices import check_rows
+
+
+def _no_rows() -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Preferences:
+    """Graded relevant pairs. A document is preferred over every document of a lower grade, and
+    documents that are not listed have grade 0 (the pairwise preferences R of Bai et al., eq. 4).
+
+    Attributes:
+        query: int64 [n], row of the query matrix, ascending.
+        document: int64 [n], row of the document matrix.
+        grade: float32 [n], greater than 0.
+        n_queries, n_documents: number of rows of the two matrices.
+        rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
+            judged not relevant, where most documents are only not judged.
+    """
+
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+    grade: NDArray[np.float32]
+    n_queries: int
+    n_documents: int
+    rejected_query: NDArray[np.int64] = field(default_factory=_no_rows)
+    rejected_document: NDArray[np.int64] = field(default_factory=_no_rows)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        query: ArrayLike,
+        document: ArrayLike,
+        grade: ArrayLike | None = None,
+        *,
+        n_queries: int,
+        n_documents: int,
+    ) -> Preferences:
+        """Check and sort pairs.
+
+        Raises:
+            ValueError: rows outside the matrices, arrays of different length, a grade that is not
+                finite, a pair given twice with different grades, or no pair of positive grade.
+        """
+        q = check_rows("query", query, n_queries)
+        d = check_rows("document", document, n_documents)
+        g = np.ones(len(q), np.float32) if grade is None else np.asarray(grade, dtype=np.float32)
+        if not len(q) == len(d) == len(g):
+            raise ValueError(f"query, document, grade have lengths {len(q)}, {len(d)}, {len(g)}")
+        if not np.isfinite(g).all():
+            at = int(np.flatnonzero(~np.isfinite(g))[0])
+            raise ValueError(f"preference {at}: grade is {g[at]}")
+        if not (g > 0).any():
+            raise ValueError("no preference has a grade above 0: there is nothing to learn from")
+        order = np.lexsort((d, q))
+        q, d, g = q[order], d[order], np.maximum(g[order], 0)
+        same = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
+        if (same & (g[1:] != g[:-1])).any():
+            at = int(np.flatnonzero(same & (g[1:] != g[:-1]))[0])
+            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different grades")
+        first = np.concatenate([[True], ~same])
+        relevant, rejected = first & (g > 0), first & (g == 0)
+        return cls(
+            q[relevant],
+            d[relevant],
+            g[relevant],
+            int(n_queries),
+            int(n_documents),
+            q[rejected],
+            d[rejected],
+        )
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64 [n_queries + 1]: query i owns pairs ``offsets[i]:offsets[i + 1]``."""
+        return np.searchsorted(self.query, np.arange(self.n_queries + 1)).astype(np.int64)
+
+    @property
+    def queries(self) -> NDArray[np.int64]:
+        """int64: the rows of the queries that have at least one relevant document."""
+        return np.flatnonzero(np.diff(self.offsets))
+
+    def documents_of(self, query: int) -> NDArray[np.int64]:
+        """int64, ascending: the relevant documents of a query row."""
+        return self.document[self.offsets[query] : self.offsets[query + 1]]
+
+    def only(self, queries: NDArray[np.int64]) -> Preferences:
+        """The preferences of the given query rows (shapes unchanged)."""
+        wanted = np.zeros(self.n_queries, dtype=bool)
+        wanted[queries] = True
+        keep, keep_rejected = wanted[self.query], wanted[self.rejected_query]
+        return Preferences(
+            self.query[keep],
+            self.document[keep],
+            self.grade[keep],
+            self.n_queries,
+            self.n_documents,
+            self.rejected_query[keep_rejected],
+            self.rejected_document[keep_rejected],
+        )
+
+    def without(self, queries: NDArray[np.int64]) -> Preferences:
+        """The preferences of all but the given query rows (shapes unchanged)."""
+        return self.only(np.setdiff1d(np.arange(self.n_queries), queries))
+
+    def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
+        """Only the given relevant pairs (numbers of pairs, ascending); rejections stay."""
+        return Preferences(
+            self.query[chosen],
+            self.document[chosen],
+            self.grade[chosen],
+            self.n_queries,
+            self.n_documents,
+            self.rejected_query,
+            self.rejected_document,
+        )
+
+    def judged(
+        self, excluded: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """All judged documents by query: offsets int64 [n_queries + 1], documents, grades.
+
+        Rejected documents have grade 0; ``excluded`` names a document per query (or -1) that gets
+        the grade infinity, so that nothing is preferred over it.
+        """
+        has = _no_rows() if excluded is None else np.flatnonzero(excluded >= 0)
+        barred = _no_rows() if excluded is None else excluded[has]
+        query = np.concatenate([has, self.query, self.rejected_query])
+        document = np.concatenate([barred, self.document, self.rejected_document])
+        infinite = np.full(len(has), np.inf, np.float32)
+        zero = np.zeros(len(self.rejected_query), np.float32)
+        grade = np.concatenate([infinite, self.grade, zero])
+        order = np.argsort(query, kind="stable")
+        offsets = np.searchsorted(query[order], np.arange(self.n_queries + 1)).astype(np.int64)
+        return offsets, document[order], grade[order]
+
+
+def check_preferences(preferences: object) -> None:
+    """Raise TypeError, saying what to call, unless they are :class:`Preferences`."""
+    if not isinstance(preferences, Preferences):
+        raise TypeError(
+            f"preferences must be ssi_models.Preferences, got {type(preferences)}; "
+            "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
+            "n_queries=..., n_documents=...)"
+        )
+
+
+def check_excluded(
+    excluded: ArrayLike | None, n_queries: int, n_documents: int | None = None
+) -> NDArray[np.int64] | None:
+    """The document row of each query that it was drawn from, int64 [n_queries], -1 for none; None
+    if none is given.
+
+    Args:
+        n_documents: number of rows of the documents; None where it does not matter which it is.
+
+    Raises:
+        ValueError: not a row, or -1, for each query.
+    """
+    if excluded is None:
+        return None
+    given = np.asarray(excluded)
+    if len(given) != n_queries:
+        raise ValueError(f"excluded has {len(given)} rows for {n_queries} queries")
+    limit = int(given.max(initial=-1)) + 1 if n_documents is None else n_documents
+    return check_rows("excluded + 1", given + 1, limit + 1) - 1
+
+
+def check_constraints(
+    name: str,
+    preferences: Preferences,
+    *,
+    groups: ArrayLike | None = None,
+    excluded: ArrayLike | None = None,
+    candidates: ArrayLike | str | None = None,
+    candidate_lists: Any = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The candidates and excluded documents that a model without lists of negatives is told of,
+    checked. A model that draws no negatives and holds out no query keeps to all of them.
+
+    Args:
+        name: the model's, for messages.
+
+    Raises:
+        ValueError: one that does not fit the preferences; or lists, which would teach nothing.
+    """
+    if candidate_lists is not None:
+        raise ValueError(
+            f"candidate_lists: {name} learns from no negatives of a list; leave them out"
+        )
+    if groups is not None and len(np.asarray(groups)) != preferences.n_queries:
+        n = len(np.asarray(groups))
+        raise ValueError(f"groups has {n} entries for {preferences.n_queries} queries")
+    barred = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
+    return candidate_rows(candidates, preferences), barred
+
+
+def candidate_rows(
+    candidates: ArrayLike | str | None, preferences: Preferences
+) -> NDArray[np.int64]:
+    """The document rows that may be negatives, int64, ascending: those that are given; all (None);
+    or those that are relevant to a query of the preferences ("relevant").
+
+    Raises:
+        ValueError: rows outside the matrix, another word than "relevant", or no row.
+    """
+    if isinstance(candidates, str):
+        if candidates != "relevant":
+            raise ValueError(f"candidates {candidates!r} is unknown; give rows, or 'relevant'")
+        return np.unique(preferences.document)
+    every = preferences.n_documents
+    pool = (
+        np.arange(every)
+        if candidates is None
+        else np.unique(check_rows("candidates", candidates, every))
+    )
+    if not len(pool):
+        raise ValueError("candidates is empty; at least one document must be a negative")
+    return pool

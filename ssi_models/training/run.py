@@ -1,0 +1,301 @@
+"""Training runs: a model's scorer, its loss, its batches and its validation; and several runs that
+agree on when to stop."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from threading import Lock
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ssi_models.parallel import Workers
+from ssi_models.training.batches import Batch, PairStream, own_negatives
+from ssi_models.training.embedding_table import Space
+from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.losses import PairwiseLoss
+from ssi_models.training.preferences import Preferences
+from ssi_models.training.towers import Scorer, TowerScorer
+from ssi_models.training.training_data import TrainingData
+
+T = TypeVar("T")
+
+
+class Trained(Protocol):
+    """What a run needs of a model: parameters of :class:`RankingModel`."""
+
+    margin: float
+    loss: str
+    emphasis: str
+    negatives: str
+    shuffle: str
+    batch_size: int
+    n_negatives: int
+    list_share: float
+    n_list_negatives: int
+    validation_measure: str
+    validation_documents: int
+    warm_start: bool
+    hogwild: bool
+    seed: int
+
+    @property
+    def mixtures(self) -> Sequence[tuple[float, float]]: ...
+
+    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer: ...
+
+    def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None: ...
+
+
+class Run:
+    """The state of one training run: what the training loop steps and validates."""
+
+    def __init__(
+        self,
+        model: Trained,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        *,
+        training: Preferences | None = None,
+        validates: bool = True,
+    ) -> None:
+        self.model, self.data, self.workers = model, data, workers
+        self.scorer = model.make_scorer(data, rate, workers)
+        fitted = model.fitted_parameters() if model.warm_start else None
+        if fitted is not None:
+            for name, values in self.scorer.parameters().items():
+                start_from(name, values, fitted[name])
+        # Of all preferences: what is held out is relevant as well.
+        own, share = own_negatives(
+            model.negatives,
+            model.list_share,
+            data.candidate_lists,
+            data.preferences,
+            data.excluded,
+        )
+        self.loss = PairwiseLoss(model.loss, model.emphasis, model.margin, share)
+        self.stream = PairStream(
+            data.training if training is None else training,
+            data.candidates,
+            model.batch_size,
+            model.n_negatives,
+            model.seed,
+            model.negatives,
+            shuffle=model.shuffle,
+            own=own,
+            n_own=model.n_list_negatives,
+        )
+        self.mixture = np.array(model.mixtures[0], np.float32)
+        self.slot = np.full(data.D.shape[0], -1, np.int32)
+        self.judged = data.training.judged(data.excluded)
+        self.validation: Validation | None = None
+        if validates and len(data.validating):
+            self.validation = Validation(
+                data.validating,
+                data.training,
+                data.excluded,
+                model.validation_documents,
+                model.seed,
+            )
+        self._lexical: NDArray[np.float32] | None = None
+
+    def batches(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        return self.stream.epoch(number)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return self.scorer.state() | {"mixture": self.mixture}
+
+    def step(self, batch: Batch) -> tuple[float, int, int]:
+        A, loss, violations, tuples = self.loss.slopes(
+            batch, self.scorer.scores(batch), self.judged, self.slot, self.stream.pool, self.workers
+        )
+        self.scorer.ascend(A)
+        return loss, violations, tuples
+
+    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        """The steps of an epoch, one after the other or, with the model's ``hogwild``, several at
+        a time."""
+        batches = self.batches(number)
+        if self.model.hogwild:
+            return hogwild_steps([self.replica() for _ in range(self.workers.n_shares)], batches)
+        return map(self.step, batches)
+
+    def replica(self) -> Self:
+        """A run of the same parameters with workspaces of its own, for one thread."""
+        twin = copy.copy(self)
+        twin.scorer, twin.workers = replica(self.scorer), Workers(1)
+        twin.slot = self.slot.copy()
+        return twin
+
+    @property
+    def n_held_out(self) -> int:
+        """Number of values that :meth:`held_out_values` has for each mixture."""
+        return 0 if self.validation is None else len(self.validation.queries)
+
+    def held_out_values(self) -> NDArray[np.float64]:
+        """The validation measure of each held-out query under each of the model's mixtures of the
+        lexical and the learned part: float64 [n_mixtures, m]."""
+        validation = self.validation
+        if validation is None:
+            return np.zeros((len(self.model.mixtures), 0))
+        rows = validation.queries, validation.documents
+        if self._lexical is None or self.learns_lexical:
+            self._lexical = self.scorer.lexical_matrix(*rows)
+        learned = self.scorer.learned_matrix(*rows)
+        name, workers = self.model.validation_measure, self.workers
+        return np.array(
+            [validation.values(name, scores, workers)
+             for scores in mixed(self.model.mixtures, self._lexical, learned)]
+        )  # fmt: skip
+
+    @property
+    def learns_lexical(self) -> bool:
+        """Whether training changes the lexical part of the scores."""
+        return "diagonal" in self.scorer.parameters()
+
+    def training_loss(self, epochs: int) -> float:
+        """Mean loss per tuple in the last of some epochs; infinite if training diverges."""
+        mean = float("inf")
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with threadpool_limits(limits=1, user_api="blas"), quiet:
+            for number in range(epochs):
+                loss, tuples = 0.0, 0
+                for batch in self.batches(number):
+                    batch_loss, _, n = self.step(batch)
+                    loss, tuples = loss + batch_loss, tuples + n
+                if not np.isfinite(loss):
+                    return float("inf")
+                mean = loss / max(tuples, 1)
+        return mean
+
+
+def replica(scorer: Any) -> Any:
+    """A scorer of the same parameters, with workspaces of its own, for one thread."""
+    twin = copy.copy(scorer)
+    twin.workers = Workers(1)
+    spaces: dict[int, Space] = {}
+    for name, value in vars(scorer).items():
+        if isinstance(value, Space):
+            setattr(twin, name, spaces.setdefault(id(value), Space(value.X)))
+    return twin
+
+
+def hogwild_steps(
+    runs: Sequence[Run], batches: Iterable[Batch]
+) -> Iterator[tuple[float, int, int]]:
+    """The results of all steps (as of ``Run.step``), each run in a thread of its own, which learns
+    from batches of its own into shared parameters, without locks.
+
+    Steps read and write the shared parameters while others do, so updates of the same word may
+    be lost and results differ from run to run (Niu, Recht, Re, Wright, "Hogwild!", NIPS 2011).
+    """
+    waiting, lock = iter(batches), Lock()
+
+    def work(run: Run) -> list[tuple[float, int, int]]:
+        results: list[tuple[float, int, int]] = []
+        while True:
+            with lock:
+                batch = next(waiting, None)
+            if batch is None:
+                return results
+            results.append(run.step(batch))
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        for results in pool.map(work, runs):
+            yield from results
+
+
+class JointRun:
+    """Runs of one model on several parts of the data, which learn side by side, are validated
+    together, and keep the same epoch and the same mixture of their lexical and learned parts: the
+    ones that are best for all held-out queries of all runs.
+
+    A fold's models that score training rows out of fold, and the one that scores its other rows,
+    must be trained alike, or a column means one thing in training and another in testing.
+    """
+
+    def __init__(self, runs: Sequence[Run], workers: Workers) -> None:
+        self.runs, self.workers = runs, workers
+        n_held_out = sum(run.n_held_out for run in runs)
+        #: The held-out queries' values at the start, and at the last validation.
+        self._start = np.zeros(n_held_out)
+        self._values = self._start
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        states = [run.state() for run in self.runs]
+        named = {f"{i}.{name}": a for i, state in enumerate(states) for name, a in state.items()}
+        return named | {"start": self._start}
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        every = [run.scorer.parameters() for run in self.runs]
+        return {f"{i}.{name}": a for i, named in enumerate(every) for name, a in named.items()}
+
+    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        if len(self.runs) == 1:
+            return self.runs[0].epoch(number)
+        return chain.from_iterable(self._of_each(lambda run: list(run.epoch(number))))
+
+    def validate(self) -> float:
+        """The mean of the validation measure over all held-out queries, at the best mixture."""
+        values = np.concatenate(self._of_each(lambda run: run.held_out_values()), axis=1)
+        means = [mean_value(row) for row in values]
+        best = int(np.argmax(means))
+        for run in self.runs:
+            run.mixture[:] = run.model.mixtures[best]
+        self._values = np.nan_to_num(values[best])
+        return means[best]
+
+    def begin(self) -> None:
+        """Note the held-out queries' values at the start, which was validated last."""
+        self._start[:] = self._values
+
+    def beats_start(self) -> bool:
+        return exceeds_noise(self._values, self._start)
+
+    def _of_each(self, work: Callable[[Run], T]) -> list[T]:
+        """``work(run)`` for each run, side by side."""
+        found: dict[int, T] = {}
+
+        def of_share(share: int, n_shares: int) -> None:
+            # Threads do not take over numpy's error state.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for i in range(share, len(self.runs), n_shares):
+                    found[i] = work(self.runs[i])
+
+        self.workers.run(of_share)
+        return [found[i] for i in range(len(self.runs))]
+
+
+def begin_at_best_scale(run: JointRun) -> None:
+    """Multiply embeddings that are learned from texts by the factor with which they serve the
+    held-out queries best, so that training goes on from there and not from a chance mixture.
+
+    That of a start that serves best without them (factor 0) stays.
+    """
+    run.validate()
+    for part in run.runs:
+        scale = float(part.mixture[1])
+        if scale not in (0.0, 1.0):
+            scorer: TowerScorer = part.scorer  # type: ignore[assignment]
+            scorer.magnify(scale)
+
+
+def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32]) -> None:
+    """Copy fitted parameters into those that training starts from.
+
+    Raises:
+        ValueError: they have another shape.
+    """
+    if values.shape != fitted.shape:
+        raise ValueError(
+            f"warm_start: {name} was fitted with shape {fitted.shape}, the data and parameters "
+            f"now give {values.shape}"
+        )
+    values[...] = fitted

@@ -1,0 +1,287 @@
+"""Trainable scorers of a batch: queries against their positives and negatives.
+
+The training loop knows nothing about models but this: a scorer scores a batch, and climbs
+sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) for slopes A that the loss gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ssi_models.kernels.sparse import lexical_products
+from ssi_models.matrices import arrays, take_columns, take_rows
+from ssi_models.parallel import Workers
+from ssi_models.training.batches import Batch
+from ssi_models.training.diagonal import Identity
+from ssi_models.training.embedding_table import BatchRows, Space, Table
+
+
+class Scorer(Protocol):
+    """What training needs of a model."""
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        """The model's tensors by name, not copied."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that training changes, parameters and optimiser, not copied."""
+
+    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """f(q_b, d+_b), float32 [B], and f(q_b, d-_bk), float32 [B, K + k], of the K negatives
+        that all pairs share and the k of pair b's own."""
+
+    def ascend(self, A: NDArray[np.float32]) -> None:
+        """A step for the batch that was scored last, for slopes A [B, K + k], all >= 0."""
+
+    def lexical_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """The diagonal part of f, float32 [m, p]."""
+
+    def learned_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """The rest of f, float32 [m, p]."""
+
+
+class Polynomial:
+    """Documents as products of linear embeddings (Bai et al., "Polynomial semantic indexing").
+
+    A document has degree - 1 embeddings E_1 = Vd, E_2 = Yd, ... Shared form:
+    R(d) = E_1 * (1 + E_2 * (1 + E_3 * ...)), so that with R(q) = Uq
+    f_k = (Uq) . (Vd) + (Uq) . (Vd * Yd) + ... ; for degree 2 it is E_1 alone.
+    """
+
+    def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """R(d), float32 [B, N]."""
+        R = E[-1]
+        for e in reversed(E[:-1]):
+            R = e * (1 + R)
+        return R
+
+    def gradients(
+        self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        """The gradient of sum R . G by each embedding."""
+        inner: list[NDArray[np.float32]] = [E[-1]]
+        for e in reversed(E[:-1]):
+            inner.insert(0, e * (1 + inner[0]))
+        out = []
+        for i, e in enumerate(E):
+            out.append(G * (1 + inner[i + 1]) if i + 1 < len(E) else G)
+            G = G * e
+        return out
+
+
+class SeparatePolynomial(Polynomial):
+    """The same with own embeddings for each degree: R(d) = [V2 d, V3 d * Y3 d, ...], in which the
+    blocks of R have N columns and degree t takes the next t - 1 embeddings."""
+
+    def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        return np.concatenate([np.prod(block, axis=0) for block in _blocks(E)], axis=1)
+
+    def gradients(
+        self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        out = []
+        width = E[0].shape[1]
+        for i, block in enumerate(_blocks(E)):
+            g = G[:, i * width : (i + 1) * width]
+            for j in range(len(block)):
+                rest = [e for h, e in enumerate(block) if h != j]
+                out.append(np.ascontiguousarray(np.prod([g, *rest], axis=0)))
+        return out
+
+
+def _blocks(E: Sequence[NDArray[np.float32]]) -> list[Sequence[NDArray[np.float32]]]:
+    blocks, start, size = [], 0, 1
+    while start < len(E):
+        blocks.append(E[start : start + size])
+        start, size = start + size, size + 1
+    return blocks
+
+
+class LexicalPart:
+    """What scorers with a lexical part q'Dd share; without one, ``lexical`` is None.
+
+    Attributes:
+        Q, D: query and document rows. lexical: the diagonal. workers: threads.
+    """
+
+    Q: Space
+    D: Space
+    lexical: Identity | None
+    workers: Workers
+
+    def lexical_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """q'Dd of all given queries and documents: float32 [m, p]; None without a lexical part."""
+        if self.lexical is None:
+            return None
+        q = arrays(self.lexical.weigh(take_rows(self.Q.X, queries)))
+        out = np.zeros((len(queries), len(documents)), np.float32)
+        rows: BatchRows = self.D.rows(documents)
+        _, starts, owner, value = rows.by_word
+        place, n = self.D.place, len(documents)
+        self.workers.split(
+            lambda a, b: lexical_products(*q, place, starts, owner, value, n, out, a, b),
+            len(queries),
+        )
+        rows.close()
+        return out
+
+
+class TowerScorer(LexicalPart):
+    """f(q, d) = (Uq) . R(d) + q'Dd: linear queries, (products of) linear documents.
+
+    Args:
+        Q, D: checked matrices.
+        query: name and table of U. documents: names and tables of the documents' embeddings; a
+            table may serve both sides (U'U).
+        lexical: the diagonal part, or None.
+        words: int64, the words (columns) that have embeddings; None = all.
+        dropout: share of a text's words that a batch leaves out, by ``seed`` and its number.
+    """
+
+    def __init__(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: tuple[str, Table],
+        documents: Sequence[tuple[str, Table]],
+        lexical: Identity | None,
+        workers: Workers,
+        *,
+        polynomial: Polynomial | None = None,
+        words: NDArray[np.int64] | None = None,
+        dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.dropout, self.seed = dropout, seed
+        self.tables = dict([query, *documents])
+        self.query_table = query[1]
+        self.document_tables = [table for _, table in documents]
+        self.lexical, self.workers = lexical, workers
+        self.polynomial = polynomial or Polynomial()
+        self._open: list[BatchRows] = []
+        self.Q, self.D = Space(Q), Space(D)
+        self.embedded_Q, self.embedded_D = self.Q, self.D
+        if words is not None:
+            self.embedded_Q = Space(take_columns(Q, words))
+            self.embedded_D = Space(take_columns(D, words))
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        tensors = {name: table.values for name, table in self.tables.items()}
+        if self.lexical is not None and not self.lexical.fixed:
+            tensors["diagonal"] = self.lexical.state()["diagonal"]
+        return tensors
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        accumulators = {f"{n}_accumulator": t.accumulator for n, t in self.tables.items()}
+        lexical = {} if self.lexical is None else self.lexical.state()
+        return self.parameters() | accumulators | lexical
+
+    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self._texts = texts = batch.texts
+        self._close()
+        rng = np.random.default_rng([self.seed, 7, batch.task, *batch.number])
+        self._queries = self._rows(self.embedded_Q, texts.queries, rng)
+        self._documents = self._rows(self.embedded_D, texts.documents, rng)
+        self._Eq = self._queries.embedded(self.query_table, self.workers)
+        self._Ed = [self._documents.embedded(t, self.workers) for t in self.document_tables]
+        self._R = self.polynomial.represent(self._Ed)
+        pairs = self._Eq[texts.pair_query], self._R[texts.pair_document]
+        shared = self._Eq @ self._R[: texts.n_negatives].T
+        positive, negative = texts.by_pair(np.einsum("bk,bk->b", *pairs), shared)
+        if self.lexical is not None:
+            self._lexical_queries, self._lexical_documents = self._queries, self._documents
+            if self.embedded_Q is not self.Q:
+                self._lexical_queries = self._rows(self.Q, texts.queries, rng)
+                self._lexical_documents = self._rows(self.D, texts.documents, rng)
+            pair = (self._lexical_queries, self._lexical_documents)
+            lexical_positive, lexical_negative = self.lexical.scores(*pair, texts, self.workers)
+            positive += lexical_positive
+            negative += lexical_negative
+        return positive, negative
+
+    def magnify(self, factor: float) -> None:
+        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor."""
+        root = np.float32(np.sqrt(factor))
+        query, document = self.query_table.values, self.document_tables[0].values
+        query *= root
+        if document is not query:
+            document *= root
+
+    def _rows(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> BatchRows:
+        opened = space.thinned(rows, self.dropout, rng) if self.dropout else space.rows(rows)
+        self._open.append(opened)
+        return opened
+
+    def ascend(self, A: NDArray[np.float32]) -> None:
+        C = self._texts.slopes(A)
+        # d/dU: sum_i q_i (sum_j C_ij R(d_j))';  d/dR(d_j): sum_i C_ij U q_i
+        G_query = C @ self._R
+        gradients = self.polynomial.gradients(self._Ed, C.T @ self._Eq)
+        if self.lexical is not None:
+            self.lexical.ascend(self._lexical_queries, self._lexical_documents, C, self.workers)
+        self.query_table.ascend(self._queries, G_query, self.workers)
+        for table, G in zip(self.document_tables, gradients, strict=True):
+            table.ascend(self._documents, G, self.workers)
+        self._close()
+
+    def _close(self) -> None:
+        for rows in self._open:
+            rows.close()
+        self._open = []
+
+    def learned_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        Eq = self.query_table.embed(self.embedded_Q.X, queries, self.workers)
+        Ed = [t.embed(self.embedded_D.X, documents, self.workers) for t in self.document_tables]
+        return Eq @ self.polynomial.represent(Ed).T
+
+
+class DiagonalScorer(LexicalPart):
+    """f(q, d) = q'Dd."""
+
+    lexical: Identity
+
+    def __init__(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, lexical: Identity, workers: Workers
+    ) -> None:
+        self.Q, self.D, self.lexical, self.workers = Space(Q), Space(D), lexical, workers
+        self._batch: list[BatchRows] = []
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        return {"diagonal": self.lexical.state()["diagonal"]}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return self.lexical.state()
+
+    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self._texts = batch.texts
+        self._close()
+        self._batch = [self.Q.rows(batch.texts.queries), self.D.rows(batch.texts.documents)]
+        queries, documents = self._batch
+        return self.lexical.scores(queries, documents, batch.texts, self.workers)
+
+    def ascend(self, A: NDArray[np.float32]) -> None:
+        queries, documents = self._batch
+        self.lexical.ascend(queries, documents, self._texts.slopes(A), self.workers)
+        self._close()
+
+    def _close(self) -> None:
+        for rows in self._batch:
+            rows.close()
+        self._batch = []
+
+    def learned_matrix(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        return None

@@ -1,1 +1,0 @@
-"""Translation models of query-title pairs."""

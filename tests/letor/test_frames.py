@@ -1,0 +1,136 @@
+"""Rows of pandas, polars, Arrow and of any Parquet file, and back; what cannot be rows is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from letor import InputError, RankingData, read_parquet
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "bm25": [1.5, None, 3.0],
+            "qid": [10, 10, 9],
+            "label": [2, 0, 1],
+            "is page": [True, False, True],
+            "docno": ["a", None, "c"],
+            "length": [3, 4, 2**24 + 1],
+        },
+        index=[7, 7, 1],
+    )
+
+
+def check(data: RankingData) -> None:
+    assert data.column_names == ["bm25", "is page", "length"]
+    np.testing.assert_array_equal(data.X, [[1.5, 1, 3], [np.nan, 0, 4], [3, 1, 2**24]])
+    assert (data.y.tolist(), data.y.dtype) == ([2, 0, 1], np.float32)
+    assert (data.query_ids, data.query_index.tolist()) == (["10", "9"], [0, 0, 1])
+    assert list(data.document_ids) == ["a", "", "c"]
+
+
+def as_polars(given: pd.DataFrame) -> Any:
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame({c: given[c].replace({np.nan: None}).tolist() for c in given.columns})
+
+
+@pytest.mark.parametrize("make", [RankingData.from_pandas, RankingData.from_frame])
+def test_pandas(make: Any) -> None:
+    given = frame()
+    check(make(given))
+    pd.testing.assert_frame_equal(given, frame())
+    some = make(given.rename(columns={"label": "y"}), label="y", features=["length", "bm25"])
+    assert some.column_names == ["length", "bm25"]
+
+
+def test_polars() -> None:
+    check(RankingData.from_polars(as_polars(frame())))
+
+
+def test_arrow() -> None:
+    check(RankingData.from_arrow(pa.Table.from_pandas(frame())))
+    decimals = pa.table({"x": pa.array([1, 2]).cast(pa.decimal128(20)), "qid": ["q"] * 2,
+                         "label": [0, 1]})  # fmt: skip
+    assert RankingData.from_arrow(decimals).X.tolist() == [[1], [2]]
+
+
+def test_there_and_back() -> None:
+    data = RankingData.from_pandas(frame())
+    for again in (
+        RankingData.from_arrow(data.to_arrow()),
+        RankingData.from_pandas(data.to_pandas()),
+        RankingData.from_pandas(data.to_pandas(label="y"), label="y"),
+    ):
+        check(again)
+    assert list(data.to_pandas().columns) == ["qid", "docno", "label", "bm25", "is page", "length"]
+    without = RankingData.from_rows([[1.0]], [0], ["q"], column_names=["label"])
+    with pytest.raises(InputError, match=r"a column is called 'label'.*by label="):
+        without.to_arrow()
+    assert list(without.to_arrow(label="grade").column_names) == ["qid", "grade", "label"]
+
+
+def test_any_parquet_file(tmp_path: Any) -> None:
+    path = tmp_path / "rows.parquet"
+    frame().rename(columns={"qid": "search", "label": "grade"}).assign(title="text").to_parquet(
+        path
+    )
+    named = {"label": "grade", "qid": "search"}
+    features = ["bm25", "is page", "length"]
+    check(read_parquet(path, **named, features=features))
+    with pytest.raises(InputError, match=r"rows\.parquet: column 'title' holds .*string"):
+        read_parquet(path, **named)
+    with pytest.raises(InputError, match=r"rows\.parquet: the frame has no column 'label', 'lang'"):
+        read_parquet(path, qid="search", features=["lang"])
+    with pytest.raises(InputError, match=r"read_parquet\(path, label=\.\.\., qid=\.\.\.\)"):
+        read_parquet(path)
+    pq.write_table(pa.table({"x": [1]}), path)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_parquet(path, **named)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.rename(columns={"length": "bm25"}), "names given twice: bm25"),
+        (lambda f: f.rename(columns={"qid": "query"}), r"no column 'qid'; it has bm25, query"),
+        (lambda f: f.assign(title="x"), r"column 'title' holds .*string.*features="),
+        (lambda f: f.assign(title=["x", 1, None]), "neither numbers nor text"),
+        (lambda f: f.assign(day=pd.Timestamp("2020-01-01")), "column 'day' holds timestamp"),
+        (lambda f: f.assign(label=[1, None, 0]), r"1 rows have no label \(row 1, query 10\)"),
+        (lambda f: f.assign(label=["2", "0", "1"]), "column 'label' holds .*string"),
+        (lambda f: f.assign(qid=["a", None, "b"]), "1 rows have no query id"),
+        (lambda f: f.assign(qid=["a", "b", "a"]), r"row 2: query 'a' has rows further up.*sort"),
+        (lambda f: f.assign(bm25=[1.797e308, 0, 0]), "column 'bm25': values beyond float32"),
+        (lambda f: f.to_dict(), "builtins.dict is no frame"),
+    ],
+)
+def test_what_cannot_be_rows_is_named(change: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RankingData.from_pandas(change(frame()))
+
+
+def test_infinite_values_are_kept() -> None:
+    given = frame().assign(bm25=[np.inf, -np.inf, 0])
+    assert RankingData.from_pandas(given).column("bm25").tolist() == [np.inf, -np.inf, 0]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([["a"]], "rows of numbers.*<U1"),
+        ([1.0, 2.0], r"its shape is \(2,\)"),
+        ([[1.0], [1e300]], "X: values beyond float32"),
+        ([[1.0]], "qid has 2 entries for 1 rows"),
+        ([[1.0], [[2.0]]], "rows of numbers"),
+    ],
+)
+def test_arrays_that_cannot_be_rows_are_named(X: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RankingData.from_rows(X, [0] * len(X), ["q", "q"])

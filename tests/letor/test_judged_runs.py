@@ -1,0 +1,198 @@
+"""Runs judged by qrels: against pytrec_eval and ranx per query, by hand, and bad input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ir_measures
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from ir_measures import AP, RR, P, R, nDCG
+
+from letor.errors import InputError
+from letor.evaluation import evaluate
+from letor.judged_runs import numba_settings_kept, to_ranx, unjudged_queries
+from letor.measures import MeasureDefinition, parse_measure, run_measure
+
+PEERS = {
+    "NDCG@10": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10,
+    "NDCG-linear@10": nDCG @ 10,
+    "MAP": AP,
+    "P@5": P @ 5,
+    "Recall@20": R @ 20,
+    "MRR": RR,
+}
+#: What ranx calls them.
+OF_RANX = {
+    "NDCG@10": "ndcg_burges@10",
+    "NDCG-linear@10": "ndcg@10",
+    "MAP@20": "map@20",
+    "P@5": "precision@5",
+    "Recall@20": "recall@20",
+    "MRR": "mrr",
+}
+
+
+def frames(seed: int, n_queries: int = 25) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Graded labels, many tied scores, documents the run misses, queries without relevant
+    documents, and (the last) a query that the run lacks."""
+    rng = np.random.default_rng(seed)
+    qrels, run = [], []
+    for i in range(n_queries):
+        documents = [f"d{j}" for j in rng.permutation(60)]
+        labels = rng.choice([0, 1, 2], size=30, p=[0.5, 0.3, 0.2]) * (i % 7 != 0)
+        qrels += [(f"q{i}", d, int(y)) for d, y in zip(documents[:30], labels, strict=True)]
+        retrieved = rng.permutation(documents)[:40] if i < n_queries - 1 else []
+        run += [(f"q{i}", d, float(rng.integers(0, 8)) / 4) for d in retrieved]
+    return (
+        pd.DataFrame(qrels, columns=["qid", "docno", "label"]),
+        pd.DataFrame(run, columns=["qid", "docno", "score"]),
+    )
+
+
+def peer_values(qrels: pd.DataFrame, run: pd.DataFrame, measure: Any) -> pd.Series:
+    """ir_measures on a run whose ties were broken independently: sorted by Python, scored by rank
+    (trec_eval itself would break ties by descending id)."""
+    judged: dict[str, dict[str, int]] = {}
+    for q, d, y in qrels.itertuples(index=False):
+        judged.setdefault(q, {})[d] = y
+    ranked: dict[str, dict[str, float]] = {}
+    for q in judged:
+        rows = [(-s, d) for p, d, s in run.itertuples(index=False) if p == q]
+        ranked[q] = {d: 1000.0 - rank for rank, (_, d) in enumerate(sorted(rows))}
+    found = {m.query_id: m.value for m in ir_measures.iter_calc([measure], judged, ranked)}
+    return pd.Series({q: found.get(q, 0.0) for q in judged})
+
+
+def test_every_measure_agrees_with_pytrec_eval_per_query() -> None:
+    qrels, run = frames(0)
+    values = evaluate(qrels, run.sample(frac=1, random_state=0), list(PEERS))
+    assert list(values.columns) == list(PEERS)
+    assert list(values.index) == [f"q{i}" for i in range(25)]
+    for name, peer in PEERS.items():
+        expected = peer_values(qrels, run, peer)
+        np.testing.assert_allclose(values[name], expected[values.index], atol=1e-6, err_msg=name)
+    assert (values.loc["q24"] == 0).all()  # absent from the run
+    assert (values.loc["q7"] == 0).all()  # no relevant document
+    assert values.to_numpy().max() > 0.5
+
+
+def test_every_measure_agrees_with_ranx_per_query() -> None:
+    """Which keeps the order of rows where scores tie, and gives queries ordered by id."""
+    qrels, run = frames(3)
+    run = run.sort_values(["qid", "score", "docno"], ascending=[True, False, True])
+    run["score"] = np.arange(len(run), 0, -1.0)
+    values = evaluate(qrels, run, list(OF_RANX))
+    judged, ranked = to_ranx(qrels), to_ranx(run)
+    with numba_settings_kept():
+        import ranx
+
+        theirs = ranx.evaluate(
+            judged, ranked, list(OF_RANX.values()), return_mean=False, make_comparable=True
+        )
+    for name, called in OF_RANX.items():
+        ours = values.loc[sorted(values.index), name]
+        np.testing.assert_allclose(ours, theirs[called], atol=1e-12, err_msg=name)
+
+
+def test_objects_of_ranx_and_dictionaries_are_taken() -> None:
+    qrels, run = frames(4, n_queries=5)
+    expected = evaluate(qrels, run, ["NDCG@10", "MAP"])
+    nested = [
+        {q: dict(zip(part["docno"], part[value], strict=True)) for q, part in table.groupby("qid")}
+        for table, value in ((qrels, "label"), (run, "score"))
+    ]
+    for judged, ranked in ((to_ranx(qrels), to_ranx(run)), (qrels, to_ranx(run)), nested):
+        found = evaluate(judged, ranked, ["NDCG@10", "MAP"])
+        pd.testing.assert_frame_equal(found.loc[expected.index], expected)
+    assert unjudged_queries(to_ranx(qrels[qrels["qid"] != "q2"]), to_ranx(run)) == ["q2"]
+    with pytest.raises(InputError, match=r"builtins\.list is neither qrels nor a run"):
+        evaluate([("q", "d", 1)], run, ["MAP"])
+
+
+def test_values_by_hand() -> None:
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "missed"], "label": [1, 2, 1]})
+    run = pd.DataFrame({"qid": "q", "docno": ["x", "b", "a"], "score": [3.0, 2.0, 1.0]})
+    got = evaluate(qrels, run, ["NDCG@3", "NDCG-linear@3", "MAP", "P@10", "Recall@2", "MRR"])
+    log2 = math.log2
+    dcg, ideal = 3 / log2(3) + 1 / log2(4), 3 / log2(2) + 1 / log2(3) + 1 / log2(4)
+    linear, ideal_linear = 2 / log2(3) + 1 / log2(4), 2 + 1 / log2(3) + 1 / log2(4)
+    expected = [dcg / ideal, linear / ideal_linear, (1 / 2 + 2 / 3) / 3, 0.2, 1 / 3, 0.5]
+    np.testing.assert_allclose(got.loc["q"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_ties_go_to_the_smaller_document_id_whatever_the_row_order(order: list[int]) -> None:
+    qrels = pd.DataFrame({"qid": ["q"], "docno": ["d10"], "label": [1]})
+    run = pd.DataFrame({"qid": "q", "docno": ["d1", "d10", "d2"], "score": 1.0}).iloc[order]
+    assert evaluate(qrels, run, ["MRR"]).loc["q", "MRR"] == 0.5
+    assert evaluate(qrels, run, ["MRR"], ties="docid").loc["q", "MRR"] == 0.5
+    assert evaluate(qrels, run, ["MRR"], ties="worst").loc["q", "MRR"] == 1 / 3
+    assert evaluate(qrels, run, [MeasureDefinition("rr", ties="best")]).loc["q", "MRR"] == 1
+    in_order = 1 / (1 + order.index(1))
+    assert evaluate(qrels, run, ["MRR"], ties="input").loc["q", "MRR"] == in_order
+
+
+def test_unjudged_labels_and_unjudged_queries_do_not_count() -> None:
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": [-1, 1]})
+    run = pd.DataFrame({"qid": ["q", "q", "z"], "docno": ["a", "b", "a"], "score": [2, 1, 1]})
+    got = evaluate(qrels, run, ["NDCG@1", "MAP"])
+    assert list(got.index) == ["q"]
+    assert got.loc["q"].tolist() == [0.0, 0.5]
+
+
+def test_numba_settings_survive() -> None:
+    qrels, run = frames(1, n_queries=3)  # fewer than ten queries: ranx goes down to one thread
+    before = numba.get_num_threads(), numba.config.THREADING_LAYER
+    evaluate(to_ranx(qrels), to_ranx(run), ["MAP"])
+    assert (numba.get_num_threads(), numba.config.THREADING_LAYER) == before
+
+
+def test_definitions_name_gain_cut_off_empty_queries_and_ties() -> None:
+    text = run_measure("NDCG@10").formula
+    for part in ("2^label - 1", "log2(rank + 1)", "first 10", "missed"):
+        assert part in text
+    line = run_measure("NDCG@10").definition
+    for part in ("count 0", "by ascending document id"):
+        assert part in line
+    assert "all ranked documents" in run_measure("MAP").formula
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NDGC@10", "did you mean NDCG@10"),
+        ("P", "needs a positive cut-off, for example P@10"),
+        ("MAP@0", "positive cut-off"),
+        ("NDCG@ten", "positive cut-off"),
+        ("qwxyz", "known are NDCG"),
+        ("letor4:MAP", "without a prefix"),
+    ],
+)
+def test_bad_measure_names(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_measure(name)
+    if ":" not in name:
+        with pytest.raises(InputError, match=message):
+            parse_measure(name)
+
+
+def test_bad_tables() -> None:
+    qrels, run = frames(2, n_queries=3)
+    with pytest.raises(InputError, match="run lacks the column score; it has qid, docno"):
+        evaluate(qrels, run.drop(columns="score"), ["MAP"])
+    with pytest.raises(InputError, match=r"qrels has 1 .* more than once"):
+        evaluate(pd.concat([qrels, qrels.iloc[:1]]), run, ["MAP"])
+    with pytest.raises(InputError, match=r"label 0\.5; labels must be whole numbers"):
+        evaluate(qrels.assign(label=0.5), run, ["MAP"])
+    with pytest.raises(InputError, match="score that is NaN"):
+        evaluate(qrels, run.assign(score=np.nan), ["MAP"])
+    with pytest.raises(InputError, match="same query ids"):
+        evaluate(qrels, run.assign(qid="other-" + run["qid"]), ["MAP"])
+    with pytest.raises(InputError, match="run has no rows"):
+        evaluate(qrels, run.iloc[:0], ["MAP"])
+    with pytest.raises(InputError, match="no measure"):
+        evaluate(qrels, run, [])

@@ -1,0 +1,124 @@
+"""What the validation of a LETOR file finds, and what it says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from letor.errors import InputError
+from letor.lint import Validation, render, validate
+
+CLEAN = "".join(
+    f"{label} qid:{q} 1:0.{q}{label} 2:{label} #docid = d{q}{label}\n"
+    for q in (1, 2, 3)
+    for label in (0, 2, 1, 0.5)[:3]
+).replace("1 qid:2 1:0.21 2:1 #docid = d21\n", "0 qid:2 1:0.21 2:1 #docid = d21\n")
+
+
+def check(folder: Path, text: str) -> Validation:
+    path = folder / "rows.txt"
+    path.write_text(text)
+    return validate(path)
+
+
+def codes(validation: Validation) -> set[str]:
+    return {finding.code for finding in validation.findings}
+
+
+def test_counts_of_a_clean_file(tmp_path: Path) -> None:
+    v = check(tmp_path, CLEAN)
+    assert (v.rows, v.queries, v.columns, v.documents) == (9, 3, 2, 9)
+    assert v.labels == {0: 4, 1: 2, 2: 3}
+    assert v.rows_per_query == (3, 3, 3)
+    assert v.queries_without_relevant == 0
+    assert v.findings == []
+    assert v.is_readable
+    assert "nothing to mend" in render(v)
+
+
+@pytest.mark.parametrize(
+    ("added", "code", "level", "columns", "lines"),
+    [
+        ("0 qid:3 1:x\n", "malformed-lines", "error", (), (10,)),
+        ("0 qid:3 1:NULL 2:1\n", "null", "warning", (1,), ()),
+        ("0 qid:3 1:nan 2:1\n", "nan", "error", (1,), ()),
+        ("0 qid:3 1:1 2:-inf\n", "infinite", "error", (2,), ()),
+        ("0 qid:3 1:1.797e308 2:NULL\n", "huge", "error", (1,), ()),
+        ("0 qid:3 1:1 2:1 5:1\n", "gaps", "warning", (3, 4), ()),
+        ("0 qid:3 1:1\n", "sparse", "note", (), ()),
+        ("0.5 qid:3 1:1 2:1\n", "fractional-labels", "warning", (), (10,)),
+        ("-1 qid:3 1:1 2:1\n", "negative-labels", "warning", (), (10,)),
+        ("31 qid:3 1:1 2:1\n", "large-labels", "warning", (), (10,)),
+        ("1 qid:1 1:1 2:1\n", "split-groups", "warning", (), (10,)),
+        ("1 qid:4 1:1 2:1\n", "single-document-queries", "note", (), ()),
+        ("0 qid:3 1:1 2:1 3:0\n", "zero-columns", "warning", (3,), ()),
+        ("\n0 qid:3 1:1 2:1 #docid = d32\n", "duplicate-documents", "warning", (), (11,)),
+        ("0 qid:3 1:1 2:1\n", "unnamed-documents", "warning", (), ()),
+    ],
+)
+def test_each_finding(
+    tmp_path: Path,
+    added: str,
+    code: str,
+    level: str,
+    columns: tuple[int, ...],
+    lines: tuple[int, ...],
+) -> None:
+    v = check(tmp_path, CLEAN + added)
+    found = {finding.code: finding for finding in v.findings}
+    assert code in found
+    finding = found[code]
+    assert (finding.level, finding.columns, finding.lines) == (level, columns, lines)
+    assert finding.message in render(v)
+    assert finding.advice in render(v)
+    assert v.is_readable == (level != "error")
+
+
+def test_columns_constant_within_queries(tmp_path: Path) -> None:
+    v = check(tmp_path, "1 qid:1 1:5 2:1\n0 qid:1 1:5 2:2\n1 qid:2 1:6 2:2\n0 qid:2 1:6 2:1\n")
+    assert codes(v) == {"query-columns"}
+    assert v.findings[0].columns == (1,)
+    assert v.documents is None
+
+
+def test_listwise_files_are_recognised(tmp_path: Path) -> None:
+    ranks = {1: (3, 1, 2, 0), 2: (0, 2, 1), 3: (1, 2)}
+    text = "".join(
+        f"{r} qid:{q} 1:{i} 2:{r * q}\n" for q, row in ranks.items() for i, r in enumerate(row)
+    )
+    assert "list-labels" in codes(check(tmp_path, text))
+    assert "list-labels" not in codes(check(tmp_path, CLEAN))
+
+
+def test_all_labels_equal(tmp_path: Path) -> None:
+    assert "one-label" in codes(check(tmp_path, "0 qid:1 1:1\n0 qid:1 1:2\n"))
+
+
+def test_errors_come_first_and_bad_lines_are_listed(tmp_path: Path) -> None:
+    v = check(tmp_path, "0 qid:1 1:0\n0 qid:1 1:0\nbad\n")
+    assert [finding.level for finding in v.findings] == ["error", "warning", "warning"]
+    assert "line 3: the label 'bad' is not a number" in render(v)
+
+
+def test_nothing_to_look_at(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no rows; line 1"):
+        check(tmp_path, "bad\n")
+    with pytest.raises(InputError, match="no rows"):
+        check(tmp_path, "")
+
+
+@pytest.mark.data
+def test_mq2008(data_folder: Path) -> None:
+    v = validate(data_folder / "letor4_mq2008" / "S1.txt")
+    assert (v.rows, v.queries, v.columns) == (2933, 157, 46)
+    assert {f.code: f.columns for f in v.findings} == {"zero-columns": (6, 7, 8, 9, 10, 43)}
+
+
+def test_constant_columns_are_given_in_all_rows(tmp_path: Path) -> None:
+    rows = [f"{i % 2} qid:{i // 4} 1:{i} 2:7" for i in range(8)]
+    found = {f.code: f for f in check(tmp_path, "\n".join(rows) + "\n").findings}
+    assert tuple(found["constant-columns"].columns) == (2,)
+    # A column of ones that some rows leave out, as sparse files do with 0, varies.
+    rows[3] = rows[3].removesuffix(" 2:7")
+    assert "constant-columns" not in codes(check(tmp_path, "\n".join(rows) + "\n"))

@@ -1,0 +1,37 @@
+"""Experiment files are read as a whole; every mistake is named."""
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from letor.errors import InputError
+from ltr_features.studies.config import read_config, read_toml
+
+
+class Small(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    title: str
+    n: int = 1
+
+
+def test_a_file_becomes_a_typed_description(tmp_path):
+    file = tmp_path / "x.toml"
+    file.write_text('title = "a"\nn = 3\n')
+    assert read_toml(file) == {"title": "a", "n": 3}
+    assert read_config(file, Small) == Small(title="a", n=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"n = 'x'\nm = 1", r"title: Field required; n: Input should be a valid integer.*; m: "),
+        (b"n = ", "not TOML"),
+        (b"\xff", "not TOML"),
+        (None, "cannot be read"),
+    ],
+)
+def test_mistakes_are_named_all_at_once(tmp_path, content, message):
+    file = tmp_path / "x.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_config(file, Small)

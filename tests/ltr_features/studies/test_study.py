@@ -1,0 +1,159 @@
+"""What happens to a study of any kind: one small class gets plan, reuse, files and manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from letor.errors import InputError
+from ltr_features.studies import stages
+from ltr_features.studies.config import Section, read_config
+from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import NOTE, code_digest
+from ltr_features.studies.study import Contents, Study
+from ltr_features.studies.times import TIMES
+
+
+class SquaresConfig(Section):
+    title: str
+    numbers: tuple[int, ...]
+    caption: str = ""
+    seed: int = 3
+
+
+class Squares(Study):
+    """Squares the numbers of its file, a stage each."""
+
+    timed = ("slow.txt",)
+
+    @classmethod
+    def read(cls, path, data):
+        return read_config(path, SquaresConfig)
+
+    @property
+    def files(self):
+        return {"extra": self.identity(self.data / "extra.txt")}
+
+    @property
+    def seeds(self):
+        return {"numbers": self.config.seed}
+
+    def stages(self):
+        return [self._stage(n) for n in self.config.numbers]
+
+    def _stage(self, n):
+        def make(folder):
+            if n < 0:
+                raise KeyboardInterrupt
+            (folder / "square").write_text(str(n * n))
+
+        return Planned(
+            f"squares/{n}", {"n": n}, make, "one number", "square", code=("letor.errors",)
+        )
+
+    def report(self):
+        found = [int((self.done(s).path / "square").read_text()) for s in self.stages()]
+        return Contents(
+            f"<p>{self.config.caption}{sum(found)}</p>",
+            {"tables.txt": f"{found}\n", "slow.txt": "0.1 s\n"},
+            {"squares": pd.DataFrame({"square": found})},
+        )
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs the kind on numbers; the folder of the report."""
+    (tmp_path / "extra.txt").write_text("extra")
+
+    def run(*numbers, caption="", **options):
+        file = tmp_path / "x.toml"
+        file.write_text(f'title = "T"\nnumbers = {list(numbers)}\ncaption = "{caption}"\n')
+        config = Squares.read(file, tmp_path)
+        return Squares(config, tmp_path / "out", tmp_path).run(**options)
+
+    return run
+
+
+def written(folder):
+    return {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_from(run):
+    folder = run(2, 3)
+    assert (folder / "report.html").read_text() == "<p>13</p>"
+    assert (folder / "tables.txt").read_text() == "[4, 9]\n"
+    assert pd.read_csv(folder / "squares.csv")["square"].tolist() == [4, 9]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    shown = {"report.html", "tables.txt", "squares.csv"}
+    assert manifest["files"] == {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in sorted(shown)
+    }
+    assert manifest["files with clock times"] == ["slow.txt"]
+    assert manifest["inputs"]["extra"]["sha256"] == hashlib.sha256(b"extra").hexdigest()
+    assert manifest["settings"]["numbers"] == [2, 3]
+    assert manifest["seeds"] == {"numbers": 3}
+    assert set(manifest["machine"]) == {"system", "release", "processor", "cores"}
+    assert not re.search(r"/tmp/|/root/", json.dumps(manifest))
+
+
+def test_only_what_changed_is_made_again(run, tmp_path):
+    before = written(run(2, 3).parent)
+    assert written(run(2, 3).parent) == before
+    folder = run(2, 3, caption="sum: ")
+    after = written(folder.parent)
+    changed = {p for p in before if after[p] != before[p]}
+    assert changed == {*folder.iterdir(), folder.parent / TIMES}
+    (tmp_path / "extra.txt").write_text("other")
+    assert written(run(2, 3, caption="sum: ").parent) != after
+
+
+def test_a_report_is_made_again_of_what_a_stage_left_anew(run):
+    folder = run(2)
+    square = folder.parent / "squares" / "2" / "square"
+    square.write_text("5")
+    run(2)
+    assert square.read_text() == "4"
+    note = folder.parent / "squares" / "2" / NOTE
+    found = json.loads(note.read_text())
+    square.write_text("5")  # as a fit that depends on the clock might have
+    found["files"]["square"] = hashlib.sha256(b"5").hexdigest()
+    note.write_text(json.dumps(found))
+    run(2)
+    assert (folder / "report.html").read_text() == "<p>5</p>"
+
+
+def test_a_killed_run_goes_on(run):
+    with pytest.raises(KeyboardInterrupt):
+        run(2, -1)
+    out = run(2, 3).parent
+    assert sorted(p.name for p in (out / "squares").iterdir()) == ["2", "3"]
+    before = written(out)
+    assert all(before[p] == written(out)[p] for p in before)
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(run, tmp_path, capsys):
+    assert run(2, 3, dry_run=True) == tmp_path / "out" / "report"
+    printed = capsys.readouterr().out
+    assert printed.startswith("T\n")
+    assert "2 stages, 0 cached, 2 to do" in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_others_is_refused_before_anything_runs(run, tmp_path):
+    (tmp_path / "out" / "report").mkdir(parents=True)
+    (tmp_path / "out" / "report" / "thesis").touch()
+    with pytest.raises(InputError, match="was not made by this program"):
+        run(2)
+    assert not (tmp_path / "out" / "squares").exists()
+
+
+def test_a_function_is_code_of_its_own():
+    """So that a changed table in a kind's file trains nothing again."""
+    source = b"import a\n\n\ndef one(x):\n    return x\n\n\ndef two(x):\n    return x + 1\n"
+    assert stages._source_of("two", source) == b"def two(x):\n    return x + 1"
+    one = code_digest(("ltr_features.studies.kinds.letor:_train",))
+    assert one != code_digest(("ltr_features.studies.kinds.letor:_digest",))

@@ -1,0 +1,172 @@
+"""Candidates from every source, against slow twins."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.writing import write_letor
+from ltr_features.candidates import (
+    Candidates,
+    candidate_sources,
+    find_candidates,
+    top_rows,
+)
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import get_family
+from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.index import TermIndex
+
+N_QUERIES, N_DOCUMENTS = 12, 60
+
+
+def make_collection(query_sources=None):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(40)])
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(N_DOCUMENTS)]
+    queries = [" ".join(rng.choice(words, 3)) for _ in range(N_QUERIES - 1)] + ["word1x"]
+    judged = rng.choice(N_QUERIES * N_DOCUMENTS, 50, replace=False)
+    judgements = Judgements(
+        judged // N_DOCUMENTS, judged % N_DOCUMENTS, rng.integers(0, 3, 50, dtype=np.int64)
+    )
+    ids = [f"d{i}" for i in range(N_DOCUMENTS)], [f"q{i}" for i in range(N_QUERIES)]
+    return Collection(
+        "small", ids[0], {"body": texts}, ids[1], queries, judgements, query_sources=query_sources
+    )
+
+
+def make_context(collection, threads=1):
+    return ColumnContext(collection, TermIndex.build(collection), threads=threads)
+
+
+@pytest.fixture(scope="module")
+def context():
+    return make_context(make_collection())
+
+
+def find(context, **settings) -> Candidates:
+    return find_candidates(context, candidate_sources(settings))
+
+
+def listed(pairs):
+    return list(zip(pairs.query.tolist(), pairs.document.tolist(), strict=True))
+
+
+def test_one_source_gives_its_own_order(context):
+    found = find(context, bm25={"depth": 7})
+    pool = bm25_pool(context.index, context.query_counts, 7)
+    assert listed(found.pairs) == listed(pool)
+    assert found.found_by.all()
+    judged = context.collection.judgements
+    found = find(context, judged={})
+    assert sorted(listed(found.pairs)) == sorted(listed(judged))
+    assert N_QUERIES - 1 in judged.query  # a query that BM25 finds nothing for
+
+
+@pytest.mark.parametrize("terms", ["words", "letter-trigrams"])
+def test_a_model_gives_the_best_of_all_documents(context, terms):
+    found = find(context, letters={"source": "model", "model": "vsm", "depth": 5, "terms": terms})
+    query, document = np.divmod(np.arange(N_QUERIES * N_DOCUMENTS), N_DOCUMENTS)
+    values = get_family("vsm", terms=terms).compute(context, Pairs(query, document))
+    scores = values.reshape(N_QUERIES, N_DOCUMENTS)
+    for q in range(N_QUERIES):
+        mine = found.pairs.document[found.pairs.query == q]
+        best = np.argsort(-scores[q], kind="stable")[:5]
+        best = best[scores[q, best] > 0]
+        np.testing.assert_allclose(scores[q, mine], scores[q, best], rtol=1e-5)
+        assert len(set(mine.tolist())) == len(best)
+    assert (found.pairs.query == N_QUERIES - 1).sum() == (0 if terms == "words" else 5)
+
+
+def test_sources_are_united_in_their_order(context):
+    parts = {"bm25": {"depth": 5}, "lsi": {"depth": 5, "params": {"rank": 4}}, "judged": {}}
+    found = find(context, **parts)
+    alone = [listed(find(context, **{name: part}).pairs) for name, part in parts.items()]
+    expected = [
+        pair
+        for q in range(N_QUERIES)
+        for pair in dict.fromkeys(p for source in alone for p in source if p[0] == q)
+    ]
+    assert listed(found.pairs) == expected
+    assert found.sources == ("bm25", "lsi", "judged")
+    for source, pairs in enumerate(alone):
+        has = [pair in set(pairs) for pair in expected]
+        assert found.found_by[:, source].tolist() == has
+
+
+def test_files_name_candidates(context, tmp_path):
+    run, rows = tmp_path / "engine.run", tmp_path / "rows.txt"
+    lines = [("q1", "d4", 2.0), ("q0", "d3", 1.0), ("q0", "d9", 5.0), ("gone", "d1", 9.0)]
+    run.write_text("".join(f"{q} Q0 {d} 1 {s} x\n" for q, d, s in lines))
+    found = find(context, engine={"source": "run", "path": str(run)})
+    assert listed(found.pairs) == [(0, 9), (0, 3), (1, 4)]
+    assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
+    data = RankingData.from_rows(
+        np.ones((3, 1), np.float32), np.zeros(3), ["q2", "q0", "gone"],
+        comments=np.array([b"#docid = d5", b"#docid = d1", b"#docid = d2"], dtype=object),
+    )  # fmt: skip
+    write_letor(data, rows)
+    assert listed(find(context, letor={"files": [str(rows)]}).pairs) == [(0, 1), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"judged": {}}]
+)
+def test_what_a_query_was_made_from_is_no_candidate(settings):
+    plain = find(make_context(make_collection()), **settings).pairs
+    sources = np.full(N_QUERIES, -1)
+    queries, first = np.unique(plain.query, return_index=True)
+    sources[queries] = plain.document[first]
+    found = find(make_context(make_collection(sources)), **settings).pairs
+    assert (found.document != sources[found.query]).all()
+    if "judged" not in settings:
+        again, counts = np.unique(found.query, return_counts=True)
+        before = dict(zip(*np.unique(plain.query, return_counts=True), strict=True))
+        assert all(counts >= [before[q] - 1 for q in again])
+        assert (counts == 6).any()
+
+
+def test_threads_do_not_matter():
+    collection, settings = make_collection(), {"lsi": {"depth": 9}, "bm25": {"depth": 9}}
+    one, two = (find(make_context(collection, threads=n), **settings) for n in (1, 2))
+    assert one.pairs.query.tobytes() == two.pairs.query.tobytes()
+    assert one.pairs.document.tobytes() == two.pairs.document.tobytes()
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 30)),
+           elements=st.integers(-2, 3).map(float)),
+    st.integers(1, 12),
+)  # fmt: skip
+def test_top_rows_are_those_of_a_stable_sort(scores, depth):
+    expected = []
+    for row, values in enumerate(scores):
+        order = [c for c in np.argsort(-values, kind="stable").tolist() if values[c] != 0]
+        expected += [(row, c) for c in order[:depth]]
+    assert listed(top_rows(scores, depth)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "name at least one source"),
+        ({"bm52": {}}, r"candidates\.bm52: no source 'bm52'; .* did you mean bm25\?"),
+        ({"bm25": 100}, r"candidates\.bm25 must be a table"),
+        ({"bm25": {"dept": 5}}, "bm25 has no option 'dept'; it has depth"),
+        ({"bm25": {"depth": 0}}, "depth must be 1 or more, got 0"),
+        ({"bm25": {"depth": "x"}}, "depth must be a whole number, got 'x'"),
+        ({"judged": {"depth": 5}}, "judged has no option 'depth'; it has none"),
+        ({"run": {}}, "run needs a path"),
+        ({"run": {"path": "gone.run"}}, r"gone\.run"),
+        ({"letor": {}}, "letor needs files"),
+        ({"ssi": {}}, "model 'ssi' learns from judgements, .* use .*lsi"),
+        ({"m": {"source": "model", "model": "lsj"}}, "lsj"),
+    ],
+)
+def test_wrong_settings_are_refused(context, settings, message):
+    with pytest.raises(InputError, match=message):
+        find_candidates(context, candidate_sources(settings))
