@@ -24,15 +24,10 @@ from ltr_features.columns.context import ColumnContext, make_workspace, open_wor
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
+from ltr_features.columns.out_of_fold import keep_groups, train_parts
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import (
-    build_columns,
-    candidate_pairs,
-    keep_groups,
-    learned_columns,
-    train_parts,
-)
+from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer

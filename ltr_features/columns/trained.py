@@ -253,7 +253,7 @@ class TrainedColumn:
 
 
 class FoldColumn:
-    """A column in one fold: a scorer for :func:`ltr_features.feature_table.fold_scores`.
+    """A column in one fold: a scorer for :func:`ltr_features.columns.out_of_fold.fold_scores`.
 
     Args:
         column: the column. train_parts: the parts of its training queries.

@@ -18,8 +18,8 @@ from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import train_parts
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import TermIndex
 from ssi_models.ssi.low_rank import LowRankSSI

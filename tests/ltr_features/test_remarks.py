@@ -20,15 +20,11 @@ from letor.lint import render, validate
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import DISTANCE, training_distance
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
-from ltr_features.feature_table import (
-    DISTANCE,
-    build_columns,
-    learned_columns,
-    training_distance,
-)
+from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.remarks import ColumnWarning, told_once
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

@@ -10,9 +10,9 @@ from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import fold_scores
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import fold_scores
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

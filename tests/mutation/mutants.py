@@ -39,6 +39,8 @@ TESTS = {
     "letor/rankers/adarank.py": "letor/test_boosting.py letor/test_damaged_rankers.py "
     "contracts/test_rankers.py::test_defaults_do_not_change_unnoticed",
     "letor/kernels/rank_boosting.py": "letor/test_boosting.py",
+    "ltr_features/columns/out_of_fold.py": "ltr_features/test_feature_table.py "
+    "ltr_features/test_trained.py ltr_features/test_remarks.py",
     "ltr_features/feature_table.py": "ltr_features/test_feature_table.py "
     "ltr_features/test_trained.py ltr_features/test_remarks.py "
     "ltr_features/test_feature_builder.py letor/test_missing.py",

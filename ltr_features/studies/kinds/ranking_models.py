@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_features.feature_table import train_parts
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.studies.kinds.ranking_config import ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import NearestWords, TrainingCurve

@@ -20,8 +20,8 @@ from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.feature_table import train_parts
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
