@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -39,7 +39,8 @@ def write_parquet(
     Each column of X becomes a float32 column of its name; ``label``, ``query_id``,
     ``document_id`` and ``comment`` follow (with underscores appended where a column has that
     name). Names, query order, provenance and what is missing are in the schema's metadata, so that
-    ``read_parquet`` restores the data set exactly, and other tools can read the table.
+    ``read_parquet`` restores the data set exactly, and other tools can read the table. A row group
+    ends where the next row is of another query.
 
     Args:
         data: the rows, written in their order.
@@ -70,11 +71,11 @@ def write_parquet(
         atomic_path(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression=compression, **options) as writer,
     ):
-        for start in range(0, len(data), size):
-            X = np.asarray(data.X[start : start + size], dtype=np.float32)
+        for start, end in _row_groups(data.query_index, size):
+            X = np.asarray(data.X[start:end], dtype=np.float32)
             columns = [pa.array(column) for column in np.ascontiguousarray(X.T)]
             columns += [values.slice(start, len(X)) for values in extra.values()]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=size)
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=len(X))
 
 
 def read_parquet(
@@ -133,6 +134,17 @@ def read_parquet(
         provenance,
         Missing.from_json(meta["missing"]) if "missing" in meta else None,
     )
+
+
+def _row_groups(query_index: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
+    """First and last row of groups of at least ``size`` rows (the last may have fewer) that end
+    where the next row is of another query."""
+    ends = np.append(np.flatnonzero(np.diff(query_index)) + 1, len(query_index))
+    start = 0
+    while start < len(query_index):
+        end = int(ends[np.searchsorted(ends, min(start + size, len(query_index)))])
+        yield start, end
+        start = end
 
 
 def _read_declared(

@@ -1,6 +1,6 @@
 """Learning-to-rank columns from text: the names that most programs need.
 
-    from ltr_features import FeatureBuilder, ModelColumn, ScoringPipeline, get_ranker, k_fold
+    from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, get_ranker, k_fold
     from ltr_features import read_collection
 
 Names are imported when they are first used.
@@ -8,6 +8,7 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from letor.evaluation import evaluate
     from letor.folds import k_fold
     from letor.rankers.registry import get_ranker
-    from ltr_features.columns.model_column import ModelColumn
-    from ltr_features.columns.registry import ColumnFamily, ColumnSpec, get_family
-    from ltr_features.pipeline import FeatureBuilder
+    from ltr_features.columns.base import ColumnFamily, ColumnSpec
+    from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.columns.registry import get_family
+    from ltr_features.feature_builder import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analyzer": "ltr_features.text.analyzer",
     "Collection": "ltr_features.text.collection",
-    "ColumnFamily": "ltr_features.columns.registry",
-    "ColumnSpec": "ltr_features.columns.registry",
-    "FeatureBuilder": "ltr_features.pipeline",
-    "ModelColumn": "ltr_features.columns.model_column",
+    "ColumnFamily": "ltr_features.columns.base",
+    "ColumnSpec": "ltr_features.columns.base",
+    "FeatureBuilder": "ltr_features.feature_builder",
+    "LearnedColumn": "ltr_features.columns.learned",
     "ScoringPipeline": "ltr_features.scoring",
     "evaluate": "letor.evaluation",
     "get_family": "ltr_features.columns.registry",
@@ -47,7 +49,7 @@ __all__ = [
     "ColumnFamily",
     "ColumnSpec",
     "FeatureBuilder",
-    "ModelColumn",
+    "LearnedColumn",
     "ScoringPipeline",
     "evaluate",
     "get_family",
@@ -60,6 +62,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ModelColumn":
+        warnings.warn(
+            "ModelColumn is called LearnedColumn now; change the import",
+            FutureWarning,
+            stacklevel=2,
+        )
+        name = "LearnedColumn"
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from letor.column_names import read_rows
 from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import rows_of
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.parallel import map_blocks
 from ltr_features.parameters import check_values
@@ -163,7 +163,7 @@ class ModelCandidates(CandidateSource):
     stream: str = "whole"
 
     def find(self, context: ColumnContext, extra: int) -> Pairs:
-        recipe = ModelColumn(
+        recipe = LearnedColumn(
             "candidates", self.model, self.params, terms=self.terms, stream=self.stream
         )
         if recipe.kind.learns_from != "documents":

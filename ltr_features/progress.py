@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def tracked(items: Sequence[T], what: str, shown: bool | None) -> Iterator[T]:
+def tracked(items: Iterable[T], total: int, what: str, shown: bool | None) -> Iterator[T]:
     """The items, with a bar that says how many are done and how long the rest will take.
 
     Args:
+        total: how many there are.
         what: stands before the bar.
         shown: whether to show it; None for notebooks only.
     """
@@ -20,4 +21,4 @@ def tracked(items: Sequence[T], what: str, shown: bool | None) -> Iterator[T]:
 
     console = Console(stderr=True)
     hidden = not (console.is_jupyter if shown is None else shown)
-    yield from track(items, what, console=console, disable=hidden)
+    yield from track(items, what, total, console=console, disable=hidden)

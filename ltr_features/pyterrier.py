@@ -18,7 +18,7 @@ import pandas as pd
 import pyterrier as pt
 
 from letor.errors import InputError
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.scoring import ScoringPipeline
 
 _INPUTS = ["qid", "query", "docno"]

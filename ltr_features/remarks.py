@@ -29,8 +29,8 @@ def told_once(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]
     and the greatest: "134 to 136 queries".
 
     Args:
-        folds: for each fold the provenance of its columns, see :func:`ltr_features.build.
-            column_facts`.
+        folds: for each fold the provenance of its columns, see
+            :func:`ltr_features.columns.out_of_fold.column_facts`.
     """
     # By column and text between the numbers: the folds, and the numbers of each.
     found: dict[str, dict[tuple[str, ...], dict[str, list[str]]]] = {}

@@ -23,8 +23,8 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.folds import Fold, k_fold
 from letor.trec import write_qrels, write_run
-from ltr_features.columns.registry import ColumnContext
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.columns.context import ColumnContext
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.analyzer import Analyzer

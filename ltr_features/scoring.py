@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.text.candidates import Bm25Retriever
 
 
@@ -106,12 +106,15 @@ class ScoringPipeline:
             self.ranker.save(partial / "ranker")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1) -> Self:
+    def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1, **given: Any) -> Self:
         """Read what :meth:`save` wrote.
+
+        Args:
+            given: families and models that no name stands for, see :meth:`FeatureBuilder.load`.
 
         Raises:
             InputError: not such a folder.
         """
         folder = Path(folder)
-        features = FeatureBuilder.load(folder / "features", threads=threads)
+        features = FeatureBuilder.load(folder / "features", threads=threads, **given)
         return cls(features, load_ranker(folder / "ranker"))

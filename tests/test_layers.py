@@ -21,10 +21,10 @@ ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier
 ltr_features.scoring ltr_features.sample
-ltr_features.pipeline
-ltr_features.build ltr_features.remarks
+ltr_features.feature_builder ltr_features.pipeline
+ltr_features.feature_table ltr_features.remarks
 ltr_features.candidates
-ltr_features.columns ltr_features.workspace
+ltr_features.columns
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources ltr_features.clicks
 ltr_features.text
@@ -35,7 +35,7 @@ ssi_models
 """
 RANK = {room: rank for rank, line in enumerate(ROOMS.split("\n")) for room in line.split()}
 #: The names that a package hands out at its top are imported when they are asked for.
-LAZY = {"ltr_features", "ssi_models"}
+LAZY = {"ltr_features", "ltr_features.columns", "letor", "letor.rankers", "ssi_models"}
 
 
 def room_of(module: str) -> str:

@@ -1,1 +1,77 @@
-"""Families of feature columns over (query, document) pairs."""
+"""Feature columns: the families by the names of their classes, imported when first used.
+
+from ltr_features.columns import Letor46, VectorSpace, WordEmbeddingWord
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ltr_features.columns.base import ColumnFamily, ColumnSpec
+    from ltr_features.columns.context import ColumnContext
+    from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
+    from ltr_features.columns.ensan2017 import Ensan2017
+    from ltr_features.columns.entities import (
+        DocumentEmbeddingEntity,
+        EntityOverlap,
+        WordEmbeddingEntity,
+    )
+    from ltr_features.columns.given_scores import GivenScores
+    from ltr_features.columns.given_vectors import GivenVectors
+    from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.columns.letor46 import Letor46
+    from ltr_features.columns.registry import families, get_family
+    from ltr_features.columns.term_space import VectorSpace
+    from ltr_features.columns.word_embeddings import WordEmbeddingWord
+
+_HOMES = {
+    "ColumnContext": "context",
+    "ColumnFamily": "base",
+    "ColumnSpec": "base",
+    "DocumentEmbeddingChunk": "doc_embeddings",
+    "DocumentEmbeddingEntity": "entities",
+    "DocumentEmbeddingWord": "doc_embeddings",
+    "Ensan2017": "ensan2017",
+    "EntityOverlap": "entities",
+    "GivenScores": "given_scores",
+    "GivenVectors": "given_vectors",
+    "LearnedColumn": "learned",
+    "Letor46": "letor46",
+    "VectorSpace": "term_space",
+    "WordEmbeddingEntity": "entities",
+    "WordEmbeddingWord": "word_embeddings",
+    "families": "registry",
+    "get_family": "registry",
+}
+
+__all__ = [
+    "ColumnContext",
+    "ColumnFamily",
+    "ColumnSpec",
+    "DocumentEmbeddingChunk",
+    "DocumentEmbeddingEntity",
+    "DocumentEmbeddingWord",
+    "Ensan2017",
+    "EntityOverlap",
+    "GivenScores",
+    "GivenVectors",
+    "LearnedColumn",
+    "Letor46",
+    "VectorSpace",
+    "WordEmbeddingEntity",
+    "WordEmbeddingWord",
+    "families",
+    "get_family",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

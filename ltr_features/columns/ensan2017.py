@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.entities import DocumentEmbeddingEntity, WordEmbeddingEntity
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.word_embeddings import ENSAN, WordEmbeddingWord
 from ltr_features.text.collection import Pairs
 
@@ -48,9 +49,13 @@ class Ensan2017(ColumnFamily):
                 f"column family {self.name!r} has no parameter {', '.join(unknown)}; it has "
                 f"{', '.join(sorted(set().union(*known.values())))}"
             )
+        self.options = options
         self.parts = [
             part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS
         ]
+
+    def get_params(self) -> dict[str, Any]:
+        return dict(self.options)
 
     @property
     def trained_on(self) -> str:

@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.entity_source import EntitySource
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,

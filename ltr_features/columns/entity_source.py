@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.word_embeddings import EMBEDDING_STREAMS
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker

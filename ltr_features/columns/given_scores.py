@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.sources.score_tables import ScoreTable, read_scores, score_columns
 from ltr_features.text.collection import Pairs
 

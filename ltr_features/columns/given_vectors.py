@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN, lack, rows_of
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
 from ltr_features.embeddings.id_vectors import IdVectors, read_id_vectors
 from ltr_features.text.collection import Pairs
 

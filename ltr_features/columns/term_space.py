@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import (
@@ -228,10 +230,11 @@ def _joined_rows(rows: Sequence[csr_matrix]) -> csr_matrix:
     return TfIdf.from_idf(np.ones(joined.shape[1], np.float32)).transform(joined)
 
 
+@dataclass(frozen=True)
 class VectorSpace(ColumnFamily):
     """The cosine of tf-idf vectors: what SSI's identity alone would score.
 
-    Args:
+    Attributes:
         min_document_frequency: 1 or more, see :class:`TermSpace`.
         terms: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
             :mod:`ltr_features.text.letter_ngrams`.
@@ -240,15 +243,18 @@ class VectorSpace(ColumnFamily):
         InputError: min_document_frequency is below 1, or no such terms.
     """
 
-    name = "vsm"
-    description = "vector space model: cosine of the query's and the document's tf-idf vectors"
-    reference = "Salton, Wong, Yang, CACM 18(11), 1975"
+    name: ClassVar[str] = "vsm"
+    description: ClassVar[str] = (
+        "vector space model: cosine of the query's and the document's tf-idf vectors"
+    )
+    reference: ClassVar[str] = "Salton, Wong, Yang, CACM 18(11), 1975"
 
-    def __init__(self, min_document_frequency: int = 1, terms: Terms = "words") -> None:
-        check_document_frequency(min_document_frequency)
-        check_terms(terms)
-        self.min_document_frequency = min_document_frequency
-        self.terms = terms
+    min_document_frequency: int = 1
+    terms: Terms = "words"
+
+    def __post_init__(self) -> None:
+        check_document_frequency(self.min_document_frequency)
+        check_terms(self.terms)
 
     @property
     def columns(self) -> tuple[ColumnSpec]:

@@ -1,4 +1,4 @@
-"""Columns of trained matching models: which models a recipe needs, trained once, and scores."""
+"""The models that a learned column needs, each trained once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,123 +16,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.model_column import NO_LABELS, ModelColumn
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
-from ltr_features.columns.term_space import TermCounts, TermSpace
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn, ModelTexts
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.text.collection import Pairs
-from ltr_features.text.index import WHOLE, TermIndex
+from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
 from ssi_models.parameters import digest_of
-from ssi_models.representation import CachedDocuments
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import CandidateLists, Preferences
-from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """What a model is fitted on and scores: rows of queries and documents, and what the columns
-    stand for."""
-
-    Q: csr_matrix
-    D: csr_matrix
-    vocabulary: Vocabulary
-    weighting: TfIdf | None
-
-    @classmethod
-    def of(cls, context: ColumnContext, recipe: ModelColumn) -> _Texts:
-        if recipe.kind.inputs == "counts":
-            counts = TermCounts.of(context, recipe.stream, recipe.terms)
-            return cls(counts.Q, counts.D, counts.vocabulary, None)
-        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream, recipe.terms)
-        return cls(space.Q, space.D, space.vocabulary, space.weighting)
-
-
-class FittedColumn(ColumnFamily):
-    """The column of one fitted model, for any queries: of rows that it was not trained on.
-
-    Args:
-        recipe: the column. model: the fitted model.
-
-    Raises:
-        InputError: the model is of another kind than the recipe says.
-    """
-
-    def __init__(self, recipe: ModelColumn, model: MatchingModel) -> None:
-        if not isinstance(model, recipe.kind):
-            raise InputError(
-                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.model!r}"
-            )
-        self.recipe, self.model = recipe, model
-        known = set(recipe.kind.scoring_params)
-        model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
-        self._documents: tuple[TermIndex, CachedDocuments] | None = None
-        # Families have these at the class; here they belong to the recipe.
-        self.name = recipe.name  # type: ignore[misc]
-        self.description = recipe.spec.description  # type: ignore[misc]
-        self.reference = recipe.spec.reference  # type: ignore[misc]
-
-    @property
-    def columns(self) -> tuple[ColumnSpec]:
-        return (self.recipe.spec,)
-
-    @property
-    def trained_on(self) -> str:
-        labelled = self.recipe.kind.learns_from == "preferences"
-        return "judgements of other queries" if labelled else NO_LABELS
-
-    @property
-    def remarks(self) -> list[str]:
-        return self.model.remarks
-
-    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n, 1]. Documents' representations are computed once per documents.
-
-        Raises:
-            InputError: a pair outside the collection, or documents analysed into other words than
-                the model's.
-        """
-        context.check(pairs)
-        texts, documents = self._prepared(context)
-        Q = self.model.check_queries(texts.Q)
-        scores = documents.pairs(
-            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
-        )
-        return scores[:, None]
-
-    def scores(self, context: ColumnContext, queries: NDArray[np.int64]) -> NDArray[np.float32]:
-        """float32 [len(queries), n_documents]: the column of every document for these queries."""
-        texts, documents = self._prepared(context)
-        excluded = context.collection.query_sources
-        return documents.scores(
-            texts.Q[queries], excluded=None if excluded is None else excluded[queries]
-        )
-
-    def _prepared(self, context: ColumnContext) -> tuple[_Texts, CachedDocuments]:
-        """Queries and documents as the model wants them, the documents' representations made."""
-        texts = _Texts.of(context, self.recipe)
-        self._check_words(context, texts)
-        if self._documents is None or self._documents[0] is not context.index:
-            self._documents = context.index, self.model.cache(texts.D)
-        return texts, self._documents[1]
-
-    def _check_words(self, context: ColumnContext, texts: _Texts) -> None:
-        """Whether the model's words are the index's; looked at once per documents."""
-        if self._documents is not None and self._documents[0] is context.index:
-            return
-        known, recipe = self.model.vocabulary_, self.model.recipe_
-        if recipe is not None and recipe != context.index.analyzer.fingerprint:
-            raise InputError(
-                f"column {self.recipe.name!r}: its model was trained on text analysed by another "
-                "recipe (stop words, stemmer, ...); index the collection as it was then"
-            )
-        if known is not None and known != texts.vocabulary:
-            raise InputError(
-                f"column {self.recipe.name!r}: its model knows {len(known)} words, the collection "
-                f"has {len(texts.vocabulary)} others: it was trained on other documents; train it "
-                "on these, or open the collection that it was trained on"
-            )
 
 
 class TrainedColumn:
@@ -160,7 +51,7 @@ class TrainedColumn:
     def __init__(
         self,
         context: ColumnContext,
-        recipe: ModelColumn,
+        recipe: LearnedColumn,
         folder: Path,
         *,
         hold_out_groups: bool = False,
@@ -185,9 +76,19 @@ class TrainedColumn:
         """float32 [n]: the column for each pair, by the model of ``train_queries`` only."""
         return self.fitted(train_queries).compute(self.context, pairs)[:, 0]
 
-    def fitted(self, train_queries: NDArray[np.int64]) -> FittedColumn:
-        """The column of the model for a set of query rows, to score other queries too."""
-        return FittedColumn(self.recipe, self.model(train_queries))
+    def fitted(
+        self,
+        train_queries: NDArray[np.int64],
+        train_parts: Sequence[NDArray[np.int64]] | None = None,
+    ) -> FittedColumn:
+        """The column of the model for a set of query rows, to score other queries too.
+
+        Args:
+            train_parts: the rows as the parts of a fold, for the model that the fold has.
+        """
+        if train_parts is None:
+            return FittedColumn(self.recipe, self.model(train_queries))
+        return FittedColumn(self.recipe, self.fold_models(train_parts)[0])
 
     def of_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> FoldColumn:
         """The column in a fold that trains on the parts."""
@@ -226,13 +127,13 @@ class TrainedColumn:
 
     def _prepared(
         self, train_queries: NDArray[np.int64], path: Path
-    ) -> tuple[MatchingModel, _Texts, Preferences, dict[str, Any]]:
+    ) -> tuple[MatchingModel, ModelTexts, Preferences, dict[str, Any]]:
         """A model to be fitted, what on, and the options of its fit."""
         context, report = self.context, self.on_progress
         preferences = _no_preferences(context)
         if not self._unlabelled:
             preferences = self.preferences(train_queries)
-        texts = _Texts.of(context, self.recipe)
+        texts = ModelTexts.of(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
         options: dict[str, Any] = {
             "excluded": context.collection.query_sources,
@@ -245,7 +146,7 @@ class TrainedColumn:
         }
         if self.candidates is not None:
             options["candidate_lists"] = self._lists(self.candidates)
-        return self.recipe.kind(**self.recipe.all_params), texts, preferences, options
+        return self.recipe.new_model(), texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
         """The relevant pairs of the given query rows.
@@ -279,7 +180,7 @@ class TrainedColumn:
             return [] if self._unlabelled else [queries[row] for row in np.unique(rows).tolist()]
 
         scoring, params = self.recipe.kind.scoring_params, self.recipe.all_params
-        known = self.recipe.kind(**params).get_params()
+        known = self.recipe.new_model().get_params()
         # A weight that is chosen is fitted, whatever scoring reads.
         params |= {name: "auto" for name in scoring if known[name] == "auto"}
         made_of: list[Any] = [
@@ -293,17 +194,19 @@ class TrainedColumn:
         ]
         if self.recipe.terms != "words":
             made_of.append(self.recipe.terms)
+        if not isinstance(self.recipe.model, str):
+            made_of.append(f"{self.recipe.kind.__module__}.{self.recipe.kind.__qualname__}")
         if train_parts:
             made_of.append([number, *map(ids, train_parts)])
         if self.candidates is not None:
             lists = np.stack([self.candidates.query, self.candidates.document])
             made_of.append(hashlib.sha256(lists.tobytes()).hexdigest())
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
-        return self.folder / f"{self.recipe.model}-{digest[:12]}.safetensors"
+        return self.folder / f"{self.recipe.kind.name}-{digest[:12]}.safetensors"
 
     @cached_property
     def _documents_digest(self) -> str:
-        return digest_of([], _arrays(_Texts.of(self.context, self.recipe).D))
+        return digest_of([], _arrays(ModelTexts.of(self.context, self.recipe).D))
 
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
         """Of what is learned from the given query rows: their texts, judgements, sources, and
@@ -312,7 +215,7 @@ class TrainedColumn:
         every = collection.judgements
         own = np.isin(every.query, rows)
         judged = [every.query[own], every.document[own], every.grade[own]]
-        texts = _arrays(_Texts.of(self.context, self.recipe).Q[rows])
+        texts = _arrays(ModelTexts.of(self.context, self.recipe).Q[rows])
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]
@@ -349,7 +252,7 @@ class TrainedColumn:
 
 
 class FoldColumn:
-    """A column in one fold: a scorer for :func:`ltr_features.build.fold_scores`.
+    """A column in one fold: a scorer for :func:`ltr_features.columns.out_of_fold.fold_scores`.
 
     Args:
         column: the column. train_parts: the parts of its training queries.

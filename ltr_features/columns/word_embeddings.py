@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
 from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens

@@ -32,9 +32,9 @@ def index(
     list. Values are TOML or text: splits=["test"], document_columns.id=sku.
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
+    from ltr_features.columns.context import check_target, make_workspace
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer
-    from ltr_features.workspace import check_target, make_workspace
 
     check_target(out)
     analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,10 +11,9 @@ import typer
 from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
-    from letor.dataset import RankingData
-    from letor.folds import Fold
-    from ltr_features.columns.model_column import ModelColumn
-    from ltr_features.columns.registry import ColumnFamily
+    from ltr_features.columns.base import ColumnFamily
+    from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.feature_table import FoldTable
     from ltr_features.text.collection import Collection
 
 app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
@@ -104,16 +102,10 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
-    from ltr_features.build import (
-        add_trained_columns,
-        build_columns,
-        candidate_pairs,
-        train_parts,
-    )
-    from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
     from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
-    from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)
@@ -138,21 +130,22 @@ def columns_build(
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(context, pairs, families, on_progress=show)
-        column = partial(
-            TrainedColumn,
-            hold_out_groups=by_group,
-            candidates=pairs,
+        made = learned_columns(
+            context,
+            data,
+            recipes,
+            split,
+            folder=out / "models",
+            by_group=by_group,
             on_progress=reporter.epoch,
         )
-        trained = [column(context, recipe, out / "models") for recipe in recipes]
         numbers, provenance = [], {}
-        for fold in split:
-            with reporter.stage(fold.name):
-                parts = train_parts(collection, split, fold)
-                full = add_trained_columns(data, pairs, trained, parts, fold=fold.name)
-                _write_fold(full, fold, out, threads=threads)
-                numbers.append(f"{fold.name}: {full.X.shape[1]} columns\n")
-                provenance[fold.name] = {r.name: full.provenance[r.name] for r in recipes}
+        for name in [fold.name for fold in split]:
+            with reporter.stage(name):
+                fold = next(made)
+                _write_fold(fold, out / name, threads=threads)
+                numbers.append(f"{name}: {data.X.shape[1] + len(recipes)} columns\n")
+                provenance[name] = fold.provenance
     if in_folds:
         typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
     else:
@@ -196,10 +189,10 @@ def columns_append(
     from letor.column_names import append_named, check_format
     from letor.errors import InputError
     from letor.svmlight import read_letor
-    from ltr_features.build import column_notes
-    from ltr_features.columns.fitted_files import load_fitted
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.fitted import load_fitted
+    from ltr_features.feature_table import column_notes
     from ltr_features.sources.letor_join import join_letor
-    from ltr_features.workspace import open_workspace
 
     families = _families(family or [], option or [], needed=not model_file)
     for path in (file, out):
@@ -244,18 +237,18 @@ def _families(
 
 def _recipes(
     names: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
-) -> list[ModelColumn]:
+) -> list[LearnedColumn]:
     import inspect
     from dataclasses import fields, replace
 
     from letor.errors import InputError
-    from ltr_features.columns.model_column import ModelColumn
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.parameters import check_values
 
     by_model, made_by = settings(params, "param"), settings(recipe, "recipe")
     _check_owners("--param", by_model, names)
     _check_owners("--recipe", made_by, names)
-    keys = [f.name for f in fields(ModelColumn) if f.name not in ("name", "model", "params")]
+    keys = [f.name for f in fields(LearnedColumn) if f.name not in ("name", "model", "params")]
     recipes = []
     for name in names:
         given = made_by.get(name, {})
@@ -265,8 +258,8 @@ def _recipes(
                 f"--recipe {name}.{unknown[0]}: a column has no such setting; it has "
                 f"{', '.join(keys)}"
             )
-        check_values(ModelColumn, given, f"--recipe {name}")
-        column = ModelColumn(name, name, by_model.get(name, {}), **given)
+        check_values(LearnedColumn, given, f"--recipe {name}")
+        column = LearnedColumn(name, name, by_model.get(name, {}), **given)
         if "seed" in inspect.signature(column.kind).parameters:
             column = replace(column, params={"seed": seed, **column.params})
         recipes.append(column)
@@ -312,9 +305,8 @@ def _groups(collection: Collection) -> Sequence[str]:
     return collection.query_groups
 
 
-def _write_fold(rows: RankingData, fold: Fold, out: Path, *, threads: int | None) -> None:
+def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:
     from letor.column_names import write_rows
 
-    parts = fold.only(rows.all_query_ids).split(rows)
-    for name, part in zip(("train", "vali", "test"), parts, strict=True):
-        write_rows(part, out / fold.name / f"{name}.txt", threads=threads)
+    for name, part in zip(("train", "vali", "test"), fold.parts(), strict=True):
+        write_rows(part, folder / f"{name}.txt", threads=threads)

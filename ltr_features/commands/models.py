@@ -225,16 +225,16 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
-    from ltr_features.build import candidate_pairs
-    from ltr_features.columns.fitted_files import save_fitted
-    from ltr_features.columns.model_column import ModelColumn
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.fitted import save_fitted
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.feature_table import candidate_pairs
     from ltr_features.studies.progress import Reporter
-    from ltr_features.workspace import open_workspace
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
-    recipe = ModelColumn(
+    recipe = LearnedColumn(
         name or model,
         model,
         settings(param or [], "param"),

@@ -1,25 +1,10 @@
 """PV-DBOW document vectors (Le and Mikolov 2014): a model's frozen parts, and inference.
 
-gensim's ``infer_vector`` runs stochastic gradient ascent on one text, with random negative samples
-and randomly dropped frequent words, so that two calls differ. Here the same ascent is followed in
-expectation, and so a text always has the same vector. With v the vector, u the output vectors, f_w
-the count of word w times the probability that subsampling keeps it, k the negative samples,
-
-    g(v) = sum_w f_w ((1 - s(v . u_w)) u_w  -  k E_noise[s(v . u_n) u_n; n other than w])
-
-(hierarchical softmax: g(v) = sum_w f_w sum_b (1 - code_wb - s(v . u_wb)) u_wb over the word's path)
-and v follows dv/dt = g(v) from 0 for the time sum over epochs of the learning rate, which is what
-the passes add up to. s is the logistic function as gensim has it: the place in its table is found
-by whole numbers (as in word2vec), which in the mean makes it logistic(0.996 x - 0.03). The flow is
-stiff, the more so the longer the text, and is followed by a stabilised explicit method; the noise
-distribution is represented by a systematic sample, shifted from gradient to gradient by the golden
-ratio.
-
-The flow does not know the order of the words; of gensim's passes, the last words of a long text
-have the last say. Of 2,500 words out of ten articles (hierarchical softmax, 100 dimensions, 20
-epochs), two runs of gensim over the same order have a cosine of .9993, two over random orders
-.9984, one over the articles in turn and one over a random order .9935; ours has .9940 with the
-first kind, .9991 with the second, and .9998 with the mean of gensim's vectors over random orders.
+Inference is gensim's ``infer_vector`` (see :mod:`ltr_features.kernels.doc2vec`) but for what it is
+random by: gensim starts from a hash of the text that differs from process to process, and takes its
+draws from the model, so that two calls differ. Here a text's draws depend on its words alone, and
+so a text always has the same vector. Its words come in an order that is drawn too, as PV-DBOW knows
+none: the last words of a long text, which have the last say, are any of its words.
 """
 
 from __future__ import annotations
@@ -38,27 +23,22 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.embeddings.vectors import SUFFIX, open_tensors
-from ltr_features.kernels.embeddings import FrozenModel, infer_documents
-from ltr_features.kernels.row_sums import LANES
+from ltr_features.kernels.doc2vec import NOISE_WHOLE, FrozenModel, guide_of, infer_documents
 from ltr_features.parallel import map_blocks
 from ssi_models.persistence import pack_vocabulary, save_tensors, unpack_vocabulary
 from ssi_models.vocabulary import Vocabulary
 
 _KIND = "doc2vec-pv-dbow"
 
-# Rows that stand for the noise distribution in a block, and blocks after which they repeat.
-_NOISE_ROWS = 64
-_NOISE_BLOCKS = 64
-
-# Fewer steps lengthen the vectors by some percent and hardly turn them; columns are cosines.
-_FEWEST_STEPS = 4
-
 # Greatest numbers of texts and of words that one call of the kernel is for.
-_BLOCK = 1024
-_BLOCK_WORDS = 1 << 14
+_BLOCK = 256
+_BLOCK_WORDS = 1 << 12
 
-_CACHE_LINE = 64
-_GOLDEN = 0.6180339887498949
+#: gensim's logistic function: 1,000 numbers from -6 to 6.
+_LOGISTIC = (1 / (1 + np.exp(-(np.arange(1000) / 1000 * 2 - 1) * 6))).astype(np.float32)
+
+#: gensim's defaults, for files that tell the sum of the rates alone.
+_ALPHA, _MIN_ALPHA = 0.025, 0.0001
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +55,8 @@ class Doc2Vec:
             inner nodes ``path_nodes[path_ends[w]:path_ends[w + 1]]`` with the bits of its code;
             empty with negative sampling.
         negative: negative samples per prediction, 0 with hierarchical softmax.
-        duration: sum of the learning rates over the epochs of inference.
+        alpha, min_alpha, epochs: of inference: the learning rate of the first pass and of the last,
+            and how many there are.
         source: where the model comes from, for provenance.
     """
 
@@ -87,7 +68,9 @@ class Doc2Vec:
     path_nodes: NDArray[np.int64]
     path_codes: NDArray[np.uint8]
     negative: int
-    duration: float
+    alpha: float
+    min_alpha: float
+    epochs: int
     source: str
 
     @property
@@ -110,71 +93,38 @@ class Doc2Vec:
         """
         if bags.shape[1] != len(self.words):
             raise InputError(f"bags over {bags.shape[1]} words for a model of {len(self.words)}")
-        bags = csr_matrix(bags)
-        if not bags.has_canonical_format:
-            bags = bags.copy()
-            bags.sum_duplicates()
+        bags = csr_matrix(bags, copy=not bags.has_canonical_format)
+        bags.sum_duplicates()  # the draws depend on the words in ascending order
         ends, words = bags.indptr.astype(np.int64), bags.indices.astype(np.int32)
-        counts, model = bags.data.astype(np.float32), self._frozen
+        counts, model = bags.data.astype(np.int32), self._frozen
         out = np.empty((bags.shape[0], self.dimension), dtype=np.float32)
 
         def compute(block: tuple[int, int]) -> None:
-            infer_documents(*block, ends, words, counts, model, self.duration, _FEWEST_STEPS, out)
+            infer_documents(*block, ends, words, counts, model, out)
 
-        for _ in map_blocks(compute, _blocks(ends), threads):
+        occurrences = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[ends]
+        for _ in map_blocks(compute, _blocks(occurrences), threads):
             pass
         return out
 
     @cached_property
     def _frozen(self) -> FrozenModel:
-        """What the kernel reads, in its layout."""
-        n = len(self.words)
-        output = _aligned(self.output)
-        if self.negative:
-            chances = np.diff(self.noise, prepend=0.0)
-            # Each word is its own path. A negative sample that is the word itself is skipped.
-            ends, nodes, codes = np.arange(n + 1), np.arange(n), np.zeros(n, dtype=np.uint8)
-            shares = 1.0 - self.negative * chances
-            curvature, direction = _greatest(output, chances)
-            noise_rows = self._noise_rows(_NOISE_BLOCKS)
-            errors = chances @ self.output.astype(np.float64) - np.stack(
-                [self.output[rows].mean(axis=0, dtype=np.float64) for rows in noise_rows]
-            )
-        else:
-            ends, nodes, codes = self.path_ends, self.path_nodes, self.path_codes
-            shares = np.ones(n)
-            # Huffman's code is as long as the word is rare: 2^-length for its frequency.
-            lengths = np.diff(ends)
-            passing = np.repeat(self.kept * 0.5**lengths, lengths)
-            passed = np.bincount(nodes, passing, len(output)).astype(np.float64)
-            _, direction = _greatest(output, passed)
-            curvature, noise_rows = 0.0, np.zeros((1, 0), dtype=np.int64)
-            errors = np.zeros((1, self.dimension))
-        likely = ((output @ direction) ** 2).astype(np.float32)
-        # The kernel is compiled for one type, and mapped files are read-only.
+        """What the kernel reads, in its types; mapped files are read-only, so they are copied."""
+        dropped = bool((self.kept < 1).any())
+        noise = np.rint(self.noise * NOISE_WHOLE).astype(np.int64)
         return FrozenModel(
-            kept=np.require(self.kept, np.float32, ["C", "W"]),
-            path_ends=np.require(ends, np.int64, ["C", "W"]),
-            path_nodes=np.require(nodes, np.int64, ["C", "W"]),
-            path_codes=np.require(codes, np.uint8, ["C", "W"]),
-            shares=shares.astype(np.float32),
-            output=output,
-            squares=np.einsum("ij,ij->i", output, output),
-            likely=likely,
+            output=np.require(self.output, np.float32, ["C", "W"]),
+            kept=self.kept.astype(np.float64) * 2.0**32 if dropped else np.zeros(0),
+            noise=noise,
+            guide=guide_of(noise),
+            path_ends=np.require(self.path_ends, np.int64, ["C", "W"]),
+            path_nodes=np.require(self.path_nodes, np.int64, ["C", "W"]),
+            path_codes=np.require(self.path_codes, np.uint8, ["C", "W"]),
+            longest_path=int(np.diff(self.path_ends).max(initial=0)),
             negative=self.negative,
-            noise_curvature=curvature,
-            noise_rows=noise_rows,
-            noise_labels=np.zeros(_NOISE_ROWS, np.float32),
-            noise_weights=np.ones(_NOISE_ROWS, np.float32),
-            noise_likely=likely[noise_rows],
-            noise_errors=_aligned(errors.astype(np.float32)),
+            rates=np.linspace(self.alpha, self.min_alpha, self.epochs).astype(np.float32),
+            logistic=_LOGISTIC,
         )
-
-    def _noise_rows(self, blocks: int) -> NDArray[np.int64]:
-        shifts = (0.5 + _GOLDEN * np.arange(blocks)) % 1.0
-        points = (np.arange(_NOISE_ROWS) + shifts[:, None]) / _NOISE_ROWS
-        rows = np.searchsorted(self.noise, points.ravel(), side="right").reshape(points.shape)
-        return np.minimum(rows, len(self.noise) - 1).astype(np.int64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model (``.safetensors``); it appears when it is complete.
@@ -188,7 +138,9 @@ class Doc2Vec:
         header = {
             "kind": _KIND,
             "negative": self.negative,
-            "duration": self.duration,
+            "alpha": self.alpha,
+            "min_alpha": self.min_alpha,
+            "epochs": self.epochs,
             "source": self.source,
         }
         tensors = {name: getattr(self, name) for name in _TENSORS}
@@ -209,11 +161,15 @@ class Doc2Vec:
                 "Doc2Vec.from_gensim_file(path, trust_pickle=True).save(...)"
             )
         header, tensors = open_tensors(path, _KIND)
+        if "epochs" not in header:  # files of before tell the sum of the rates
+            header |= _rates_of(float(header["duration"]))
         return cls(
             words=unpack_vocabulary(tensors),
             **{name: tensors[name] for name in _TENSORS},
             negative=int(header["negative"]),
-            duration=float(header["duration"]),
+            alpha=float(header["alpha"]),
+            min_alpha=float(header["min_alpha"]),
+            epochs=int(header["epochs"]),
             source=str(header["source"]),
         )
 
@@ -271,7 +227,6 @@ class Doc2Vec:
             noise = np.asarray(model.cum_table, dtype=np.float64) / float(model.cum_table[-1])
         kept = [model.wv.get_vecattr(row, "sample_int") / 2.0**32 for row in keys]
         subsampled = np.minimum(kept, 1.0) if model.sample else np.ones(len(kept))
-        rates = np.linspace(model.alpha, model.min_alpha, model.epochs)
         return cls(
             words=Vocabulary(model.wv.index_to_key),
             output=np.array(model.syn1 if model.hs else model.syn1neg, dtype=np.float32),
@@ -281,12 +236,20 @@ class Doc2Vec:
             path_nodes=nodes,
             path_codes=codes,
             negative=int(model.negative),
-            duration=float(rates.sum()),
+            alpha=float(model.alpha),
+            min_alpha=float(model.min_alpha),
+            epochs=int(model.epochs),
             source=source,
         )
 
 
 _TENSORS = ("output", "kept", "noise", "path_ends", "path_nodes", "path_codes")
+
+
+def _rates_of(total: float) -> dict[str, float]:
+    """The passes whose learning rates have this sum, by gensim's defaults as far as they can."""
+    epochs = max(1, round(2 * total / (_ALPHA + _MIN_ALPHA)))
+    return {"alpha": 2 * total / epochs - _MIN_ALPHA, "min_alpha": _MIN_ALPHA, "epochs": epochs}
 
 
 def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -297,26 +260,3 @@ def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         last = min(max(full, first + 1), first + _BLOCK, len(ends) - 1)
         yield first, last
         first = last
-
-
-def _aligned(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A matrix with columns of 0 up to a multiple of LANES, where no vector of the processor lies
-    across cache lines."""
-    rows, width = len(matrix), -(-matrix.shape[1] // LANES) * LANES
-    room = np.zeros(4 * rows * width + _CACHE_LINE, dtype=np.uint8)
-    first = -room.ctypes.data % _CACHE_LINE
-    out = room[first : first + 4 * rows * width].view(np.float32).reshape(rows, width)
-    out[:, : matrix.shape[1]] = matrix
-    return out
-
-
-def _greatest(
-    output: NDArray[np.float32], weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float32]]:
-    """Greatest eigenvalue, and its vector, of sum over r of weights_r u_r u_r'."""
-    moments = np.zeros((output.shape[1], output.shape[1]))
-    for first in range(0, len(output), 1 << 16):  # bounds the memory of large vocabularies
-        rows = output[first : first + (1 << 16)].astype(np.float64)
-        moments += (rows.T * weights[first : first + (1 << 16)]) @ rows
-    values, vectors = np.linalg.eigh(moments)
-    return float(values[-1]), vectors[:, -1].astype(np.float32)

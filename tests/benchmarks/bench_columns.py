@@ -13,8 +13,8 @@ from time import perf_counter
 import numpy as np
 from wikispeedia import articles, links
 
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.registry import ColumnContext
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.index import TermIndex

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.folds import k_fold
 from letor.rankers.registry import get_ranker
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.analyzer import Analyzer
@@ -84,7 +84,7 @@ def inside(collection: Collection) -> Collection:
 
 def measured(collection: Collection) -> dict[str, float]:
     """Mean NDCG@10 of each system over all queries."""
-    lsa = ModelColumn("lsa", "lsa", {"rank": 50}, min_document_frequency=3)
+    lsa = LearnedColumn("lsa", "lsa", {"rank": 50}, min_document_frequency=3)
     folds = k_fold(collection.query_ids, 5, seed=0, groups=collection.query_groups)
     builder = FeatureBuilder(["letor46", "vsm"], [lsa], depth=100)
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from letor.folds import k_fold
-from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline, get_ranker
+from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline, get_ranker
 from ltr_features.text.collection import Judgements
 
 N_CANDIDATES, N_QUERIES = 1000, 200
@@ -40,8 +40,8 @@ def main() -> None:
     n_documents = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     data = collection(n_documents)
     models = [
-        ModelColumn("ssi", "ssi", {"rank": 100, "max_epochs": 1}, min_document_frequency=3),
-        ModelColumn("lsa", "lsi", {"rank": 100}, min_document_frequency=3),
+        LearnedColumn("ssi", "ssi", {"rank": 100, "max_epochs": 1}, min_document_frequency=3),
+        LearnedColumn("lsa", "lsi", {"rank": 100}, min_document_frequency=3),
     ]
     features = FeatureBuilder(["letor46", "vsm"], models, threads=1)
     folds = k_fold(data.query_ids, 4, seed=0)

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from bench_scoring import N_CANDIDATES, collection
 
-from ltr_features import FeatureBuilder, ModelColumn
+from ltr_features import FeatureBuilder, LearnedColumn
 
 N_ASKED = 50
 
@@ -62,7 +62,7 @@ def milliseconds(features, data):
 def main() -> None:
     n_documents = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
     data = with_entities(collection(n_documents))
-    ssi = ModelColumn("ssi", "ssi", {"rank": 100, "max_epochs": 1}, min_document_frequency=3)
+    ssi = LearnedColumn("ssi", "ssi", {"rank": 100, "max_epochs": 1}, min_document_frequency=3)
     print(f"{n_documents:,} documents, {N_CANDIDATES} candidates: ms per query")
     print("columns          5 %   median   95 %")
     with tempfile.TemporaryDirectory() as folder:

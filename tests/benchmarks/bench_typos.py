@@ -35,8 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.folds import k_fold
-from ltr_features import Analyzer, ModelColumn, get_family, read_collection
-from ltr_features.columns.registry import ColumnContext, ColumnFamily
+from ltr_features import Analyzer, LearnedColumn, get_family, read_collection
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.index import TermIndex
@@ -71,7 +72,7 @@ def scorers(
     if model is None:
         return [(np.arange(collection.n_queries), get_family("vsm", terms=terms))]
     row = {query: i for i, query in enumerate(collection.query_ids)}
-    column = TrainedColumn(context, ModelColumn(model, model, terms=terms), folder)
+    column = TrainedColumn(context, LearnedColumn(model, model, terms=terms), folder)
     parts = [np.array(sorted(row[q] for q in fold.test))
              for fold in k_fold(collection.query_ids, 5, seed=seed)]  # fmt: skip
     every = np.arange(collection.n_queries)

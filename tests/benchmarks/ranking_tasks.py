@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ltr_features import read_collection
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.sources.wikipedia import EXCERPT
 from ltr_features.sources.wikipedia_sections import section_collection

@@ -15,6 +15,8 @@ from knowledge import word_knowledge
 
 from letor.errors import InputError
 from ltr_features.columns import registry
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.ensan2017 import Ensan2017
 from ltr_features.columns.entities import (
@@ -25,13 +27,7 @@ from ltr_features.columns.entities import (
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.registry import (
-    ColumnContext,
-    ColumnFamily,
-    column_table,
-    families,
-    get_family,
-)
+from ltr_features.columns.registry import column_table, families, get_family
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.text.collection import Collection, Judgements, Links, Pairs

@@ -84,6 +84,18 @@ def test_some_columns_without_comments(tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "rows.parquet", features=[]).X.shape == (3000, 0)
 
 
+def test_row_groups_hold_whole_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letor.parquet, "_BLOCK_BYTES", 1)  # row groups of 1024 rows or more
+    sizes = [700, 900, 3000, 1, 500]
+    query = np.repeat([f"q{i}" for i in range(5)], sizes)
+    data = RankingData.from_rows(np.ones((len(query), 2)), np.zeros(len(query)), query)
+    write_parquet(data, tmp_path / "rows.parquet")
+    meta = pq.ParquetFile(tmp_path / "rows.parquet").metadata
+    groups = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+    assert groups == [1600, 3000, 501]
+    assert read_parquet(tmp_path / "rows.parquet").query_ids == data.query_ids
+
+
 def test_empty_data_set(tmp_path: Path) -> None:
     empty = make().select_rows(np.zeros(0, dtype=np.int64))
     write_parquet(empty, tmp_path / "rows.parquet")

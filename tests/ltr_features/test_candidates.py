@@ -15,7 +15,8 @@ from ltr_features.candidates import (
     find_candidates,
     top_rows,
 )
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import get_family
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

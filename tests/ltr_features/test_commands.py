@@ -20,8 +20,8 @@ from letor.evaluation import evaluate, side_by_side
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
+from ltr_features.columns.context import open_workspace
 from ltr_features.commands.options import settings
-from ltr_features.workspace import open_workspace
 
 N_TOPICS = 8
 

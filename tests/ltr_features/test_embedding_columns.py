@@ -3,18 +3,19 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.build import build_columns
 from ltr_features.columns import doc_embeddings
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import (
     DocumentEmbeddingChunk,
     DocumentEmbeddingWord,
     chunk_bags,
 )
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.registry import get_family
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.embeddings import training
 from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
+from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

@@ -5,7 +5,8 @@ import pytest
 from knowledge import word_knowledge
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import get_family
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 

@@ -6,12 +6,12 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
     EntityOverlap,
     WordEmbeddingEntity,
 )
-from ltr_features.columns.registry import ColumnContext
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.of_dump import base_of_dump

@@ -16,9 +16,9 @@ from letor.column_names import read_names
 from letor.errors import InputError
 from letor.svmlight import read_letor
 from ltr_features.cli import app
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
-from ltr_features.columns.registry import ColumnContext
 from ltr_features.sample import write_sample
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex

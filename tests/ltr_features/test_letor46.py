@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.letor46 import LETOR46_COLUMNS, Letor46
-from ltr_features.columns.registry import ColumnContext, column_table
+from ltr_features.columns.registry import column_table
 from ltr_features.text.collection import Collection, Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from letor.errors import InputError
-from ltr_features import ModelColumn, get_family, read_collection
+from ltr_features import LearnedColumn, get_family, read_collection
 from ltr_features.parameters import check_values
 
 
@@ -70,7 +70,7 @@ def test_whole_numbers_of_families_have_ranges(family, options):
 
 def test_a_model_column_asks_for_words_of_one_document_at_least():
     with pytest.raises(InputError, match="'x': min_document_frequency must be 1 or more, got 0"):
-        ModelColumn("x", "ssi", min_document_frequency=0)
+        LearnedColumn("x", "ssi", min_document_frequency=0)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_sources_families_and_models_check_theirs(tmp_path):
     with pytest.raises(InputError, match="column family 'vsm': min_document_frequency must be"):
         get_family("vsm", min_document_frequency="abc")
     with pytest.raises(InputError, match="model 'ssi': rank must be a whole number, got 'abc'"):
-        ModelColumn("x", "ssi", {"rank": "abc"})
+        LearnedColumn("x", "ssi", {"rank": "abc"})
     with pytest.raises(InputError, match="'a/b': the name must be that of a file"):
-        ModelColumn("a/b", "ssi")
+        LearnedColumn("a/b", "ssi")
 
 
 def test_a_source_may_have_an_option_called_name(tmp_path):

@@ -12,7 +12,7 @@ import lightgbm  # noqa: E402
 
 from letor.errors import InputError  # noqa: E402
 from letor.rankers.lambdamart import LambdaMART  # noqa: E402
-from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline  # noqa: E402
+from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline  # noqa: E402
 from ltr_features.pyterrier import (  # noqa: E402
     ColumnReranker,
     LtrArtifact,
@@ -46,7 +46,7 @@ def collection():
 
 @pytest.fixture(scope="module")
 def builder(collection):
-    ssi = ModelColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16})
+    ssi = LearnedColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16})
     return FeatureBuilder(["letor46", "vsm"], [ssi]).fit(collection, collection.query_ids[:12])
 
 

@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 from letor.column_names import read_rows, write_rows
 from letor.folds import k_fold
 from letor.lint import render, validate
-from ltr_features.build import DISTANCE, add_trained_columns, build_columns, training_distance
 from ltr_features.cli import app
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import DISTANCE, training_distance
+from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.pipeline import FeatureBuilder
+from ltr_features.feature_builder import FeatureBuilder
+from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.remarks import ColumnWarning, told_once
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
@@ -212,7 +214,7 @@ def test_explain_tells_the_start_and_shows_its_words(workspace, tmp_path):
 
 def test_feature_builder_warns_once_for_each_column():
     folds = k_fold(collection().query_ids, 4, seed=0)
-    builder = FeatureBuilder(["vsm"], [ModelColumn("mine", "ssi", STILL)], depth=20, threads=1)
+    builder = FeatureBuilder(["vsm"], [LearnedColumn("mine", "ssi", STILL)], depth=20, threads=1)
     with pytest.warns(ColumnWarning) as caught:
         train, _, _ = builder.folds(collection(), folds)[0]
     kept = [str(w.message) for w in caught if "kept its start" in str(w.message)]
@@ -226,7 +228,7 @@ def test_feature_builder_warns_once_for_each_column():
 
 def test_divergence_is_told_once_and_for_all_folds():
     params = {**STILL, "margin": 1e3, "learning_rate": 1e30, "optimizer": "sgd", "init": "normal"}
-    builder = FeatureBuilder([], [ModelColumn("ssi", "ssi", params)], depth=20, threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("ssi", "ssi", params)], depth=20, threads=1)
     with pytest.warns() as caught:
         builder.folds(collection(), k_fold(collection().query_ids, 4, seed=0))
     assert {w.category for w in caught} == {ColumnWarning}
@@ -239,14 +241,14 @@ def test_divergence_is_told_once_and_for_all_folds():
     ("model", "params"), [("ssi", STILL), ("bltm", {"n_topics": 2, "threads": 1}), ("wtm", {})]
 )
 def test_few_pairs_are_told_of_every_kind_of_model(model, params):
-    builder = FeatureBuilder([], [ModelColumn(model, model, params)], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn(model, model, params)], threads=1)
     with pytest.warns(ColumnWarning, match=f"^{model}: {FEW}"):
         builder.fit(collection(6, 3))
     assert any(re.match(FEW, remark) for remark in builder.fitted_[0].model.remarks)
 
 
 def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
-    builder = FeatureBuilder([], [ModelColumn("bltm", "bltm", {"n_topics": 2})], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("bltm", "bltm", {"n_topics": 2})], threads=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)
         model = builder.fit(collection()).fitted_[0].model
@@ -255,7 +257,7 @@ def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
 
 
 def test_models_of_documents_miss_no_judgements():
-    builder = FeatureBuilder([], [ModelColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
+    builder = FeatureBuilder([], [LearnedColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnWarning)
         builder.fit(collection())
@@ -277,32 +279,32 @@ def test_distance_without_rows_on_a_side_is_none():
     assert training_distance(np.ones(3, np.float32), pairs, np.arange(3)) == (0.0, 1.0)
 
 
-def test_training_rows_that_are_scored_otherwise_are_told(tmp_path, monkeypatch):
+def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     """Out-of-fold models on another scale than the model of all training queries."""
     made = collection(60, 10)
     context = ColumnContext(made, TermIndex.build(made, threads=1), threads=1)
     pairs = Pairs(np.repeat(np.arange(60), 20), np.tile(np.arange(20), 60))
-    column = TrainedColumn(context, ModelColumn("lsa", "lsa", {"rank": 5}), tmp_path)
-    data = build_columns(context, pairs, [get_family("vsm")])
-    parts = [np.arange(i, 40, 2) for i in range(2)]
+    table = build_columns(context, pairs, [get_family("vsm")])
+    folds = k_fold(made.query_ids, 4, seed=0)
 
     def remarks():
-        facts = add_trained_columns(data, pairs, [column], parts, fold="Fold1").provenance["lsa"]
+        column = LearnedColumn("lsa", "lsa", {"rank": 5})
+        facts = next(learned_columns(context, table, [column], folds)).provenance["lsa"]
         return facts[DISTANCE], facts.get("remarks", [])
 
     distance, told = remarks()
     assert distance < 0.2
     assert told == []
-    fold_models = column.fold_models
+    fold_models = TrainedColumn.fold_models
 
-    def mismatched(train_parts):
-        whole, *others = fold_models(train_parts)
+    def mismatched(column, train_parts):
+        whole, *others = fold_models(column, train_parts)
         others = [other.copy() for other in others]
         for other in others:
             other.A_d_ = -other.A_d_
         return [whole, *others]
 
-    monkeypatch.setattr(column, "fold_models", mismatched)
+    monkeypatch.setattr(TrainedColumn, "fold_models", mismatched)
     distance, (sentence,) = remarks()
     assert distance > 0.4
     assert re.match("the scores of training rows lie far from those of the other rows", sentence)

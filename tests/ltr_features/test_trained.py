@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.build import fold_scores
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import fold_scores
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.columns.trained import FittedColumn, TrainedColumn
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
@@ -66,7 +67,7 @@ PARAMS = {
 def column(context, model, folder, words=0.0, **options):
     weighs = {"word_weight", "lambda2"} & set(signature(get_model(model)).parameters)
     weight = words if weighs else None
-    recipe = ModelColumn(model, model, PARAMS[model], stream="title", word_weight=weight)
+    recipe = LearnedColumn(model, model, PARAMS[model], stream="title", word_weight=weight)
     return TrainedColumn(context, recipe, folder, **options)
 
 
@@ -103,7 +104,7 @@ def test_the_text_that_a_query_was_drawn_from_is_not_fed_back_to_it(tmp_path):
     found = []
     for collection in (plain, drawn):
         context = context_of(collection)
-        recipe = ModelColumn("qe", "query-expansion", {"beta": 1.0, "n_expansion": 2}, "title")
+        recipe = LearnedColumn("qe", "query-expansion", {"beta": 1.0, "n_expansion": 2}, "title")
         trained = TrainedColumn(context, recipe, tmp_path / str(len(found)))
         found.append(trained(np.arange(6), EVERY).reshape(N_QUERIES, N_DOCUMENTS))
     space = TermSpace.of(context, 1, "title")
@@ -167,26 +168,26 @@ def test_progress_is_reported(tmp_path):
 
 
 def test_recipes_say_what_they_are():
-    spec = ModelColumn("ssi", "ssi", {"rank": 8}).spec
+    spec = LearnedColumn("ssi", "ssi", {"rank": 8}).spec
     assert spec.description.startswith("ssi: ")
     assert "Information Retrieval" in spec.reference
-    assert ModelColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
+    assert LearnedColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
 
 
 def test_impossible_recipes_are_refused(tmp_path):
     context = context_of(asked())
     with pytest.raises(InputError, match="column 'x': there is no model 'lda'; use one of"):
-        ModelColumn("x", "lda")
+        LearnedColumn("x", "lda")
     with pytest.raises(InputError, match="model 'ssi' has no parameter rnk; it has"):
-        ModelColumn("x", "ssi", {"rnk": 3})
+        LearnedColumn("x", "ssi", {"rnk": 3})
     with pytest.raises(InputError, match="lambda2 is given twice"):
-        ModelColumn("x", "wtm", {"lambda2": 0.5}, word_weight=0.3)
+        LearnedColumn("x", "wtm", {"lambda2": 0.5}, word_weight=0.3)
     with pytest.raises(InputError, match=r"word_weight must be in 0\.\.1, got 2"):
-        ModelColumn("x", "wtm", word_weight=2)
+        LearnedColumn("x", "wtm", word_weight=2)
     with pytest.raises(InputError, match="model 'ssi' has no word_weight"):
-        ModelColumn("x", "ssi", word_weight=0.3)
+        LearnedColumn("x", "ssi", word_weight=0.3)
     with pytest.raises(InputError, match="no stream 'keywords'; it has"):
-        TrainedColumn(context, ModelColumn("x", "ssi", stream="keywords"), tmp_path)
+        TrainedColumn(context, LearnedColumn("x", "ssi", stream="keywords"), tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):
         column(context, "bltm", tmp_path)(np.zeros(0, np.int64), EVERY)
 
@@ -212,18 +213,18 @@ def test_models_of_other_texts_are_refused(tmp_path):
     with pytest.raises(InputError, match="analysed by another recipe"):
         fitted.compute(stemmed, EVERY)
     with pytest.raises(InputError, match="a model 'ssi', not 'lsi'"):
-        FittedColumn(ModelColumn("x", "lsi"), fitted.model)
+        FittedColumn(LearnedColumn("x", "lsi"), fitted.model)
 
 
 def test_parameters_out_of_range_are_refused_with_the_recipe():
     with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
-        ModelColumn("x", "ssi", {"rank": 0})
+        LearnedColumn("x", "ssi", {"rank": 0})
 
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
     context = context_of(asked())
-    share = ModelColumn("ssi", "ssi", {**PARAMS["ssi"], "list_share": 0.5}, stream="title")
-    plain = ModelColumn("ssi", "ssi", PARAMS["ssi"], stream="title")
+    share = LearnedColumn("ssi", "ssi", {**PARAMS["ssi"], "list_share": 0.5}, stream="title")
+    plain = LearnedColumn("ssi", "ssi", PARAMS["ssi"], stream="title")
     few = Pairs(EVERY.query[::3], EVERY.document[::3])
     queries = np.arange(12)
 

@@ -39,8 +39,11 @@ TESTS = {
     "letor/rankers/adarank.py": "letor/test_boosting.py letor/test_damaged_rankers.py "
     "contracts/test_rankers.py::test_defaults_do_not_change_unnoticed",
     "letor/kernels/rank_boosting.py": "letor/test_boosting.py",
-    "ltr_features/build.py": "ltr_features/test_build.py ltr_features/test_trained.py "
-    "ltr_features/test_remarks.py ltr_features/test_pipeline.py letor/test_missing.py",
+    "ltr_features/columns/out_of_fold.py": "ltr_features/test_feature_table.py "
+    "ltr_features/test_trained.py ltr_features/test_remarks.py",
+    "ltr_features/feature_table.py": "ltr_features/test_feature_table.py "
+    "ltr_features/test_trained.py ltr_features/test_remarks.py "
+    "ltr_features/test_feature_builder.py letor/test_missing.py",
     "ssi_models/mixing.py": "ssi_models/test_variants.py ssi_models/test_topics.py "
     "ssi_models/test_language_model.py ssi_models/test_baselines.py ssi_models/test_projections.py",
     "ssi_models/training/batches.py": "ssi_models/test_training.py ssi_models/test_scorers.py "

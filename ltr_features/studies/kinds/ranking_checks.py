@@ -12,7 +12,7 @@ from typing import Any
 from letor.errors import InputError
 from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
-from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import nearest, read_config, slug
@@ -141,7 +141,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
     yield from unknown
     if not unknown:
         try:
-            ModelColumn(**part.model_dump())
+            LearnedColumn(**part.model_dump())
         except ValueError as error:
             yield f"{place}: {error}"
 

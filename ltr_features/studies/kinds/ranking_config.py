@@ -49,7 +49,7 @@ class FamilyConfig(Section):
 
 
 class ModelConfig(Section):
-    """The column of a trained model, see :class:`ltr_features.columns.model_column.ModelColumn`."""
+    """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`."""
 
     name: str
     model: str

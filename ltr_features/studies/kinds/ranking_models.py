@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.studies.kinds.ranking_config import ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import NearestWords, TrainingCurve
@@ -18,10 +19,8 @@ def test_models(
 ) -> list[MatchingModel]:
     """For each fold the model that scored its validation and test queries."""
     column = experiment.trained_column(output.split, model, output.models[model.name].path)
-    return [
-        column.fold_models(experiment.train_parts(output.split, output.folds, fold))[0]
-        for fold in output.folds
-    ]
+    collection, folds, n_parts = experiment.collection, output.folds, output.split.inner_parts
+    return [column.fold_models(train_parts(collection, folds, fold, n_parts))[0] for fold in folds]
 
 
 def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from letor.column_names import read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold, k_fold
+from letor.parquet import read_parquet, write_parquet
 from letor.writing import check_ids
-from ltr_features.build import build_columns, candidate_pairs
-from ltr_features.columns.registry import ColumnContext, ColumnFamily, families, get_family
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
+from ltr_features.feature_table import build_columns, candidate_pairs, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_files import read_query_groups
@@ -143,7 +144,7 @@ class Preparation(Study):
             pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
             families = self.column_families()
             data = build_columns(self.context, pairs, families, on_progress=self._built)
-            write_rows(data, path / "base.txt.zst", threads=self.threads)
+            write_parquet(data, path / "table.parquet")
 
         data, digests = self.data, self.runner.stages.digests
         inputs = {
@@ -166,22 +167,12 @@ class Preparation(Study):
     @cached_property
     def base(self) -> RankingData:
         """The candidates' rows with the columns that need no training, read back."""
-        return self.read_rows(self.done(self.columns_stage).path, "base.txt.zst")
+        return read_parquet(self.done(self.columns_stage).path / "table.parquet")
 
     @cached_property
     def pairs(self) -> Pairs:
         """The (query, document) rows of ``base``."""
-        collection, data = self.collection, self.base
-        query_row = {q: row for row, q in enumerate(collection.query_ids)}
-        document_row = {d: row for row, d in enumerate(collection.document_ids)}
-        queries = np.array([query_row[q] for q in data.query_ids], dtype=np.int64)
-        ids = () if data.document_ids is None else data.document_ids
-        documents = np.fromiter((document_row[d] for d in ids), dtype=np.int64, count=len(data))
-        return Pairs(queries[data.query_index], documents)
-
-    def read_rows(self, folder: Path, name: str) -> RankingData:
-        """Rows of a LETOR file of ours, with what the file beside it says."""
-        return read_rows(folder / name, threads=self.threads)
+        return table_pairs(self.collection, self.base)
 
     @cached_property
     def judged(self) -> list[str]:
@@ -211,15 +202,6 @@ class Preparation(Study):
             seed=self.config.seed + split.fit,
             groups=group_labels(self.judged, groups if split.by == "group" else None),
         )
-
-    def train_parts(self, split: SplitConfig, folds: list[Fold], fold: Fold) -> list[NDArray[Any]]:
-        """Query rows of each part whose scores are out of fold."""
-        row = {q: i for i, q in enumerate(self.collection.query_ids)}
-        train = set(fold.train)
-        parts = [part.test for part in folds if part.test and part.test[0] in train]
-        n = split.inner_parts or len(parts)
-        grouped = [[q for part in parts[i::n] for q in part] for i in range(n)]
-        return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in grouped]
 
     @cached_property
     def qrels(self) -> pd.DataFrame:

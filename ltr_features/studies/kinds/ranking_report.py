@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from letor.rankers.registry import load_ranker
-from ltr_features.build import DISTANCE
+from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig

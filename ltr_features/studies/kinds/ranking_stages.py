@@ -1,9 +1,10 @@
-"""The stages of an experiment's splits: models, their scores, LETOR folds, systems."""
+"""The stages of an experiment's splits: models, their scores, a fold as LETOR text, systems."""
 
 from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,9 @@ import numpy as np
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.folds import Fold
-from ltr_features.build import column_facts, fold_scores
-from ltr_features.columns.model_column import ModelColumn
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.ranking_config import ModelConfig, SplitConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
@@ -24,6 +25,8 @@ from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import STUDIES, StageResult
 
+#: Files of a fold's parts, and what the parts are.
+_PARTS = {"train": "train", "vali": "validation", "test": "test"}
 _TRAINING = ("ssi_models", "letor", "ltr_features")
 _RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
 
@@ -109,24 +112,56 @@ class RankingStages(Preparation):
             kept = {}
             self._parts = split.name, kept
         if (fold, part) not in kept:
-            folder = self.done(self.letor_stage(split)).path / fold
-            kept[fold, part] = self.read_rows(folder, f"{part}.txt.zst")
+            kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
         return kept[fold, part]
 
-    def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
-        """The models of a column and a split, kept in the folder. Models that learn from documents
-        alone are the same in every fit."""
+    def fold_table(self, split: SplitConfig, name: str) -> FoldTable:
+        """A fold of all judged queries, with the columns of the split's models."""
+        fold = next(fold for fold in self.whole_folds(split) if fold.name == name)
+        models, values, provenance = self.models_of(split), [], {}
+        for model in models:
+            folder = self.done(self.scores_stage(split, model)).path
+            values.append(np.load(folder / f"{name}.npy"))
+            facts = json.loads((folder / "facts.json").read_text("utf-8"))
+            provenance[model.name] = facts[name]
+        scores = np.stack(values, axis=1) if values else np.empty((len(self.base), 0), np.float32)
+        return FoldTable(self.base, fold, [m.name for m in models], scores, provenance)
+
+    def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
+        """The split's folds with a model's column; the models are kept in the folder."""
+        folds = self.folds(split)
+        made = learned_columns(
+            self.context,
+            self.base,
+            [self.learned_column(split, model)],
+            folds,
+            folder=folder,
+            by_group=split.by == "group",
+            n_parts=split.inner_parts,
+            on_progress=self.runner.reporter.epoch,
+        )
+        for done in range(len(folds)):
+            self.runner.reporter.part(done, len(folds))
+            yield next(made)
+
+    def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
+        """The recipe of a model's column in a split. Models that learn from documents alone are the
+        same in every fit."""
         recipe = model_column(model)
         own = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
         params = refitted(recipe.kind, params, split.fit)
+        return replace(recipe, params=params)
+
+    def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
+        """The models of a column and a split, kept in the folder."""
         return TrainedColumn(
             self.context,
-            replace(recipe, params=params),
+            self.learned_column(split, model),
             folder,
             hold_out_groups=split.by == "group",
-            candidates=self.pairs if recipe.learns_from_lists else None,
+            candidates=self.pairs,
             on_progress=self.runner.reporter.epoch,
         )
 
@@ -141,11 +176,9 @@ class RankingStages(Preparation):
         unlabelled = model_column(model).kind.learns_from == "documents"
 
         def make(path: Path) -> None:
-            column, folds = self.trained_column(split, model, path), self.folds(split)
-            trained_folds = folds[:1] if unlabelled else folds
-            for done, fold in enumerate(trained_folds):
-                self.runner.reporter.part(done, len(trained_folds))
-                column.fold_models(self.train_parts(split, folds, fold))
+            for _ in self.learned(split, model, path):
+                if unlabelled:
+                    break
 
         inputs = {
             "index": self.key(self.index_stage),
@@ -168,15 +201,10 @@ class RankingStages(Preparation):
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
         def make(path: Path) -> None:
             folder = self.done(self.models_stage(split, model)).path
-            column, folds = self.trained_column(split, model, folder), self.folds(split)
             facts = {}
-            for done, fold in enumerate(folds):
-                self.runner.reporter.part(done, len(folds))
-                parts = self.train_parts(split, folds, fold)
-                of_fold = column.of_fold(parts)
-                scores = fold_scores(of_fold, self.pairs, parts)
-                np.save(path / f"{fold.name}.npy", scores)
-                facts[fold.name] = column_facts(of_fold, scores, self.pairs)
+            for fold in self.learned(split, model, folder):
+                np.save(path / f"{fold.fold.name}.npy", fold.values[:, 0])
+                facts[fold.fold.name] = fold.provenance[model.name]
             (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
         inputs = {
@@ -193,18 +221,10 @@ class RankingStages(Preparation):
         models = self.models_of(split)
 
         def make(path: Path) -> None:
-            folders = [(m, self.done(self.scores_stage(split, m)).path) for m in models]
-            facts = [json.loads((f / "facts.json").read_text("utf-8")) for _, f in folders]
-            for done, fold in enumerate(self.whole_folds(split)):
-                self.runner.reporter.part(done, split.folds)
-                data = self.base
-                for (model, folder), told in zip(folders, facts, strict=True):
-                    provenance = {**model_column(model).provenance, "fold": fold.name}
-                    provenance |= told[fold.name]
-                    scores = np.load(folder / f"{fold.name}.npy")
-                    data = data.with_columns([model.name], scores, {model.name: provenance})
-                for name, part in zip(("train", "vali", "test"), fold.split(data), strict=True):
-                    write_rows(part, path / fold.name / f"{name}.txt.zst", threads=self.threads)
+            example = self.whole_folds(split)[0].name
+            parts = self.fold_table(split, example).parts()
+            for name, part in zip(("train", "vali", "test"), parts, strict=True):
+                write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads)
 
         inputs = {
             "columns": self.key(self.columns_stage),
@@ -212,9 +232,9 @@ class RankingStages(Preparation):
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
-        size = f"{split.folds} folds, {len(models)} trained columns added"
+        size = f"one fold of {split.folds}, {len(models)} trained columns added"
         name = f"letor/{split.name}"
-        return Planned(name, inputs, make, size, "letor", split.folds, code=_TRAINING)
+        return Planned(name, inputs, make, size, "letor", code=_TRAINING)
 
     def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
         config = self.config
@@ -257,9 +277,9 @@ class RankingStages(Preparation):
         return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
 
 
-def model_column(model: ModelConfig) -> ModelColumn:
+def model_column(model: ModelConfig) -> LearnedColumn:
     """The recipe of a model's column."""
-    return ModelColumn(**model.model_dump())
+    return LearnedColumn(**model.model_dump())
 
 
 def _seen(system: SystemConfig) -> set[str | None]:

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
-from ltr_features.columns.registry import ColumnContext, ColumnFamily
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.statistics.significance import TestSettings, gain_row
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.embeddings.doc2vec import Doc2Vec
+from ssi_models.persistence import load_tensors, save_tensors
 
 
 @pytest.fixture(scope="module")
@@ -45,66 +46,6 @@ def cosines(a, b):
     return (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
 
 
-def table_of_gensim(x):
-    """gensim's logistic function, a table of 1000 numbers from -6 to 6; its index is computed as
-    (x + 6) * (1000 / 6 / 2) with the divisions of whole numbers: 83. Nothing beyond 6."""
-    index = np.floor((np.clip(x, -6, 6) + 6) * 83)
-    return 1 / (1 + np.exp(6 - index * 12 / 1000))
-
-
-def expected_flow(gensim_model, text, duration, steps):
-    """dv/dt = the expected step of gensim's pass over the text, by Euler's method."""
-    wv = gensim_model.wv
-    rows, labels, weights = [], [], []  # of the predictions that are made, f_w times each
-    noise = np.zeros(len(wv))
-    for word, count in Counter(word for word in text if word in wv).items():
-        row = wv.key_to_index[word]
-        kept = count * min(wv.get_vecattr(row, "sample_int") / 2**32, 1)
-        if gensim_model.hs:
-            code = wv.get_vecattr(row, "code")
-            rows.extend(wv.get_vecattr(row, "point"))
-            labels.extend(kept * (1.0 - code))
-            weights.extend([kept] * len(code))
-        else:
-            rows.append(row)
-            labels.append(kept)
-            weights.append(kept)
-            chances = np.diff(gensim_model.cum_table / gensim_model.cum_table[-1], prepend=0.0)
-            chances[row] = 0  # a negative sample that is the word itself is skipped
-            noise += kept * gensim_model.negative * chances
-    U = (gensim_model.syn1 if gensim_model.hs else gensim_model.syn1neg).astype(float)
-    labels, weights = (np.bincount(rows, each, len(U)) for each in (labels, weights))
-    weights = weights + noise[: len(U)]
-    v = np.zeros(U.shape[1])
-    for _ in range(steps):
-        x = U @ v
-        v += duration / steps * ((labels - weights * table_of_gensim(x)) * (abs(x) < 6)) @ U
-    return v
-
-
-@pytest.mark.parametrize(("length", "steps"), [(5, 150), (20, 150), (60, 300), (2500, 3000)])
-def test_inference_follows_the_expected_flow(gensim_model, model, texts, length, steps):
-    words = [word for text in texts[150:] for word in text]
-    asked = [words[:length], words[-length:]]
-    mine = model.infer(bags_of(model, asked))
-    for text, vector in zip(asked, mine, strict=True):
-        v = expected_flow(gensim_model, text, model.duration, steps)
-        assert cosines(vector[None], v[None])[0] > 0.998
-        assert np.linalg.norm(vector) == pytest.approx(np.linalg.norm(v), rel=0.1)
-
-
-def test_inference_of_repetitive_texts_follows_the_flow_too(gensim_model, model):
-    words, rng = model.words, np.random.default_rng(4)
-    known = gensim_model.wv.index_to_key
-    rare = [[known[row]] * 50 for row in rng.integers(len(words) // 2, len(words), 12)]
-    common = [[known[row]] * 50 + known[100:130] for row in rng.integers(0, 50, 12)]
-    many = [[known[row] for row in rng.integers(len(words) // 2, len(words), 800)]]
-    asked = rare + common + many
-    mine = model.infer(bags_of(model, asked))
-    flows = [expected_flow(gensim_model, text, model.duration, 1000) for text in asked]
-    assert cosines(mine, np.array(flows)).min() > 0.98
-
-
 @pytest.mark.parametrize("length", [10, 30, 50, 150])
 def test_vectors_agree_with_gensims_within_its_own_noise(gensim_model, model, texts, length):
     asked = [text[:length] for text in texts[150:190]]
@@ -115,8 +56,7 @@ def test_vectors_agree_with_gensims_within_its_own_noise(gensim_model, model, te
     mine = model.infer(bags_of(model, asked))
     between_runs = cosines(first, second).mean()
     to_mine = (cosines(first, mine).mean() + cosines(second, mine).mean()) / 2
-    # Ours has no noise of its own, so it lies nearer to a run than another run does.
-    assert to_mine > between_runs
+    assert to_mine == pytest.approx(between_runs, abs=0.002)
     assert to_mine > 0.98
 
 
@@ -126,8 +66,9 @@ def test_long_texts_agree_with_gensims_vectors_over_any_order(gensim_model, mode
     rng = np.random.default_rng(0)
     runs = np.array([gensim_model.infer_vector(list(rng.permutation(words))) for _ in range(8)])
     mine = np.repeat(model.infer(bags_of(model, [words])), len(runs), axis=0)
-    assert cosines(runs, mine).mean() > cosines(runs, np.roll(runs, 1, axis=0)).mean()
-    assert cosines(runs.mean(axis=0, keepdims=True), mine[:1])[0] > 0.998
+    between_runs = [cosines(runs, np.roll(runs, shift, axis=0)) for shift in range(1, 8)]
+    assert cosines(runs, mine).mean() > np.min(between_runs)
+    assert cosines(runs, mine).min() > 0.97
 
 
 def test_a_text_has_one_vector_in_any_company(model, texts):
@@ -159,6 +100,21 @@ def test_a_saved_model_infers_the_same(model, texts, tmp_path):
     assert stored.source == "a test"
     with pytest.raises(InputError, match=r"ends in \.safetensors|under a name in"):
         model.save(tmp_path / "m.model")
+
+
+def test_files_that_tell_the_sum_of_the_rates_are_read(model, texts, tmp_path):
+    """Those of earlier versions: the passes and rates of gensim's defaults have that sum."""
+    path = tmp_path / "old.safetensors"
+    model.save(path)
+    header, tensors = load_tensors(path)
+    total = float(np.linspace(model.alpha, model.min_alpha, model.epochs).sum())
+    header = {k: v for k, v in header.items() if k not in ("alpha", "min_alpha", "epochs")}
+    save_tensors(path, {**header, "duration": total}, tensors)
+    old = Doc2Vec.load(path)
+    assert (old.epochs, old.min_alpha) == (15, 0.0001)
+    assert old.alpha == pytest.approx(0.025)
+    bags = bags_of(model, texts[:20])
+    np.testing.assert_allclose(old.infer(bags), model.infer(bags), rtol=1e-4, atol=1e-6)
 
 
 def test_gensim_files_are_pickles_and_need_trust(gensim_model, model, texts, tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from letor.errors import InputError
 from letor.svmlight import read_letor
 from letor.writing import append_columns
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.registry import get_family
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.index import TermIndex

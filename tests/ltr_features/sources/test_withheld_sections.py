@@ -11,12 +11,13 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.build import build_columns, candidate_pairs
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, families, get_family
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.registry import families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
+from ltr_features.feature_table import build_columns, candidate_pairs
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
@@ -137,7 +138,7 @@ def test_a_planted_pair_leaves_every_column_as_it_is(name, dumps, contexts):
 def test_a_planted_pair_leaves_every_model_as_it_is(name, contexts, tmp_path):
     found = {}
     for planted_in, context in contexts.items():
-        recipe = ModelColumn(name, name, MODEL_PARAMS.get(name, {}))
+        recipe = LearnedColumn(name, name, MODEL_PARAMS.get(name, {}))
         column = TrainedColumn(context, recipe, tmp_path / planted_in)
         train = np.arange(context.collection.n_queries // 2)
         found[planted_in] = column(train, candidate_pairs(contexts["plain"], 10))

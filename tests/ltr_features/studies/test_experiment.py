@@ -13,12 +13,14 @@ import pytest
 from dumps import topical_dump
 from folders import different
 
+from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate, per_query
 from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
@@ -89,33 +91,42 @@ def test_a_second_run_makes_nothing_again(run, config):
 
 
 def test_every_query_is_tested_once_and_its_pool_is_complete(run):
-    folder = run.folder / "letor" / "by-query"
-    tested = [
-        query
-        for fold in range(1, 6)
-        for query in run.read_rows(folder / f"Fold{fold}", "test.txt.zst").query_ids
-    ]
+    split = run.config.splits[0]
+    tested = [q for n in range(1, 6) for q in run.part(split, f"Fold{n}", "test").query_ids]
     assert sorted(tested) == sorted(run.collection.query_ids)
-    rows = run.read_rows(folder / "Fold1", "test.txt.zst")
+    rows = run.part(split, "Fold1", "test")
     assert len(rows.column_names) == 46 + 1 + 34 + 2
     assert list(rows.column_names)[-2:] == ["lsa", "ssi"]
     assert rows.provenance["ssi"]["fold"] == "Fold1"
     for part in ("train", "vali"):
-        assert not set(run.read_rows(folder / "Fold1", f"{part}.txt.zst").query_ids) & set(
-            rows.query_ids
-        )
+        assert not set(run.part(split, "Fold1", part).query_ids) & set(rows.query_ids)
+
+
+def test_one_fold_of_each_split_is_written_as_letor_text(run):
+    for split in run.config.splits:
+        folder = run.folder / "letor" / split.name
+        assert [path.name for path in folder.iterdir() if path.is_dir()] == ["Fold1"]
+        for part in ("train", "vali", "test"):
+            text = read_rows(folder / "Fold1" / f"{part}.txt.zst")
+            rows = run.part(split, "Fold1", part)
+            assert text.column_names == rows.column_names
+            assert text.query_ids == rows.query_ids
+            assert (text.provenance, text.missing) == (rows.provenance, rows.missing)
+            np.testing.assert_array_equal(text.X, rows.X)
+            np.testing.assert_array_equal(text.y, rows.y)
+            np.testing.assert_array_equal(list(text.document_ids), list(rows.document_ids))
 
 
 def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     """For test rows: the model trained on the fold's training queries, as its file says."""
     split = run.config.splits[0]
-    rows = run.read_rows(run.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    rows = run.part(run.config.splits[0], "Fold1", "test")
     row = {q: i for i, q in enumerate(run.collection.query_ids)}
     document = {d: i for i, d in enumerate(run.collection.document_ids)}
     folder = run.folder / "models" / "by-query" / "ssi"
     scores = run.trained_column(split, run.config.models[1], folder)
     folds = run.folds(split)
-    parts = run.train_parts(split, folds, folds[0])
+    parts = train_parts(run.collection, folds, folds[0], split.inner_parts)
     model = LowRankSSI.load(scores.path(np.sort(np.concatenate(parts)), parts, 0))
     space = TermSpace.of(run.context, scores.recipe.min_document_frequency)
     expected = model.score(
@@ -129,8 +140,8 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
 
 def test_articles_are_kept_together_by_group_splits(run):
     group = dict(zip(run.collection.query_ids, run.collection.query_groups, strict=True))
-    folder = run.folder / "letor" / "by-article" / "Fold2"
-    parts = [run.read_rows(folder, f"{p}.txt.zst").query_ids for p in ("train", "vali", "test")]
+    split = next(split for split in run.config.splits if split.name == "by-article")
+    parts = [run.part(split, "Fold2", p).query_ids for p in ("train", "vali", "test")]
     groups = [{group[q] for q in part} for part in parts]
     assert not groups[0] & groups[2]
     assert not groups[0] & groups[1]
@@ -140,7 +151,7 @@ def test_articles_are_kept_together_by_group_splits(run):
 def test_saved_rankers_give_the_run_s_scores(run):
     folder = run.folder / "systems" / "by-query" / "words_SSI"
     ranker = load_ranker(folder / "Fold3")
-    rows = run.read_rows(run.folder / "letor" / "by-query" / "Fold3", "test.txt.zst")
+    rows = run.part(run.config.splits[0], "Fold3", "test")
     scores = ranker.predict(rows.select_columns(ranker.feature_names_))
     ours = pd.DataFrame(
         {"qid": [rows.query_ids[i] for i in rows.query_index], "docno": list(rows.document_ids)}
@@ -191,7 +202,7 @@ def test_refits_deal_other_folds_and_are_of_repeated_systems_only(run):
         ("scores", {"ssi"}),
     ):
         assert {p.name for p in (folder / kind / "by-query.refit-1").iterdir()} == names
-    rows = run.read_rows(folder / "letor" / "by-query.refit-1" / "Fold1", "test.txt.zst")
+    rows = run.part(split.refit(1), "Fold1", "test")
     assert set(rows.query_ids) == set(second[0].test)
     assert rows.column_names[-1] == "ssi"
 
@@ -292,7 +303,7 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
     table = pd.read_csv(folder / "tables" / "column_correlation.csv")
     assert table["study"].unique().tolist() == [split.title for split in config.splits]
     first = table[table["study"] == config.splits[0].title].set_index("column")
-    rows = run.read_rows(run.folder / "letor" / "by-query" / "Fold1", "test.txt.zst")
+    rows = run.part(run.config.splits[0], "Fold1", "test")
     assert first.index.tolist() == list(rows.column_names)
     # The model starts from LSA.
     assert first.loc["ssi", "lsa"] > 0.5
@@ -305,12 +316,11 @@ def test_the_report_says_which_columns_rank_alike_and_which_kinds_are_missing(ru
 
 def test_measures_of_the_folds_files_are_those_of_the_report(run):
     """The files say which relevant documents and queries their rows lack."""
-    folder = run.folder / "letor" / "by-query"
     values, lost = [], 0
     system = run.folder / "systems" / "by-query" / "everything"
     ranking = read_run(system / "run.txt.gz").set_index(["qid", "docno"])["score"]
     for number in range(1, 6):
-        rows = run.read_rows(folder / f"Fold{number}", "test.txt.zst")
+        rows = run.part(run.config.splits[0], f"Fold{number}", "test")
         ids = zip(np.array(rows.query_ids)[rows.query_index], rows.document_ids, strict=True)
         scores = ranking.loc[list(ids)].to_numpy()
         values.append(per_query(rows, scores, [parse_measure(m) for m in MEASURES.values()]))

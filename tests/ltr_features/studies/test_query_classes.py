@@ -10,9 +10,9 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entities import EntityOverlap
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.registry import ColumnContext
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.replay import save_annotations

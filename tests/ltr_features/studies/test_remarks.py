@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_features.build import DISTANCE
+from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.page import html

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features import FeatureBuilder, ModelColumn, get_family
-from ltr_features.columns.fitted_files import load_fitted, notes_path, save_fitted
-from ltr_features.columns.registry import ColumnContext
+from ltr_features import FeatureBuilder, LearnedColumn, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import load_fitted, notes_path, save_fitted
 from ltr_features.columns.term_space import TermCounts, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.analyzer import Analyzer
@@ -218,12 +218,12 @@ def test_other_terms_are_refused_with_the_choices():
     with pytest.raises(InputError, match=message):
         VectorSpace(terms="trigrams")
     with pytest.raises(InputError, match=f"column 'x': {message}"):
-        ModelColumn("x", "ssi", terms="trigrams")
+        LearnedColumn("x", "ssi", terms="trigrams")
 
 
 def test_columns_say_their_terms():
     plain, parts, both = (
-        ModelColumn("x", "ssi", terms=terms) for terms in ("words", "letter-trigrams", "both")
+        LearnedColumn("x", "ssi", terms=terms) for terms in ("words", "letter-trigrams", "both")
     )
     assert "terms" not in plain.provenance["description"]
     assert parts.provenance["description"].endswith("; terms: letter trigrams")
@@ -265,7 +265,7 @@ MODELS = {
 def test_models_of_parts_are_saved_and_loaded(model, terms, tmp_path):
     collection = asked()
     context = ColumnContext(collection, TermIndex.build(collection, threads=1), threads=1)
-    recipe = ModelColumn(model, model, MODELS[model], terms=terms)
+    recipe = LearnedColumn(model, model, MODELS[model], terms=terms)
     fitted = TrainedColumn(context, recipe, tmp_path / "models").fitted(np.arange(16))
     scores = fitted.compute(context, every_pair(context))
     right = scores.reshape(N, N).argsort(axis=1)[16:, -3:] % 4 == np.arange(16, N)[:, None] % 4
@@ -287,15 +287,15 @@ def test_models_of_parts_are_saved_and_loaded(model, terms, tmp_path):
 def test_only_other_terms_have_files_of_their_own(context, tmp_path):
     rows = np.arange(2)
     paths = {
-        terms: TrainedColumn(context, ModelColumn("x", "ssi", terms=terms), tmp_path).path(rows)
+        terms: TrainedColumn(context, LearnedColumn("x", "ssi", terms=terms), tmp_path).path(rows)
         for terms in ("words", "letter-trigrams", "both")
     }
     assert len(set(paths.values())) == 3
-    assert TrainedColumn(context, ModelColumn("x", "ssi"), tmp_path).path(rows) == paths["words"]
+    assert TrainedColumn(context, LearnedColumn("x", "ssi"), tmp_path).path(rows) == paths["words"]
 
 
 def test_a_builder_is_saved_with_its_terms(tmp_path):
-    recipe = ModelColumn("ssi", "ssi", {"rank": 4, **QUICK}, terms="both")
+    recipe = LearnedColumn("ssi", "ssi", {"rank": 4, **QUICK}, terms="both")
     made = FeatureBuilder({"vsm": {"terms": "letter-trigrams"}}, [recipe], threads=1).fit(asked())
     rows = (["glacire", "phylosophy common1"], np.repeat([0, 1], 3), ["d0", "d1", "d3"] * 2)
     values = made.compute(*rows)

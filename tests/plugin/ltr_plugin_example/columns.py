@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ltr_features.columns.registry import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
 
 
 class TitleLength(ColumnFamily):

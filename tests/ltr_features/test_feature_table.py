@@ -12,22 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from letor.folds import Fold
+from letor.folds import Fold, k_fold
 from letor.missing import Missing
-from ltr_features.build import (
-    build_columns,
-    candidate_pairs,
-    fold_scores,
-    grades,
-    keep_groups,
-    missing_rows,
-)
-from ltr_features.columns.model_column import ModelColumn
-from ltr_features.columns.registry import ColumnContext, get_family
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import fold_scores, keep_groups
+from ltr_features.columns.registry import get_family
 from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import (
+    build_columns,
+    candidate_pairs,
+    grades,
+    learned_columns,
+    missing_rows,
+    table_pairs,
+)
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
+from ssi_models.projections.baselines import Popularity
 
 N_TOPICS, PER_TOPIC = 12, 4
 
@@ -79,7 +82,7 @@ PARAMS = {"rank": 8, "max_epochs": 8, "batch_size": 16, "n_negatives": 16, "seed
 
 
 def ssi_scores(context: ColumnContext, folder, *, least: int = 1, **params) -> TrainedColumn:
-    recipe = ModelColumn("ssi", "ssi", {**PARAMS, **params}, min_document_frequency=least)
+    recipe = LearnedColumn("ssi", "ssi", {**PARAMS, **params}, min_document_frequency=least)
     return TrainedColumn(context, recipe, folder)
 
 
@@ -272,7 +275,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
         grade = judged.grade.copy()
         grade[row] += 1
         changed["judgements"] = Judgements(judged.query, judged.document, grade)
-    recipe = ModelColumn("ssi", "ssi", PARAMS)
+    recipe = LearnedColumn("ssi", "ssi", PARAMS)
     train = np.arange(18)
     paths = [
         TrainedColumn(context_of(collection), recipe, tmp_path, hold_out_groups=True).path(train)
@@ -282,7 +285,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
 
 
 def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
-    recipe = ModelColumn("lsa", "lsa", {"rank": 2})
+    recipe = LearnedColumn("lsa", "lsa", {"rank": 2})
     whole = topical()
     bodies = list(whole.streams["body"])
     bodies[3], bodies[4] = bodies[4], bodies[3]
@@ -342,3 +345,48 @@ def test_folds_that_keep_groups_together(groups, kept) -> None:
     folds = [Fold("1", [], [], ["q0", "q1"]), Fold("2", [], [], ["q2", "q3"])]
     assert keep_groups(small(groups and list(groups)), folds) is kept
     assert keep_groups(small(groups and list(groups)), []) is False
+
+
+def test_a_fold_is_row_numbers_and_its_own_columns(tmp_path):
+    """And a planted label of a training query reaches no row of the query, in no fold."""
+    found = []
+    for grade in (0, 1):
+        context = context_of(topical(grade))
+        queries = context.collection.query_ids
+        folds = k_fold(queries, 4, seed=2)
+        table = build_columns(context, all_pairs(context.collection), [VectorSpace()])
+        column = LearnedColumn(
+            "popular", Popularity()
+        )  # counts labels, and chooses nothing by them
+        folder = tmp_path / str(grade)
+        found.append(list(learned_columns(context, table, [column], folds, folder=folder)))
+        for made, fold in zip(found[-1], folds, strict=True):
+            assert made.table is table  # shared, not copied
+            assert made.values.shape == (len(table), 1)
+            rows = np.concatenate([made.rows(part) for part in ("train", "validation", "test")])
+            assert sorted(rows.tolist()) == list(range(len(table)))
+            for part, data in zip(("train", "validation", "test"), made.parts(), strict=True):
+                at = made.rows(part)
+                assert set(data.query_ids) == set(getattr(fold, part))
+                assert data.column_names == ["vsm", "popular"]
+                np.testing.assert_array_equal(data.X[:, 0], table.X[at, 0])
+                np.testing.assert_array_equal(data.X[:, 1], made.values[at, 0])
+                assert list(data.document_ids) == list(table.document_ids[at])
+            assert data.provenance["popular"]["fold"] == fold.name
+    of_query_0 = found[0][0].table.query_index == 0
+    for without, planted in zip(*found, strict=True):
+        np.testing.assert_array_equal(without.values[of_query_0], planted.values[of_query_0])
+    assert any(
+        not np.array_equal(without.values, planted.values)
+        for without, planted in zip(*found, strict=True)
+    )
+
+
+def test_tables_of_other_collections_are_refused():
+    context = context_of(topical())
+    table = build_columns(context, all_pairs(context.collection), [VectorSpace()])
+    other = replace(context.collection, document_ids=[f"x{i}" for i in range(48)], name="other")
+    with pytest.raises(InputError, match=r"the table is not of collection 'other', .* no 'd0'"):
+        table_pairs(other, table)
+    with pytest.raises(InputError, match="the table has no document ids"):
+        table_pairs(other, replace(table, document_ids=None))

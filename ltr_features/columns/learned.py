@@ -1,20 +1,20 @@
-"""The recipe of a trained column: any model of :mod:`ssi_models.registry`, by name."""
+"""LearnedColumn: a matching model as a column."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from letor.errors import InputError
-from ltr_features.columns.registry import ColumnSpec
+from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
 from ltr_features.parameters import check_values
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
-from ssi_models.registry import get_model
+from ssi_models.registry import MODELS, get_model
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
@@ -25,12 +25,17 @@ NO_LABELS = "the texts of all documents, no judgement"
 
 
 @dataclass(frozen=True)
-class ModelColumn:
-    """The recipe of one column.
+class LearnedColumn:
+    """A column of the scores of a matching model that is trained for each fold.
+
+    ``LearnedColumn("ssi", LowRankSSI(rank=50))``, or by the model's name in
+    :data:`ssi_models.registry.MODELS`: ``LearnedColumn("ssi", "ssi", {"rank": 50})``.
 
     Attributes:
         name: the column's name.
-        model: a name of :data:`ssi_models.registry.MODELS`.
+        model: the name of a model, or the class of one that has none; the constructor also takes
+            an unfitted model, whose class and parameters are kept. It is copied for each fit, and
+            itself never fitted.
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
         stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
         min_document_frequency: of the terms that a model of tf-idf rows knows, see
@@ -47,7 +52,7 @@ class ModelColumn:
     """
 
     name: str
-    model: str
+    model: str | type[MatchingModel] | MatchingModel
     params: Mapping[str, Any] = field(default_factory=dict)
     stream: str = WHOLE
     min_document_frequency: int = 1
@@ -55,48 +60,62 @@ class ModelColumn:
     terms: Terms = "words"
 
     def __post_init__(self) -> None:
-        try:
-            known = [*self.kind.default_params(), *self.kind.former_params]
-        except ValueError as error:
-            raise InputError(f"column {self.name!r}: {error}") from None
-        unknown = sorted(set(self.params) - set(known))
-        if unknown:
-            raise InputError(
-                f"column {self.name!r}: model {self.model!r} has no parameter "
-                f"{', '.join(unknown)}; it has {', '.join(known)}"
-            )
-        check_values(self.kind, self.params, f"column {self.name!r}: model {self.model!r}")
+        if isinstance(self.model, MatchingModel):
+            self._take(self.model)
+        elif isinstance(self.model, type) and is_registered(self.model):
+            object.__setattr__(self, "model", self.model.name)
         if not self.name or set(self.name) & set("/\\\0"):
             raise InputError(
                 f"column {self.name!r}: the name must be that of a file, without / and \\"
             )
-        if self.word_weight and self._weight_parameter is None:
-            raise InputError(
-                f"column {self.name!r}: model {self.model!r} has no word_weight; where word "
-                "matching is part of a model, scales say how much of it there is"
-            )
-        if self.word_weight is not None and self._weight_parameter in self.params:
-            raise InputError(
-                f"column {self.name!r}: {self._weight_parameter} is given twice; give word_weight"
-            )
         try:
+            self._check_params()
+            self._check_word_weight()
             check_document_frequency(self.min_document_frequency)
             check_terms(self.terms)
-        except InputError as error:
-            raise InputError(f"column {self.name!r}: {error}") from None
-        if self.word_weight is not None and not 0 <= self.word_weight <= 1:
-            raise InputError(
-                f"column {self.name!r}: word_weight must be in 0..1, got {self.word_weight}"
-            )
-        model = self.kind(**self.all_params)
-        if hasattr(model, "check_params"):
-            try:
+            model = self.new_model()
+            if hasattr(model, "check_params"):
                 model.check_params()
-            except ValueError as error:
-                raise InputError(f"column {self.name!r}: {error}") from None
+        except ValueError as error:
+            raise InputError(f"column {self.name!r}: {error}") from None
+
+    def _take(self, model: MatchingModel) -> None:
+        """Keep the class and the parameters of a model, those that differ from their defaults."""
+        if self.params:
+            raise InputError(f"column {self.name!r}: give params to the model itself")
+        kind = type(model)
+        defaults = kind.default_params()
+        params = {k: v for k, v in model.get_params().items() if v != defaults[k]}
+        object.__setattr__(self, "model", kind.name if is_registered(kind) else kind)
+        object.__setattr__(self, "params", params)
+
+    def _check_params(self) -> None:
+        known = [*self.kind.default_params(), *self.kind.former_params]
+        unknown = sorted(set(self.params) - set(known))
+        if unknown:
+            raise InputError(
+                f"model {self.kind.name!r} has no parameter {', '.join(unknown)}; it has "
+                f"{', '.join(known)}"
+            )
+        check_values(self.kind, self.params, f"model {self.kind.name!r}")
+
+    def _check_word_weight(self) -> None:
+        if self.word_weight and self._weight_parameter is None:
+            raise InputError(
+                f"model {self.kind.name!r} has no word_weight; where word matching is part of a "
+                "model, scales say how much of it there is"
+            )
+        if self.word_weight is not None and self._weight_parameter in self.params:
+            raise InputError(f"{self._weight_parameter} is given twice; give word_weight")
+        if self.word_weight is not None and not 0 <= self.word_weight <= 1:
+            raise InputError(f"word_weight must be in 0..1, got {self.word_weight}")
+
+    def new_model(self) -> MatchingModel:
+        """An unfitted model."""
+        return self.kind(**self.all_params)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> ModelColumn:
+    def from_json(cls, values: Mapping[str, Any]) -> LearnedColumn:
         """The recipe that a file holds. Files of before there was a choice of terms have words.
 
         Raises:
@@ -105,10 +124,25 @@ class ModelColumn:
         """
         return cls(**{"terms": "words", **values})
 
+    def to_json(self) -> dict[str, Any]:
+        """What :meth:`from_json` reads.
+
+        Raises:
+            InputError: the model's class has no name in the registry.
+        """
+        if not isinstance(self.model, str):
+            raise InputError(
+                f"column {self.name!r}: {self.kind.__name__} is no registered model, and a file "
+                "cannot name it"
+            )
+        return {**asdict(self), "params": dict(self.params)}
+
     @property
     def kind(self) -> type[MatchingModel]:
         """The model's class."""
-        return get_model(self.model)
+        if isinstance(self.model, str):
+            return get_model(self.model)
+        return self.model if isinstance(self.model, type) else type(self.model)
 
     @property
     def _weight_parameter(self) -> str | None:
@@ -136,7 +170,7 @@ class ModelColumn:
         counts = self.kind.inputs == "counts"
         description, reference = described(
             self.terms,
-            f"{self.model}: {text.splitlines()[0].rstrip('.')}{mixed}",
+            f"{self.kind.name}: {text.splitlines()[0].rstrip('.')}{mixed}",
             _reference(self.kind),
         )
         return ColumnSpec(
@@ -166,3 +200,8 @@ def _reference(kind: type[MatchingModel]) -> str:
         if found:
             return " ".join(after.split("\n\n")[0].split())
     return ""
+
+
+def is_registered(kind: type[MatchingModel]) -> bool:
+    """Whether a class is that of its name in :data:`ssi_models.registry.MODELS`."""
+    return MODELS.get(kind.name) is kind

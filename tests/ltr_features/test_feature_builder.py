@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +15,14 @@ from letor.errors import InputError
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
-from ltr_features import Collection, FeatureBuilder, ModelColumn, ScoringPipeline
-from ltr_features.build import train_parts
-from ltr_features.columns.registry import ColumnContext
+from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import TermIndex
+from ssi_models.ssi.low_rank import LowRankSSI
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
 
@@ -70,8 +74,8 @@ def test_models_hold_out_whole_groups_where_the_folds_keep_them(collection, tmp_
 
 
 MODELS = (
-    ModelColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16, "seed": 1}),
-    ModelColumn("wtm", "wtm", {}, stream="title", word_weight=0.5),
+    LearnedColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16, "seed": 1}),
+    LearnedColumn("wtm", "wtm", {}, stream="title", word_weight=0.5),
 )
 
 
@@ -162,7 +166,13 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
     docnos = list(collection.document_ids[:40])
     text = collection.query_texts[3]
     np.testing.assert_array_equal(again.score(text, docnos), pipeline.score(text, docnos))
-    assert again.features.families == {"letor46": {"mu": 500.0}, "vsm": {}}
+    assert again.features.families == [Letor46(mu=500.0), VectorSpace()]
+    path = tmp_path / "p" / "features" / "features.json"
+    described = json.loads(path.read_text())
+    described |= {"version": 1, "families": {"letor46": {"mu": 500.0}, "vsm": {}}}
+    path.write_text(json.dumps(described))  # as earlier versions wrote it
+    again = ScoringPipeline.load(tmp_path / "p")
+    np.testing.assert_array_equal(again.score(text, docnos), pipeline.score(text, docnos))
     for path in (tmp_path / "p").rglob("*"):
         assert path.suffix not in (".pkl", ".pickle", ".joblib")
     (tmp_path / "mine").mkdir()
@@ -208,7 +218,7 @@ def test_the_names_of_the_package_are_there():
 
 def test_two_columns_of_one_name_and_no_depth_are_refused():
     with pytest.raises(InputError, match="two columns are called vsm; rename one"):
-        FeatureBuilder(["vsm"], [ModelColumn("vsm", "tfidf")])
+        FeatureBuilder(["vsm"], [LearnedColumn("vsm", "tfidf")])
     with pytest.raises(InputError, match="depth must be 1 or more, got 0"):
         FeatureBuilder(["vsm"], depth=0)
 
@@ -234,8 +244,64 @@ def test_a_builder_that_is_fitted_again_knows_the_new_documents():
         made.fit(two_documents("a", "c")).transform(rows)
 
 
+class Length(ColumnFamily):
+    """A family that no registry knows."""
+
+    name = "length"
+    description = "words of the document"
+    reference = "a test"
+    columns = (ColumnSpec("length", "words", "words", ">= 0", "a test"),)
+
+    def compute(self, context, pairs):
+        context.check(pairs)
+        return context.index.stream("body").lengths[pairs.document][:, None].astype(np.float32)
+
+
+class OwnSSI(LowRankSSI):
+    """A model that no registry knows."""
+
+
+def test_families_and_models_are_given_as_objects(collection, folds, tmp_path):
+    model = OwnSSI(rank=4, max_epochs=2, batch_size=16, seed=1)
+    column = LearnedColumn("ssi", model)
+    builder = FeatureBuilder([Length(), VectorSpace()], [column], depth=20, threads=1)
+    train, _, test = builder.folds(collection, folds)[0]
+    named = FeatureBuilder(["vsm"], [MODELS[0]], depth=20, threads=1).folds(collection, folds)[0]
+    for part, other in ((train, named[0]), (test, named[2])):
+        assert list(part.column_names) == ["length", "vsm", "ssi"]
+        np.testing.assert_array_equal(part.X[:, 1:], other.X)
+    assert not hasattr(model, "U_")  # the one given is never fitted
+    builder.fit(collection, folds[0].train, folds=folds).save(tmp_path / "b")
+    with pytest.raises(InputError, match=r"family 'length' is made.*families=\["):
+        FeatureBuilder.load(tmp_path / "b")
+    with pytest.raises(InputError, match=r"the model of column 'ssi' is not registered"):
+        FeatureBuilder.load(tmp_path / "b", families=[Length()])
+    again = FeatureBuilder.load(tmp_path / "b", families=[Length()], models=[column], threads=1)
+    frame = frame_of(collection, test)
+    np.testing.assert_array_equal(again.matrix(frame), builder.matrix(frame))
+
+
+def test_a_registered_model_as_an_object_is_the_model_of_that_name():
+    params = {"rank": 4, "max_epochs": 2, "batch_size": 16, "seed": 1}
+    assert LearnedColumn("ssi", LowRankSSI(**params)) == LearnedColumn("ssi", "ssi", params)
+    assert LearnedColumn("x", LowRankSSI) == LearnedColumn("x", "ssi")
+    with pytest.raises(InputError, match="column 'x': give params to the model itself"):
+        LearnedColumn("x", LowRankSSI(), {"rank": 3})
+
+
+def test_old_names_are_there_for_one_release():
+    with pytest.warns(FutureWarning, match="ModelColumn is called LearnedColumn"):
+        assert ltr_features.ModelColumn is LearnedColumn
+    with pytest.warns(FutureWarning, match=r"called ltr_features\.feature_builder now"):
+        pipeline = importlib.import_module("ltr_features.pipeline")
+    assert pipeline.FeatureBuilder is FeatureBuilder
+    with pytest.warns(FutureWarning, match=r"ColumnSpec is in ltr_features\.columns\.base now"):
+        assert registry.ColumnSpec is ColumnSpec
+
+
 def test_a_model_scores_no_documents_of_other_words():
-    fitted = FeatureBuilder([], [ModelColumn("x", "tfidf")]).fit(two_documents("a", "b")).fitted_[0]
+    column = LearnedColumn("x", "tfidf")
+    fitted = FeatureBuilder([], [column]).fit(two_documents("a", "b")).fitted_[0]
     other = FeatureBuilder(["vsm"]).fit(two_documents("a", "b", texts=("red cap", "green hat")))
     pairs = Pairs(np.zeros(2, np.int64), np.arange(2))
     with pytest.raises(InputError, match="its model knows 4 words, the collection has 4 others"):
@@ -245,7 +311,7 @@ def test_a_model_scores_no_documents_of_other_words():
 def test_wrong_arguments_are_named(builder, pipeline, collection):
     with pytest.raises(InputError, match="families must be a list of names"):
         FeatureBuilder("vsm")
-    with pytest.raises(InputError, match="models a list of recipes"):
+    with pytest.raises(InputError, match="models must be a list of columns"):
         FeatureBuilder(["vsm"], ["ssi"])
     with pytest.raises(InputError, match="n must be 0 or more, got -1"):
         pipeline.rank("t1w1", -1)

@@ -1,0 +1,113 @@
+"""What a feature column and a family of columns are."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
+from ltr_features.text.collection import Pairs
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """The declaration of one column.
+
+    Attributes:
+        name: distinct within the family, e.g. ``bm25_title``.
+        description: one line; the formula where there is one.
+        unit: what the number counts or measures (``tokens``, ``nats``, ``links``, ...).
+        value_range: the values that can occur, e.g. ``>= 0``.
+        reference: the paper that defines the column.
+        stream: the stream that it reads, or None.
+        letor_id: number in LETOR 4.0's list of 46, or None.
+    """
+
+    name: str
+    description: str
+    unit: str
+    value_range: str
+    reference: str
+    stream: str | None = None
+    letor_id: int | None = None
+
+
+class ColumnFamily(ABC):
+    """Columns that are computed together.
+
+    A column's value depends on its (query, document) pair and on the context only, never on the
+    other pairs of the call: any batch gives the same numbers.
+
+    Attributes:
+        name: the family's name in the registry.
+        description: one line.
+        reference: the paper or report that defines the family.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    reference: ClassVar[str]
+
+    @property
+    def trained_on(self) -> str:
+        """What the columns were learned from, for their provenance; never labels."""
+        return "nothing: counts of the collection"
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the user must hear of how the columns were learned, see
+        :attr:`ssi_models.base.MatchingModel.remarks`."""
+        return ()
+
+    @property
+    @abstractmethod
+    def columns(self) -> Sequence[ColumnSpec]:
+        """The declared columns, in the order of ``compute``."""
+
+    @abstractmethod
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        """float32 [len(pairs), len(columns)], finite.
+
+        Raises:
+            InputError: a pair lies outside the collection, or the context lacks something that
+                the family cannot do without.
+        """
+
+    def check(self, context: ColumnContext) -> None:  # noqa: B027, most can always be computed
+        """Raise InputError if ``compute`` could not be done here; asked of all families before any
+        of them computes."""
+
+    def absent(self, context: ColumnContext) -> dict[str, str]:
+        """Columns that are 0 throughout because the collection lacks their source, with the
+        reason: name to one line."""
+        return {}
+
+    def get_params(self) -> dict[str, Any]:
+        """The constructor's parameters by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def select(self, values: NDArray[np.float32], names: Sequence[str]) -> NDArray[np.float32]:
+        """The named columns of a result of ``compute``, in the order given.
+
+        Raises:
+            InputError: the family has no such column.
+        """
+        position = {name: j for j, name in enumerate(self.column_names)}
+        unknown = [name for name in names if name not in position]
+        if unknown:
+            raise InputError(
+                f"column family {self.name!r} has no column {', '.join(unknown)}; it has "
+                f"{', '.join(position)}"
+            )
+        return np.ascontiguousarray(values[:, [position[name] for name in names]])

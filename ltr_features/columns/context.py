@@ -1,0 +1,154 @@
+"""What columns are computed from: a collection and its index, in memory and as a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import TermIndex
+from ltr_features.text.term_counts import count_terms
+
+T = TypeVar("T")
+
+_MARK = "workspace.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnContext:
+    """What a family computes from.
+
+    Attributes:
+        collection: documents, queries and links.
+        index: the term counts of the collection's documents.
+        threads: worker threads; None for one per core. Columns do not depend on it.
+
+    Raises:
+        InputError: the index belongs to another collection.
+    """
+
+    collection: Collection
+    index: TermIndex
+    threads: int | None = None
+    _of_documents: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _of_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.index.n_documents != self.collection.n_documents:
+            raise InputError(
+                f"the index has {self.index.n_documents} documents, collection "
+                f"{self.collection.name!r} has {self.collection.n_documents}: build the index again"
+            )
+
+    @cached_property
+    def query_words(self) -> tuple[list[str], csr_matrix]:
+        """The words of the queries in code point order, those that no document has among them, and
+        their occurrences, int32 [n_queries, n words], columns sorted."""
+        return count_terms(self.collection.query_texts, self.index.analyzer, threads=self.threads)
+
+    @cached_property
+    def query_counts(self) -> csr_matrix:
+        """int32 [n_queries, V], columns sorted: how often each word of the index occurs in the
+        queries."""
+        return self.index.known_counts(*self.query_words)
+
+    def check(self, pairs: Pairs) -> None:
+        """Raise InputError if a pair lies outside the collection."""
+        pairs.check(self.collection.n_queries, self.collection.n_documents)
+
+    def for_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> ColumnContext:
+        """The context of the same documents and other queries (without judgements); what was
+        computed of the documents is shared.
+
+        Raises:
+            InputError: ids that are not distinct, or not as many as texts.
+        """
+        collection = self.collection.with_queries(texts, ids)
+        return ColumnContext(collection, self.index, self.threads, self._of_documents)
+
+    def once(self, key: Any, compute: Callable[[], T]) -> T:
+        """``compute()``, remembered for these documents: for what depends on no query, such as
+        PageRank."""
+        return _remembered(self._of_documents, key, compute)
+
+    def once_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
+        """``compute()``, remembered for these documents and queries."""
+        return _remembered(self._of_queries, key, compute)
+
+
+def _remembered(known: dict[Any, Any], key: Any, compute: Callable[[], T]) -> T:
+    if key not in known:
+        known[key] = compute()
+    value: T = known[key]
+    return value
+
+
+def make_workspace(
+    collection: Collection,
+    folder: str | os.PathLike[str],
+    *,
+    analyzer: Analyzer | None = None,
+    index: TermIndex | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Write ``collection/`` (BEIR's layout) and ``index/`` into a new folder.
+
+    Args:
+        analyzer: how text is analysed; or ``index``, if the collection is indexed already.
+
+    A workspace that is there already is replaced when the new one is complete; a folder that holds
+    anything else is not touched.
+
+    Raises:
+        InputError: the folder holds something else, or the collection has no words.
+    """
+    folder = Path(folder)
+    check_target(folder)
+    with atomic_path(folder, kind="folder") as partial:
+        (partial / "collection").mkdir(parents=True)
+        save_collection(collection, partial / "collection")
+        if index is None:
+            index = TermIndex.build(collection, analyzer, threads=threads)
+        index.save(partial / "index")
+        (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
+    return folder
+
+
+def check_target(folder: str | os.PathLike[str]) -> None:
+    """Raise InputError if a workspace cannot be made there: before a long collection is read."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a workspace is a folder: name another path")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+        raise InputError(f"{folder} is not empty and is no workspace; name another folder")
+
+
+def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None) -> ColumnContext:
+    """The context of a workspace's own queries; the index is memory-mapped.
+
+    Raises:
+        InputError: the folder is no workspace, or one of a newer version, or damaged.
+    """
+    folder = Path(folder)
+    try:
+        version = json.loads((folder / _MARK).read_text(encoding="utf-8"))["version"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"
+        ) from None
+    if version > _VERSION:
+        raise InputError(f"{folder} was made by a newer version of this program; update it")
+    collection = load_collection(folder / "collection")
+    return ColumnContext(collection, TermIndex.open(folder / "index"), threads=threads)

@@ -1,0 +1,189 @@
+"""The column of a fitted model, in memory and as two files: the model, and beside it on whose
+judgements it was trained."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection as IdCollection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import NO_LABELS, LearnedColumn
+from ltr_features.columns.term_space import TermCounts, TermSpace
+from ltr_features.text.collection import Pairs
+from ltr_features.text.index import TermIndex
+from ssi_models.base import MatchingModel
+from ssi_models.registry import load_model
+from ssi_models.representation import CachedDocuments
+from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTexts:
+    """What a model is fitted on and scores: rows of queries and documents, and what the columns
+    stand for."""
+
+    Q: csr_matrix
+    D: csr_matrix
+    vocabulary: Vocabulary
+    weighting: TfIdf | None
+
+    @classmethod
+    def of(cls, context: ColumnContext, recipe: LearnedColumn) -> ModelTexts:
+        if recipe.kind.inputs == "counts":
+            counts = TermCounts.of(context, recipe.stream, recipe.terms)
+            return cls(counts.Q, counts.D, counts.vocabulary, None)
+        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream, recipe.terms)
+        return cls(space.Q, space.D, space.vocabulary, space.weighting)
+
+
+class FittedColumn(ColumnFamily):
+    """The column of one fitted model, for any queries: of rows that it was not trained on.
+
+    Args:
+        recipe: the column. model: the fitted model.
+
+    Raises:
+        InputError: the model is of another kind than the recipe says.
+    """
+
+    def __init__(self, recipe: LearnedColumn, model: MatchingModel) -> None:
+        if not isinstance(model, recipe.kind):
+            raise InputError(
+                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.kind.name!r}"
+            )
+        self.recipe, self.model = recipe, model
+        known = set(recipe.kind.scoring_params)
+        model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
+        self._documents: tuple[TermIndex, CachedDocuments] | None = None
+        # Families have these at the class; here they belong to the recipe.
+        self.name = recipe.name  # type: ignore[misc]
+        self.description = recipe.spec.description  # type: ignore[misc]
+        self.reference = recipe.spec.reference  # type: ignore[misc]
+
+    @property
+    def columns(self) -> tuple[ColumnSpec]:
+        return (self.recipe.spec,)
+
+    @property
+    def trained_on(self) -> str:
+        labelled = self.recipe.kind.learns_from == "preferences"
+        return "judgements of other queries" if labelled else NO_LABELS
+
+    @property
+    def remarks(self) -> list[str]:
+        return self.model.remarks
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        """float32 [n, 1]. Documents' representations are computed once per documents.
+
+        Raises:
+            InputError: a pair outside the collection, or documents analysed into other words than
+                the model's.
+        """
+        context.check(pairs)
+        texts, documents = self._prepared(context)
+        Q = self.model.check_queries(texts.Q)
+        scores = documents.pairs(
+            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
+        )
+        return scores[:, None]
+
+    def scores(self, context: ColumnContext, queries: NDArray[np.int64]) -> NDArray[np.float32]:
+        """float32 [len(queries), n_documents]: the column of every document for these queries."""
+        texts, documents = self._prepared(context)
+        excluded = context.collection.query_sources
+        return documents.scores(
+            texts.Q[queries], excluded=None if excluded is None else excluded[queries]
+        )
+
+    def _prepared(self, context: ColumnContext) -> tuple[ModelTexts, CachedDocuments]:
+        """Queries and documents as the model wants them, the documents' representations made."""
+        texts = ModelTexts.of(context, self.recipe)
+        self._check_words(context, texts)
+        if self._documents is None or self._documents[0] is not context.index:
+            self._documents = context.index, self.model.cache(texts.D)
+        return texts, self._documents[1]
+
+    def _check_words(self, context: ColumnContext, texts: ModelTexts) -> None:
+        """Whether the model's words are the index's; looked at once per documents."""
+        if self._documents is not None and self._documents[0] is context.index:
+            return
+        known, recipe = self.model.vocabulary_, self.model.recipe_
+        if recipe is not None and recipe != context.index.analyzer.fingerprint:
+            raise InputError(
+                f"column {self.recipe.name!r}: its model was trained on text analysed by another "
+                "recipe (stop words, stemmer, ...); index the collection as it was then"
+            )
+        if known is not None and known != texts.vocabulary:
+            raise InputError(
+                f"column {self.recipe.name!r}: its model knows {len(known)} words, the collection "
+                f"has {len(texts.vocabulary)} others: it was trained on other documents; train it "
+                "on these, or open the collection that it was trained on"
+            )
+
+
+def notes_path(path: str | os.PathLike[str]) -> Path:
+    """The notes beside a model file: ``ssi.safetensors`` has ``ssi.column.json``."""
+    path = Path(path)
+    return path.with_name(path.name.removesuffix(".safetensors") + ".column.json")
+
+
+def save_fitted(
+    column: FittedColumn, path: str | os.PathLike[str], train_queries: IdCollection[str]
+) -> None:
+    """Write the model and its notes, remarks on the fit among them.
+
+    Args:
+        train_queries: ids of the queries whose judgements the model saw; none of a model that
+            learns from documents.
+    """
+    path = Path(path)
+    labelled = column.recipe.kind.learns_from == "preferences"
+    notes = {
+        "recipe": column.recipe.to_json(),
+        "train_queries": sorted(train_queries) if labelled else [],
+    }
+    if column.remarks:
+        notes["remarks"] = column.remarks
+    column.model.save(path)
+    with atomic_path(notes_path(path)) as partial:
+        partial.write_text(json.dumps(notes, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> FittedColumn:
+    """The column, to score rows of the given queries.
+
+    Raises:
+        InputError: no notes beside the model, or it was trained on judgements of one of the
+            queries: its column would tell the ranker their labels.
+    """
+    path = Path(path)
+    try:
+        notes = json.loads(notes_path(path).read_text(encoding="utf-8"))
+        recipe, seen = LearnedColumn.from_json(notes["recipe"]), set(notes["train_queries"])
+    except FileNotFoundError:
+        raise InputError(
+            f"{notes_path(path)}: no such file; it says on whose judgements the model was trained "
+            "(`ltr-features models fit` writes it)"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{notes_path(path)}: not the notes of a model ({error})") from None
+    shared = sorted(seen & set(queries))
+    if shared:
+        raise InputError(
+            f"{path}: the model was trained on judgements of {len(shared)} of the {len(queries)} "
+            f"queries to be scored ({', '.join(shared[:3])}, ...): its column would give their "
+            "labels away. Train it on other queries, or build folds by `columns build --model`"
+        )
+    return FittedColumn(recipe, load_model(path))

@@ -1,0 +1,132 @@
+"""Scores that saw no label of their row: which model scores which rows of a fold, and how far the
+scores of training rows lie from those of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from letor.folds import Fold
+from ltr_features.columns.trained import FoldColumn
+from ltr_features.text.collection import Collection, Pairs
+
+#: The key of a trained column's provenance that :func:`training_distance` is under.
+DISTANCE = "distance of training rows"
+
+#: Scores of pairs by a model that was trained on the labels of the given query rows only.
+ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
+
+
+def fold_scores(
+    scores_from: ScoresFrom, pairs: Pairs, train_parts: Sequence[NDArray[np.int64]]
+) -> NDArray[np.float32]:
+    """A learned column for one fold, in which no row was scored by a model that saw its labels.
+
+    Rows of queries outside training are scored by a model trained on all training parts. Rows of
+    training queries are scored out of fold: those of one part by a model trained on the other
+    parts, so that a ranker meets in training the quality of scores that it will meet in testing.
+
+    Args:
+        scores_from: trains (or looks up) a model for a sorted array of query rows and scores.
+        pairs: all pairs of the fold (training, validation and test queries).
+        train_parts: two or more disjoint arrays of query rows, together the training queries.
+
+    Returns:
+        float32 [len(pairs)].
+
+    Raises:
+        InputError: fewer than two parts, an empty part, or parts that share a query.
+    """
+    if len(train_parts) < 2 or any(len(part) == 0 for part in train_parts):
+        raise InputError("out-of-fold scores need at least two non-empty parts of training queries")
+    train = np.sort(np.concatenate(train_parts))
+    if len(np.unique(train)) != len(train):
+        raise InputError("the parts of the training queries share a query")
+    scores = np.empty(len(pairs), dtype=np.float32)
+    blocks = [(part, np.setdiff1d(train, part)) for part in train_parts]
+    rest = ~np.isin(pairs.query, train)
+    blocks_of_rows = [(np.isin(pairs.query, part), seen) for part, seen in blocks]
+    for rows, seen in [(rest, train), *blocks_of_rows]:
+        if rows.any():
+            scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
+    return scores
+
+
+def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, Any]:
+    """What a file says of a trained column in one fold, beside what it is: remarks on the fit of
+    its models, and how far the scores of training rows lie from those of the other rows.
+
+    Returns:
+        "remarks": a list of sentences, only where there are any. "distance of training rows": the
+        Kolmogorov-Smirnov distance, 0 to 1.
+    """
+    train = np.concatenate(of_fold.train_parts)
+    distance, expected = training_distance(scores, pairs, train)
+    remarks = list(of_fold.models[0].remarks)
+    if distance > expected:
+        remarks.append(
+            f"the scores of training rows lie far from those of the other rows (Kolmogorov-Smirnov "
+            f"distance {distance:.2f}, by chance at most {expected:.2f}): rankers learn from a "
+            "column that means something else in testing; use more training queries"
+        )
+    facts: dict[str, Any] = {DISTANCE: round(distance, 3)}
+    return facts | ({"remarks": remarks} if remarks else {})
+
+
+def training_distance(
+    scores: NDArray[np.float32], pairs: Pairs, train_queries: NDArray[np.int64]
+) -> tuple[float, float]:
+    """The Kolmogorov-Smirnov distance of the scores of training rows to those of the others, and
+    the distance that samples of so many queries hardly ever have by chance (one in a thousand,
+    taking the rows of a query for one; .1 at least). (0, 1) where a side has no row.
+    """
+    in_training = np.isin(pairs.query, train_queries)
+    sides = [np.sort(scores[in_training]), np.sort(scores[~in_training])]
+    if not all(len(side) for side in sides):
+        return 0.0, 1.0
+    at = np.concatenate(sides)
+    below = [np.searchsorted(side, at, side="right") / len(side) for side in sides]
+    m, n = (len(np.unique(pairs.query[chosen])) for chosen in (in_training, ~in_training))
+    by_chance = 1.95 * np.sqrt((m + n) / (m * n))
+    return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
+
+
+def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
+    """Whether the folds keep the queries of each group in one part, and one group has several."""
+    groups = collection.query_groups
+    if groups is None or not folds:
+        return False
+    group = dict(zip(collection.query_ids, groups, strict=True))
+    parts = [{group[query] for query in fold.test if query in group} for fold in folds]
+    kept = sum(map(len, parts)) == len(set().union(*parts))
+    return kept and len(set(groups)) < len(groups)
+
+
+def train_parts(
+    collection: Collection, folds: Sequence[Fold], fold: Fold, n_parts: int | None = None
+) -> list[NDArray[np.int64]]:
+    """Query rows of each part that a fold trains on, for :func:`fold_scores`.
+
+    Args:
+        folds: all folds; every part is the test part of one of them.
+        n_parts: join the parts to so many, taken in turn; by default they stay as they are.
+
+    Raises:
+        InputError: the folds have a query that the collection does not have.
+    """
+    row = {query: i for i, query in enumerate(collection.query_ids)}
+    unknown = next((q for part in folds for q in part.test if q not in row), None)
+    if unknown is not None:
+        raise InputError(
+            f"folds: query {unknown!r} is not in collection {collection.name!r}; make the folds of "
+            "its query_ids"
+        )
+    train = set(fold.train)
+    parts = [part.test for part in folds if part.test and part.test[0] in train]
+    n_parts = n_parts or len(parts)
+    joined = [[q for part in parts[i::n_parts] for q in part] for i in range(n_parts)]
+    return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in joined]

@@ -1,0 +1,365 @@
+"""FeatureBuilder: columns at training time and at serving time, by one object."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError, NotFittedError
+from letor.files import atomic_path
+from letor.folds import Fold
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
+from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
+from ltr_features.columns.out_of_fold import keep_groups, train_parts
+from ltr_features.columns.registry import get_family
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
+from ltr_features.progress import tracked
+from ltr_features.remarks import told_once, warn_of
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.index import TermIndex
+
+_FEATURES = "features.json"
+_VERSION = 2
+
+
+class FeatureBuilder:
+    """Columns of (query, document) rows over one collection, by families and trained models.
+
+    Args:
+        families: column families, as objects or by name; or their names with their parameters. By
+            default ``letor46``.
+        models: columns of models that are trained; they come after the families' columns.
+        depth: candidates per query in :meth:`build` and :meth:`folds`: BM25's best.
+        models_folder: where trained models are kept and found again; by default nowhere.
+        threads: worker threads; None for one per core. Numbers do not depend on it.
+        progress: whether to show a progress bar (on stderr); None for notebooks only.
+
+    Attributes:
+        context_: collection, index and queries that it was fitted on.
+        fitted_: a column per model, trained on the training queries.
+
+    Raises:
+        InputError: no such family, or a parameter that it does not have.
+    """
+
+    def __init__(
+        self,
+        families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]] | None = None,
+        models: Sequence[LearnedColumn] = (),
+        *,
+        depth: int = 100,
+        models_folder: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.families = _families(["letor46"] if families is None else families)
+        if not all(isinstance(column, LearnedColumn) for column in models):
+            raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
+        self.models = tuple(models)
+        self.depth = depth
+        self.models_folder = None if models_folder is None else Path(models_folder)
+        self.threads = threads
+        self.progress = progress
+        if not self.families and not self.models:
+            raise InputError("a builder needs a family or a model")
+        names = self.column_names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
+        if depth < 1:
+            raise InputError(f"depth must be 1 or more, got {depth}")
+
+    def fit(
+        self,
+        collection: Collection | ColumnContext,
+        train_queries: Sequence[str] | None = None,
+        *,
+        folds: Sequence[Fold] = (),
+        analyzer: Analyzer | None = None,
+    ) -> Self:
+        """Index the collection and train the models on the judgements of some of its queries.
+
+        Args:
+            collection: a collection, or the context of one that is indexed already.
+            train_queries: ids of the queries whose judgements models may see; all by default.
+                Never score these queries with the result to judge it: see :meth:`folds`.
+            folds: the folds of :meth:`folds`, where ``train_queries`` are the training queries of
+                one of them: the models are then those that scored its test rows, and its ranker
+                meets the columns that it knows. Without them, when to stop is decided by parts of
+                the training queries of the model's own.
+            analyzer: how text is analysed, where a collection is given.
+
+        Warns:
+            ColumnWarning: a model learned nothing, diverged, or had little to learn from.
+
+        Raises:
+            InputError: an unknown query id, training queries without a relevant document, or that
+                are not those of one of the folds.
+        """
+        context = self._context(collection, analyzer)
+        known = {query: row for row, query in enumerate(context.collection.query_ids)}
+        wanted = list(known) if train_queries is None else list(train_queries)
+        unknown = [query for query in wanted if query not in known]
+        if unknown:
+            raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
+        rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
+        parts = None
+        if folds:
+            fold = next((fold for fold in folds if set(fold.train) == set(wanted)), None)
+            if fold is None:
+                raise InputError("folds: train_queries are not the training queries of one of them")
+            parts = train_parts(context.collection, folds, fold)
+        listed = any(recipe.learns_from_lists for recipe in self.models)
+        pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
+        by_group = keep_groups(context.collection, folds)
+        fitted = []
+        with self._folder() as folder:
+            for recipe in tracked(self.models, len(self.models), "models", self.progress):
+                column = TrainedColumn(
+                    context, recipe, folder, hold_out_groups=by_group, candidates=pairs
+                )
+                fitted.append(column.fitted(rows, parts))
+        self.context_, self.fitted_ = context, fitted
+        self.__dict__.pop("_document_rows", None)  # those of the collection before
+        told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
+        warn_of([*context.collection.remarks, *told])
+        return self
+
+    def folds(
+        self,
+        collection: Collection | ColumnContext,
+        folds: Sequence[Fold],
+        *,
+        analyzer: Analyzer | None = None,
+    ) -> list[tuple[RankingData, RankingData, RankingData]]:
+        """(training, validation, test) rows of each fold, without leaks: no row is scored by a
+        model that saw its label (training rows are scored out of fold). Relevant documents that
+        BM25 does not find, and queries for which it finds nothing, have no rows; they are
+        ``missing``, and measures count them.
+
+        Warns:
+            ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
+                scores of training rows are unlike those of other rows; once for all folds.
+
+        Raises:
+            InputError: no query has a candidate, or a fold trains on fewer than two parts.
+        """
+        context = self._context(collection, analyzer)
+        table = build_columns(
+            context, candidate_pairs(context, self.depth, on_empty="keep"), self.families
+        )
+        made = learned_columns(context, table, self.models, folds, folder=self.models_folder)
+        result, found = [], {}
+        for fold in tracked(made, len(folds), "folds", self.progress):
+            result.append(fold.parts())
+            found[fold.fold.name] = {**table.provenance, **fold.provenance}
+        warn_of([*context.collection.remarks, *told_once(found)])
+        return result
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a frame with the columns added.
+
+        Args:
+            frame: columns ``qid``, ``query`` (the text) and ``docno``; others are kept.
+
+        Returns:
+            A new frame, in the order of ``frame``, with a float32 column per feature.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+            InputError: a column is missing, an unknown document, or a query id with two texts.
+        """
+        values = self.matrix(frame)
+        features = pd.DataFrame(values, columns=self.column_names, index=frame.index)
+        clash = sorted(set(features) & set(frame))
+        if clash:
+            raise InputError(f"the frame has columns {', '.join(clash)} already; rename them")
+        return pd.concat([frame, features], axis=1)
+
+    def matrix(self, frame: pd.DataFrame) -> NDArray[np.float32]:
+        """float32 [len(frame), n_columns]: the features alone; see :meth:`transform`."""
+        absent = [name for name in ("qid", "query", "docno") if name not in frame]
+        if absent:
+            raise InputError(f"the frame has no column {', '.join(absent)}")
+        missing = frame[["qid", "query", "docno"]].isna()
+        if missing.to_numpy().any():
+            name = missing.columns[missing.any()][0]
+            row = int(np.argmax(missing[name]))
+            raise InputError(f"row {row} of the frame has no {name}")
+        texts = frame[["qid", "query"]].drop_duplicates()
+        if texts["qid"].duplicated().any():
+            twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]
+            raise InputError(f"query id {twice!r} has two different texts")
+        ids = texts["qid"].astype(str).tolist()
+        query = pd.Index(texts["qid"]).get_indexer(frame["qid"])
+        return self.compute(texts["query"].tolist(), query, frame["docno"].tolist(), ids=ids)
+
+    def compute(
+        self,
+        queries: Sequence[str],
+        query: NDArray[np.integer],
+        docnos: Sequence[str],
+        *,
+        ids: Sequence[str] | None = None,
+    ) -> NDArray[np.float32]:
+        """float32 [n, n_columns] of the rows (queries[query[i]], docnos[i]).
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+            InputError: an unknown document.
+        """
+        context = self._fitted_context().for_queries(queries, ids)
+        pairs = Pairs(np.asarray(query, dtype=np.int64), self.document_rows(docnos))
+        columns: list[ColumnFamily] = [*self.families, *self.fitted_]
+        return np.hstack([column.compute(context, pairs) for column in columns])
+
+    def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
+        """int64 [n]: rows of documents by their ids.
+
+        Raises:
+            InputError: an unknown id.
+        """
+        rows = self._document_rows
+        try:
+            return np.fromiter(map(rows.__getitem__, docnos), dtype=np.int64, count=len(docnos))
+        except KeyError as error:
+            name = self.context_.collection.name
+            raise InputError(f"collection {name!r} has no document {error}") from None
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the columns with their families and definitions."""
+        specs = [(family.name, spec) for family in self.families for spec in family.columns]
+        specs += [(recipe.kind.name, recipe.spec) for recipe in self.models]
+        table = pd.DataFrame(
+            [(spec.name, family, spec.unit, spec.description) for family, spec in specs],
+            columns=["column", "family", "unit", "definition"],
+        )
+        return str(table.to_html(index=False))
+
+    @property
+    def column_names(self) -> list[str]:
+        """The features' names, in order."""
+        families = [name for family in self.families for name in family.column_names]
+        return [*families, *(recipe.name for recipe in self.models)]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a new folder: the collection and its index, the fitted models, the recipes.
+
+        Raises:
+            NotFittedError: before ``fit``.
+            InputError: the folder holds something else.
+        """
+        context, folder = self._fitted_context(), Path(folder)
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _FEATURES).is_file():
+            raise InputError(f"{folder} is not empty and holds no features; name another folder")
+        with atomic_path(folder, kind="folder") as partial:
+            make_workspace(context.collection, partial / "workspace", index=context.index)
+            (partial / "models").mkdir()
+            for column in self.fitted_:
+                column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
+            description = {
+                "version": _VERSION,
+                "families": [family_notes(family) for family in self.families],
+                "models": [column_notes(column) for column in self.models],
+                "depth": self.depth,
+            }
+            text = json.dumps(description, indent=1, ensure_ascii=False)
+            (partial / _FEATURES).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        families: Sequence[ColumnFamily] = (),
+        models: Sequence[LearnedColumn] = (),
+        threads: int | None = None,
+    ) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Args:
+            families, models: those that the saved builder had and that no name stands for: families
+                that are not registered or are given objects, columns of models that are not.
+
+        Raises:
+            InputError: not such a folder, of a newer version, or one of these is not given.
+        """
+        folder = Path(folder)
+        try:
+            description = json.loads((folder / _FEATURES).read_text(encoding="utf-8"))
+            version = description["version"]
+            if version > _VERSION:
+                raise InputError(f"{folder} was made by a newer version; update this program")
+            if version == 1:
+                named = description["families"].items()
+                description["families"] = [{"name": n, "params": params} for n, params in named]
+            made = cls(
+                [family_of(notes, families, folder) for notes in description["families"]],
+                [column_of(notes, models, folder) for notes in description["models"]],
+                depth=description["depth"],
+                threads=threads,
+            )
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{folder} holds no saved features: {error}") from None
+        made.context_ = open_workspace(folder / "workspace", threads=threads)
+        made.fitted_ = [
+            FittedColumn(column, column.kind.load(folder / "models" / f"{column.name}.safetensors"))
+            for column in made.models
+        ]
+        return made
+
+    def _context(
+        self, collection: Collection | ColumnContext, analyzer: Analyzer | None
+    ) -> ColumnContext:
+        if isinstance(collection, ColumnContext):
+            return collection
+        index = TermIndex.build(collection, analyzer, threads=self.threads)
+        return ColumnContext(collection, index, threads=self.threads)
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        if self.models_folder is not None:
+            yield self.models_folder
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                yield Path(folder)
+
+    def _fitted_context(self) -> ColumnContext:
+        if not hasattr(self, "context_"):
+            raise NotFittedError("this FeatureBuilder is not fitted: call fit or load")
+        return self.context_
+
+    @cached_property
+    def _document_rows(self) -> dict[str, int]:
+        ids = self._fitted_context().collection.document_ids
+        return {document: row for row, document in enumerate(ids)}
+
+
+def _families(
+    families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]],
+) -> list[ColumnFamily]:
+    """The families as objects."""
+    if isinstance(families, Mapping):
+        return [get_family(name, **params) for name, params in families.items()]
+    known = not isinstance(families, str | ColumnFamily)
+    if not known or not all(isinstance(family, str | ColumnFamily) for family in families):
+        raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
+    return [get_family(family) if isinstance(family, str) else family for family in families]

@@ -1,0 +1,281 @@
+"""The feature table: candidate rows, their columns, and what each fold adds without leaks.
+
+The table holds the columns that learn from no label, once for all folds. A fold is the table's row
+numbers and the columns of trained models, which :func:`learned_columns` makes, the one place that
+does: for :class:`ltr_features.feature_builder.FeatureBuilder`, ``columns build`` and ``run``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.folds import Fold
+from letor.missing import Missing
+from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
+from ltr_features.columns.trained import TrainedColumn
+from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.collection import Collection, Pairs
+
+
+def candidate_pairs(
+    context: ColumnContext, depth: int, *, on_empty: Literal["raise", "keep"] = "raise"
+) -> Pairs:
+    """Candidates of every query: BM25's best ``depth`` documents over all streams together,
+    without the document that the query was made from. Labels are not looked at.
+
+    Args:
+        on_empty: queries whose words occur in no document have no candidates: "raise", or "keep"
+            them without a pair. They have no rows then, and a ranking of them is empty; it must
+            count 0 in every mean, or results of different candidates cannot be compared.
+
+    Raises:
+        InputError: a query has no candidate (unless kept), or none has.
+    """
+    collection = context.collection
+    sources = collection.query_sources
+    pool = bm25_pool(
+        context.index,
+        context.query_counts,
+        depth if sources is None else depth + 1,
+        threads=context.threads,
+    )
+    if sources is not None:
+        kept = pool.document != sources[pool.query]
+        pool = Pairs(pool.query[kept], pool.document[kept])
+    counts = np.bincount(pool.query, minlength=collection.n_queries)
+    if not counts.any() or (on_empty == "raise" and not counts.all()):
+        empty = np.flatnonzero(counts == 0)
+        raise InputError(
+            f"{len(empty)} of {collection.n_queries} queries have no candidate: no document has "
+            f"one of their words; the first is {collection.query_ids[empty[0]]!r} "
+            f"({collection.query_texts[empty[0]]!r}). Remove these queries, add documents, or "
+            "keep them without rows by on_empty='keep'"
+        )
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    best = np.arange(len(pool)) - starts < depth
+    return Pairs(pool.query[best], pool.document[best])
+
+
+def build_columns(
+    context: ColumnContext,
+    pairs: Pairs,
+    families: Sequence[ColumnFamily],
+    *,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> RankingData:
+    """Rows of the pairs, in their order, with the families' columns and the judged grades.
+
+    Args:
+        on_progress: called before each family with its name, how many are done, and of how many.
+
+    Returns:
+        Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``. Relevant
+        documents and judged queries without a pair are ``missing``, so that measures count them.
+        Provenance per column: family, definition, reference, and that nothing was learned.
+
+    Raises:
+        InputError: two families share a column name; a pair outside the collection.
+    """
+    context.check(pairs)
+    for family in families:
+        family.check(context)
+    names, parts, provenance = [], [], {}
+    for done, family in enumerate(families):
+        if on_progress is not None:
+            on_progress(family.name, done, len(families))
+        parts.append(family.compute(context, pairs))
+        absent = family.absent(context)
+        for column in family.columns:
+            if column.name in provenance:
+                raise InputError(f"column {column.name!r} comes from two families; rename one")
+            names.append(column.name)
+            provenance[column.name] = column_notes(family, column)
+            if column.name in absent:
+                provenance[column.name]["absent"] = absent[column.name]
+    collection = context.collection
+    query_ids = np.array(collection.query_ids, dtype=object)
+    document_ids = np.array(collection.document_ids, dtype=object)[pairs.document]
+    present, index = np.unique(pairs.query, return_inverse=True)
+    return RankingData(
+        X=np.hstack(parts) if parts else np.empty((len(pairs), 0), np.float32),
+        y=grades(collection, pairs).astype(np.float32),
+        query_ids=query_ids[present].tolist(),
+        query_index=index.astype(np.int64),
+        column_names=names,
+        document_ids=document_ids,
+        provenance=provenance,
+        missing=missing_rows(collection, pairs),
+    )
+
+
+def missing_rows(collection: Collection, pairs: Pairs) -> Missing:
+    """What the judgements name and the pairs lack: relevant documents, and judged queries; and
+    queries of the pairs that no judgement names."""
+    judged = collection.judgements
+    n = collection.n_documents
+    has_row = np.isin(judged.query * n + judged.document, pairs.query * n + pairs.document)
+    lost = ~has_row & (judged.grade >= 1)
+    ids, with_rows = collection.query_ids, set(pairs.query.tolist())
+    relevant: dict[str, dict[int, int]] = {
+        ids[row]: {} for row in np.unique(judged.query).tolist() if row not in with_rows
+    }
+    for row, grade in zip(judged.query[lost].tolist(), judged.grade[lost].tolist(), strict=True):
+        counts = relevant.setdefault(ids[row], {})
+        counts[grade] = counts.get(grade, 0) + 1
+    unjudged = with_rows - set(judged.query.tolist())
+    return Missing(relevant, frozenset(ids[row] for row in unjudged))
+
+
+def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
+    """What a file of columns says of one of them."""
+    notes = {
+        "family": family.name,
+        "description": column.description,
+        "reference": column.reference,
+        "trained on": family.trained_on,
+    }
+    return notes | ({"remarks": list(family.remarks)} if family.remarks else {})
+
+
+def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
+    """int64 [n]: the judged grade of each pair, 0 where it is not judged."""
+    judged = collection.judgements
+    key = judged.query * collection.n_documents + judged.document
+    order = np.argsort(key, kind="stable")
+    wanted = pairs.query * collection.n_documents + pairs.document
+    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+    result = np.zeros(len(pairs), dtype=np.int64)
+    if len(key):
+        found = key[order][at] == wanted
+        result[found] = judged.grade[order][at][found]
+    return result
+
+
+def table_pairs(collection: Collection, table: RankingData) -> Pairs:
+    """The (query, document) pair of each row of a table of the collection.
+
+    Raises:
+        InputError: rows without document ids, or of another collection.
+    """
+    if table.document_ids is None:
+        raise InputError("the table has no document ids, so its rows cannot be scored")
+    query = {name: row for row, name in enumerate(collection.query_ids)}
+    document = {name: row for row, name in enumerate(collection.document_ids)}
+    try:
+        queries = np.array([query[name] for name in table.query_ids], dtype=np.int64)
+        documents = np.fromiter(
+            (document[name] for name in table.document_ids), dtype=np.int64, count=len(table)
+        )
+    except KeyError as error:
+        raise InputError(
+            f"the table is not of collection {collection.name!r}, which has no {error}"
+        ) from None
+    return Pairs(queries[table.query_index], documents)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTable:
+    """A fold of a table: its queries, and the columns that the fold adds to all rows.
+
+    Attributes:
+        table: rows and columns of all folds; shared, not copied.
+        fold: the queries that train, validate and test; those that the table does not know have
+            no rows and are left out.
+        names: names of the added columns.
+        values: float32 [len(table), len(names)].
+        provenance: of the added columns, by name.
+    """
+
+    table: RankingData
+    fold: Fold
+    names: Sequence[str]
+    values: NDArray[np.float32]
+    provenance: Mapping[str, Mapping[str, Any]]
+
+    def rows(self, part: str) -> NDArray[np.int64]:
+        """The numbers of the table's rows in a part, ``"train"``, ``"validation"`` or ``"test"``,
+        in the order of the table."""
+        queries = set(getattr(self.fold, part))
+        wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
+        return np.flatnonzero(wanted[self.table.query_index])
+
+    def part(self, part: str) -> RankingData:
+        """The rows of a part with all columns, and what is known to be missing of it."""
+        known = self.fold.only(self.table.all_query_ids)
+        rows = self.table.select_queries(getattr(known, part))
+        return rows.with_columns(self.names, self.values[self.rows(part)], self.provenance)
+
+    def parts(self) -> tuple[RankingData, RankingData, RankingData]:
+        """The training, validation and test rows."""
+        return self.part("train"), self.part("validation"), self.part("test")
+
+
+def learned_columns(
+    context: ColumnContext,
+    table: RankingData,
+    columns: Sequence[LearnedColumn],
+    folds: Sequence[Fold],
+    *,
+    folder: Path | None = None,
+    by_group: bool | None = None,
+    n_parts: int | None = None,
+    on_progress: Callable[[str, Any], None] | None = None,
+) -> Iterator[FoldTable]:
+    """Each fold with the columns of trained models, in which no row was scored by a model that saw
+    its label, see :func:`ltr_features.columns.out_of_fold.fold_scores`.
+
+    Args:
+        context: the collection and the index that the table was made from.
+        table: rows of the candidates, as :func:`build_columns` makes them.
+        columns: the columns to add.
+        folds: all folds; every part is the test part of one of them.
+        folder: where fitted models are kept; a model that is there is loaded, not trained again.
+            By default they are not kept.
+        by_group: hold out whole query groups for early stopping; by default where the folds keep
+            groups together.
+        n_parts: parts of the training queries that are scored out of fold; by default one for each
+            fold whose test queries are among them.
+        on_progress: called with (model key, finished epoch or iteration).
+
+    Raises:
+        InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be
+            learned from its training queries.
+    """
+    pairs = table_pairs(context.collection, table)
+    by_group = keep_groups(context.collection, folds) if by_group is None else by_group
+    with nullcontext(folder) if folder else tempfile.TemporaryDirectory() as kept:
+        trained = [
+            TrainedColumn(
+                context,
+                column,
+                Path(kept),
+                hold_out_groups=by_group,
+                candidates=pairs,
+                on_progress=on_progress,
+            )
+            for column in columns
+        ]
+        for fold in folds:
+            parts = train_parts(context.collection, folds, fold, n_parts)
+            values = np.empty((len(table), len(trained)), dtype=np.float32)
+            provenance = {}
+            for position, column in enumerate(trained):
+                of_fold = column.of_fold(parts)
+                values[:, position] = fold_scores(of_fold, pairs, parts)
+                facts = column_facts(of_fold, values[:, position], pairs)
+                origin = {**column.recipe.provenance, "fold": fold.name}
+                provenance[column.recipe.name] = origin | facts
+            yield FoldTable(table, fold, [c.name for c in columns], values, provenance)
