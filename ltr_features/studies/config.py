@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import inspect
 import os
@@ -38,21 +39,93 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: {error}") from None
 
 
-def read_config(path: str | os.PathLike[str], kind: type[Config]) -> Config:
+def read_config(
+    path: str | os.PathLike[str],
+    kind: type[Config],
+    check: Callable[[Config], Iterable[str]] = lambda config: (),
+) -> Config:
     """A TOML file as a typed description.
+
+    Args:
+        check: what is wrong with the description, beyond types.
 
     Raises:
         InputError: as :func:`read_toml`; or unknown keys, missing keys, values out of range: all
-            at once.
+            at once, a line each.
     """
-    try:
-        return kind.model_validate(read_toml(path))
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}"
-            for e in error.errors()
+    problems, config = _typed(read_toml(path), kind)
+    if config is not None:
+        problems += check(config)
+    if problems or config is None:
+        distinct = list(dict.fromkeys(problems))
+        listed = "".join(f"\n  {problem}" for problem in distinct)
+        raise InputError(
+            f"{path}: {len(distinct)} mistake{'s' if len(distinct) > 1 else ''}:{listed}"
         )
-        raise InputError(f"{path}: {problems}") from None
+    return config
+
+
+def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config | None]:
+    """What the types say is wrong, and the experiment without it (so that the rest can be checked
+    too), or None if too much is missing."""
+    problems: list[str] = []
+    raw = copy.deepcopy(raw)
+    taken: list[tuple[Any, ...]] = []
+    for _ in range(20):  # each turn takes what is wrong away, which may show more
+        try:
+            return problems, kind.model_validate(raw)
+        except ValidationError as error:
+            found = error.errors()
+            taken += [e["loc"] for e in found]
+            # That a list is too short without what is wrong in it is no mistake of its own.
+            problems += [
+                _said(e, kind) for e in found if not any(_inside(t, e["loc"]) for t in taken)
+            ]
+            if not any(_take_away(raw, e) for e in found):
+                break
+    return problems, None
+
+
+def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(place) > len(other) and place[: len(other)] == other
+
+
+def _said(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
+    place = ".".join(str(part) for part in error["loc"]) or "file"
+    if error["type"] == "extra_forbidden":
+        known = _keys_beside(error["loc"], kind)
+        return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
+    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _keys_beside(place: tuple[Any, ...], section: type[BaseModel]) -> list[str]:
+    """The keys that a section of an experiment may have."""
+    for part in place[:-1]:
+        if part in section.model_fields:  # others are numbers in lists, and names of sections
+            section = _section_in(section.model_fields[part].annotation) or section
+    return list(section.model_fields)
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = map(_section_in, getattr(annotation, "__args__", ()))
+    return next((found for found in inner if found is not None), None)
+
+
+def _take_away(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
+    """Remove what an error is about; False if that is not there."""
+    place: Any = raw
+    *parents, last = error["loc"] or (None,)
+    for part in parents:
+        try:
+            place = place[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    if isinstance(place, list) and isinstance(last, int) and last < len(place):
+        del place[last]
+        return True
+    return isinstance(place, dict) and place.pop(last, None) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -3,14 +3,11 @@ the nearest name that would have been right."""
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from letor.errors import InputError
 from letor.measures import run_measure
@@ -18,7 +15,7 @@ from letor.rankers.registry import get_ranker, ranker_names
 from ltr_features.columns.model_column import ModelColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import nearest, read_toml, slug
+from ltr_features.studies.config import nearest, read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import (
@@ -42,17 +39,10 @@ def load_config(
         data: folder that its paths are relative to.
 
     Raises:
-        InputError: not TOML, or unknown keys, values out of range, names of what there is not,
-            files that are missing, parts that do not fit: all at once, a line each.
+        InputError: as :func:`read_config`; or names of what there is not, files that are missing,
+            parts that do not fit: all at once, a line each.
     """
-    raw = read_toml(path)
-    problems, config = _typed(raw)
-    if config is not None:
-        problems += _problems(config, Path(data))
-    if problems or config is None:
-        listed = "".join(f"\n  {problem}" for problem in dict.fromkeys(problems))
-        raise InputError(f"{path}: {len(dict.fromkeys(problems))} to mend:{listed}")
-    return config
+    return read_config(path, ExperimentConfig, lambda config: _problems(config, Path(data)))
 
 
 def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
@@ -70,69 +60,6 @@ def demo_config(dump: Path | None = None, seed: int | None = None) -> Experiment
     )
     collection = config.collection.model_copy(update=given)
     return config.model_copy(update={"collection": collection, "columns": columns})
-
-
-def _typed(raw: dict[str, Any]) -> tuple[list[str], ExperimentConfig | None]:
-    """What the types say is wrong, and the experiment without it (so that the rest can be checked
-    too), or None if too much is missing."""
-    problems: list[str] = []
-    raw = copy.deepcopy(raw)
-    taken: list[tuple[Any, ...]] = []
-    for _ in range(20):  # each turn takes what is wrong away, which may show more
-        try:
-            return problems, ExperimentConfig.model_validate(raw)
-        except ValidationError as error:
-            found = error.errors()
-            taken += [e["loc"] for e in found]
-            # That a list is too short without what is wrong in it is no mistake of its own.
-            problems += [_said(e) for e in found if not any(_inside(t, e["loc"]) for t in taken)]
-            if not any(_take_away(raw, e) for e in found):
-                break
-    return problems, None
-
-
-def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(place) > len(other) and place[: len(other)] == other
-
-
-def _said(error: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in error["loc"]) or "file"
-    if error["type"] == "extra_forbidden":
-        known = _keys_beside(error["loc"])
-        return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
-
-
-def _keys_beside(place: tuple[Any, ...]) -> list[str]:
-    """The keys that a section of an experiment may have."""
-    section: type[BaseModel] = ExperimentConfig
-    for part in place[:-1]:
-        if isinstance(part, str):
-            found = _section_in(section.model_fields[part].annotation)
-            section = found or section
-    return list(section.model_fields)
-
-
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    inner = map(_section_in, getattr(annotation, "__args__", ()))
-    return next((found for found in inner if found is not None), None)
-
-
-def _take_away(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
-    """Remove what an error is about; False if that is not there."""
-    place: Any = raw
-    *parents, last = error["loc"] or (None,)
-    for part in parents:
-        try:
-            place = place[part]
-        except (KeyError, IndexError, TypeError):
-            return False
-    if isinstance(place, list) and isinstance(last, int) and last < len(place):
-        del place[last]
-        return True
-    return isinstance(place, dict) and place.pop(last, None) is not None
 
 
 def _problems(config: ExperimentConfig, data: Path) -> list[str]:

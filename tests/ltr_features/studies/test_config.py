@@ -115,7 +115,7 @@ def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
     text = text.replace("\nrank = 50", "\nrnak = 50").replace("turn = 2", "turn = -2")
     with pytest.raises(InputError) as error:
         load(tmp_path, text)
-    for said in ("candidate_depth", "'rank'", "systems.9.turn", "3 to mend"):
+    for said in ("candidate_depth", "'rank'", "systems.9.turn", "3 mistakes"):
         assert said in str(error.value)
 
 
@@ -149,7 +149,7 @@ comparisons = [["more", "words"], ["words", "bm25"]]
 def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
     with pytest.raises(InputError) as error:
         load(tmp_path, GRID.replace('title = "S" }', 'title = "S", folds = 2 }'))
-    assert "1 to mend" in str(error.value)
+    assert "1 mistake:" in str(error.value)
     assert "splits.0.folds" in str(error.value)
 
 

@@ -23,7 +23,10 @@ def test_a_file_becomes_a_typed_description(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"n = 'x'\nm = 1", r"title: Field required; n: Input should be a valid integer.*; m: "),
+        (
+            b"n = 'x'\nm = 1",
+            r"3 mistakes:\n  title: Field required\n  n: Input .* integer.*\n  m: ",
+        ),
         (b"n = ", "not TOML"),
         (b"\xff", "not TOML"),
         (None, "cannot be read"),
