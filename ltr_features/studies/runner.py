@@ -11,9 +11,8 @@ from typing import Any
 
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
-from ltr_features.studies.progress import Reporter
+from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work
 from ltr_features.studies.stages import PACKAGES, StageResult, Stages, key_of
-from ltr_features.studies.times import TIMES, StageTimes, Work
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
 from ltr_features.studies.kinds.clickthrough_page import render
-from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
@@ -29,6 +28,7 @@ from ltr_features.studies.kinds.clickthrough_tables import (
     table_text_of,
     time_rows,
 )
+from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.task_tables import TaskStudy, contents
 from ltr_features.studies.runner import Planned
@@ -36,7 +36,7 @@ from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
 #: What the numbers come from; a new layout of the report trains nothing again.
-_CODE = ("ssi_models", f"{__name__}_scoring", f"{__name__}_tasks")
+_CODE = ("ssi_models", f"{__name__}_tasks")
 _TEXT_CODE = (
     f"{__name__}_tasks",
     "ltr_features.sources",

@@ -43,7 +43,7 @@ _CODE = (
     "ltr_features.text.analyzer",
     "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
-    *(f"{__name__}_{part}" for part in ("tasks", "rows", "evaluation")),
+    *(f"{__name__}_{part}" for part in ("tasks", "rows")),
 )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ltr_features.studies.kinds.matching_evaluation import ranked_documents
-from ltr_features.studies.kinds.matching_rows import new_model
+from ltr_features.studies.kinds.matching_rows import new_model, ranked_documents
 from ltr_features.studies.kinds.matching_tasks import Task
 from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr

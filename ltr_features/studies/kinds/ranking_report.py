@@ -11,8 +11,7 @@ from letor.rankers.registry import load_ranker
 from ltr_features.build import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
-from ltr_features.studies.kinds.expected import check_expected
-from ltr_features.studies.kinds.ranking_config import SystemConfig
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_models import (
     model_facts,
     nearest_words,
@@ -29,6 +28,7 @@ from ltr_features.studies.page.report import (
     SystemResult,
     TrainingCurve,
 )
+from ltr_features.studies.page.verdicts import value
 from ltr_features.studies.stages import StageResult, versions
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.correlation import column_correlation
@@ -320,3 +320,25 @@ def _fact(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def check_expected(config: ExperimentConfig, studies: Sequence[Study]) -> list[str]:
+    """A sentence for each expected number that was not met, and one if some were."""
+    by_split = dict(zip((split.name for split in config.splits), studies, strict=True))
+    missed = []
+    for expected in config.expected:
+        study = by_split[expected.split]
+        found = float(study.values(expected.system, expected.measure).mean())
+        what = f"{expected.measure} of {expected.system}"
+        if expected.baseline is not None:
+            found -= float(study.values(expected.baseline, expected.measure).mean())
+            what += f" minus {expected.baseline}"
+        if not abs(found - expected.value) <= expected.tolerance:
+            missed.append(
+                f"Not as expected: {what} ({study.name}) is {value(found)}, the experiment's file "
+                f"expects {value(expected.value)} within {expected.tolerance:g}."
+            )
+    met = len(config.expected) - len(missed)
+    if missed and met:
+        missed.append(f"{met} other expected numbers were met.")
+    return missed

@@ -24,7 +24,7 @@ from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.systems import turned
-from ltr_features.studies.times import TIMES
+from ltr_features.studies.progress import TIMES
 from ssi_models.ssi.low_rank import LowRankSSI
 
 

@@ -7,8 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from ltr_features.studies.progress import Reporter
-from ltr_features.studies.times import StageTimes, Work
+from ltr_features.studies.progress import Reporter, StageTimes, Work
 
 
 class Clock:

@@ -9,8 +9,8 @@ import pytest
 from letor.errors import InputError
 from ltr_features.studies.lock import locked
 from ltr_features.studies.manifest import write_manifest
+from ltr_features.studies.progress import TIMES
 from ltr_features.studies.runner import Planned, StageRunner
-from ltr_features.studies.times import TIMES
 
 
 def planned(name, calls, inputs=None):

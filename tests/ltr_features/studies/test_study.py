@@ -12,10 +12,10 @@ import pytest
 from letor.errors import InputError
 from ltr_features.studies import stages
 from ltr_features.studies.config import Section, read_config
+from ltr_features.studies.progress import TIMES
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import NOTE, code_digest
 from ltr_features.studies.study import Contents, Study
-from ltr_features.studies.times import TIMES
 
 
 class SquaresConfig(Section):

@@ -19,8 +19,8 @@ from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds import clickthrough
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
-from ltr_features.studies.kinds.clickthrough_scoring import NDCG
 from ltr_features.studies.kinds.clickthrough_tables import outcome_of
+from ltr_features.studies.kinds.clickthrough_tasks import NDCG
 from ltr_features.studies.run import find_experiment, run_file
 from ltr_features.studies.stages import NOTE
 

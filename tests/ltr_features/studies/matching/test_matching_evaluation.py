@@ -7,13 +7,14 @@ import pytest
 
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.studies.kinds.matching_curves import training_curve
-from ltr_features.studies.kinds.matching_evaluation import (
+from ltr_features.studies.kinds.matching_figures import scatter_chart
+from ltr_features.studies.kinds.matching_rows import (
     evaluate,
+    make_row,
+    n_parameters,
     ranked_documents,
     ranks_of_relevant,
 )
-from ltr_features.studies.kinds.matching_figures import scatter_chart
-from ltr_features.studies.kinds.matching_rows import make_row, n_parameters
 from ltr_features.studies.kinds.matching_tasks import make_task, unseen_documents
 from ssi_models.registry import get_model
 
