@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, refitted, slug
+from ltr_features.studies.config import Section, nearest, refitted
+from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
+from ssi_models.training.trainable import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 
@@ -78,58 +80,40 @@ class PaperNumbers(Section):
     p10_error: float | None = None
 
 
-class RowConfig(Section):
+class RowConfig(RowSection):
     """A model on a task.
 
     Attributes:
-        label: unique within the table.
-        model: a registered name; None for a row that only shows the paper's numbers.
-        params: constructor parameters, over those of ``settings``.
+        model: None for a row that only shows the paper's numbers.
+        params: over those of ``settings``.
         choose: parameter -> values, instead of that of the experiment: every combination is
             trained, and the one with the best validation measure is reported.
         choose_on: what that measure is taken on: "pairs", the model's own held-out pairs or
             queries; "documents", links among training documents that are held out as the documents
             of testing are (the model is then trained again on all of them).
         task: where it is not the table's.
-        note: a remark below the table.
     """
 
-    label: str = Field(min_length=1)
-    model: str | None = None
-    params: dict[str, Any] = Field({})
     choose: dict[str, list[Any]] | None = None
     choose_on: Literal["pairs", "documents"] = "pairs"
     task: str | None = None
     paper: PaperNumbers = PaperNumbers()
-    note: str = ""
 
 
-class TableConfig(Section):
+class TableConfig(TableSection):
     """Rows in the paper's order.
 
     Attributes:
         order: chains of labels that the paper (or DESIGN) puts in ascending order of MAP; each
             neighbouring pair is checked.
-        notes: what was found out, printed below the table.
     """
 
-    name: str = Field(pattern=r"^[\w-]+$")
-    title: str
-    task: str
     rows: tuple[RowConfig, ...] = Field(min_length=1)
     order: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _labels_fit(self) -> TableConfig:
-        labels = [row.label for row in self.rows]
-        twice = sorted({label for label in labels if labels.count(label) > 1})
-        if twice:
-            raise ValueError(f"table {self.name!r}: two rows have the label {', '.join(twice)}")
-        unknown = sorted({label for chain in self.order for label in chain} - set(labels))
-        if unknown:
-            raise ValueError(f"table {self.name!r}: order names unknown rows {', '.join(unknown)}")
-        return self
+    @property
+    def mentioned(self) -> set[str]:
+        return {label for chain in self.order for label in chain}
 
 
 class ScatterConfig(Section):
@@ -154,38 +138,23 @@ class CurvesConfig(Section):
     notes: tuple[str, ...] = ()
 
 
-class MatchingConfig(Section):
+class MatchingConfig(TablesSection):
     """A whole experiment.
 
     Attributes:
-        repeats: how often each model that learns from judgements is fitted, with other seeds; its
-            values are means over the fits, query by query. Tasks are the same in every fit.
         settings: parameters of every trained model that has them.
         choose: see :class:`RowConfig`, for every trained model.
     """
 
     kind: Literal["matching"]
-    title: str
-    introduction: str
-    seed: int = 0
-    repeats: int = Field(1, ge=1)
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     settings: dict[str, Any] = Field({})
     choose: dict[str, list[Any]] = Field({})
     tables: tuple[TableConfig, ...] = ()
     scatter: ScatterConfig | None = None
     curves: CurvesConfig | None = None
-    notes: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> MatchingConfig:
-        problems = [*self._name_problems(), *self._model_problems(), *self._figure_problems()]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
 
     def trials(self, row: RowConfig, fit: int = 0) -> list[dict[str, Any]]:
-        """The parameters of each model that is trained for a row, in the given fit."""
         if row.model is None:
             return []
         kind = get_model(row.model)
@@ -199,47 +168,17 @@ class MatchingConfig(Section):
             for values in product(*choose.values())
         ]
 
-    def fits_of(self, row: RowConfig) -> int:
-        """How often a row is fitted: once if every fit would be the same."""
-        return self.repeats if self.trials(row, 1) != self.trials(row) else 1
+    def row_problems(self, row: RowConfig, task: str) -> Iterator[str]:
+        if row.model is None and (row.params or row.choose):
+            yield "parameters without a model"
+        split = self.tasks[task].split if task in self.tasks else "documents"
+        if row.choose_on == "documents" and split != "documents":
+            yield "choose_on = 'documents' is for tasks that split documents"
+        yield from super().row_problems(row, task)
 
-    def _name_problems(self) -> Iterator[str]:
-        names = [slug(table.name) for table in self.tables]
-        if len(set(names)) < len(names):
-            yield "two tables share a name"
-        asked = {table.task for table in self.tables}
-        asked |= {row.task for table in self.tables for row in table.rows if row.task is not None}
-        asked |= {self.curves.task} if self.curves is not None else set()
-        if asked - set(self.tasks):
-            yield (
-                f"there is no task {', '.join(sorted(asked - set(self.tasks)))}; there are "
-                f"{', '.join(sorted(self.tasks))}"
-            )
-
-    def _model_problems(self) -> Iterator[str]:
-        for table in self.tables:
-            for row in table.rows:
-                where = f"table {table.name!r}, row {row.label!r}"
-                task = self.tasks.get(row.task or table.task)
-                if row.choose_on == "documents" and task is not None and task.split != "documents":
-                    yield f"{where}: choose_on = 'documents' is for tasks that split documents"
-                try:
-                    kind = None if row.model is None else get_model(row.model)
-                except ValueError as error:
-                    yield f"{where}: {error}"
-                    continue
-                if kind is None:
-                    if row.params or row.choose:
-                        yield f"{where}: parameters without a model"
-                    continue
-                try:
-                    for params in self.trials(row):
-                        model = kind(**params)
-                        check = getattr(model, "check_params", None)
-                        if check is not None:
-                            check()
-                except (TypeError, ValueError) as error:
-                    yield f"{where}: {error}"
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        yield from self._figure_problems()
 
     def _figure_problems(self) -> Iterator[str]:
         if self.scatter is not None:
@@ -250,6 +189,9 @@ class MatchingConfig(Section):
             elif not {self.scatter.model, *self.scatter.against} <= labels:
                 yield f"scatter: names rows that table {self.scatter.table!r} does not have"
         if self.curves is not None:
+            task = self.curves.task
+            if task not in self.tasks:
+                yield f"curves: no task {task!r}; {nearest(task, self.tasks)}"
             try:
                 kind = get_model(self.curves.model)
                 if not issubclass(kind, RankingModel) or not _has(kind, "rank"):

@@ -5,20 +5,124 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pandas as pd
+from pydantic import Field, model_validator
 
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import Section, nearest, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 from ltr_features.studies.study import Contents, Study
+from ssi_models.registry import get_model
+
+
+class RowSection(Section):
+    """A model on a task.
+
+    Attributes:
+        label: unique within the table.
+        model: a registered name. params: of its constructor.
+        note: a remark below the table.
+    """
+
+    label: str = Field(min_length=1)
+    model: str | None = None
+    params: dict[str, Any] = Field({})
+    note: str = ""
+
+
+class TableSection(Section):
+    """Rows in the paper's order.
+
+    Attributes:
+        notes: what was found out, printed below the table.
+    """
+
+    name: str = Field(pattern=r"^[\w-]+$")
+    title: str
+    task: str
+    rows: tuple[Any, ...] = Field(min_length=1)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mentioned(self) -> set[str]:
+        """The labels that are named outside of the rows."""
+        return set()
+
+    @model_validator(mode="after")
+    def _labels_fit(self) -> Self:
+        labels = [row.label for row in self.rows]
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise ValueError(f"table {self.name!r}: two rows have the label {', '.join(twice)}")
+        unknown = sorted(self.mentioned - set(labels))
+        if unknown:
+            raise ValueError(f"table {self.name!r}: there is no row {', '.join(unknown)}")
+        return self
+
+
+class TablesSection(Section):
+    """A whole experiment.
+
+    Attributes:
+        repeats: how often each model that learns from judgements is fitted, with other seeds; its
+            values are means over the fits, query by query. Tasks are the same in every fit.
+    """
+
+    title: str
+    introduction: str
+    seed: int = 0
+    repeats: int = Field(1, ge=1)
+    tasks: dict[str, Any] = Field(min_length=1)
+    tables: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def trials(self, row: Any, fit: int = 0) -> list[dict[str, Any]]:
+        """Parameters of the models that are fitted for a row, in the given fit; the best one of
+        several is reported."""
+        raise NotImplementedError
+
+    def fits_of(self, row: Any) -> int:
+        """How often a row is fitted: once if every fit would be the same."""
+        return self.repeats if self.trials(row, 1) != self.trials(row) else 1
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the tables."""
+        for names in (self.tasks, [table.name for table in self.tables]):
+            slugs = [slug(name) for name in names]
+            if len(set(slugs)) < len(slugs):
+                yield f"two tasks or tables share a name: {', '.join(names)}"
+        for table in self.tables:
+            for row in table.rows:
+                where = f"table {table.name!r}, row {row.label!r}"
+                task = getattr(row, "task", None) or table.task
+                if task not in self.tasks:
+                    yield f"{where}: no task {task!r}; {nearest(task, self.tasks)}"
+                for problem in self.row_problems(row, task):
+                    yield f"{where}: {problem}"
+
+    def row_problems(self, row: Any, task: str) -> Iterator[str]:
+        """What is wrong with a row."""
+        try:
+            for params in self.trials(row):
+                model = get_model(row.model)(**params)
+                getattr(model, "check_params", lambda: None)()
+        except (TypeError, ValueError) as error:
+            yield str(error)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        problems = list(self.problems())
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
 
 
 class Fit(Protocol):

@@ -234,7 +234,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("n_topics = 2", "topics = 2", "unexpected keyword argument 'topics'"),
         ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "there is no row XY"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
-        ('task = "small"', 'task = "big"', "there is no task 'big'"),
+        ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
     ],
 )

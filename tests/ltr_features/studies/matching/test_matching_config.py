@@ -89,7 +89,7 @@ def test_all_problems_are_named_at_once(tmp_path):
     ("old", "new", "message"),
     [
         ('label = "SSI"', 'label = "TFIDF"', "two rows have the label TFIDF"),
-        ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "unknown rows PSI"),
+        ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "there is no row PSI"),
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
         ('model = "ssi"', "params = {rank = 2}", "parameters without a model"),
