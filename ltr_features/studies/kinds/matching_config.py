@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 
 from ltr_features.studies.config import Section, nearest, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
-from ssi_models.training.trainable import RankingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 
