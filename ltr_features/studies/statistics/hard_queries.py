@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.studies.statistics.paired_tests import check_queries, group_labels
 from ltr_features.studies.statistics.significance import TestSettings, corrected, gain_row
 
 BASELINE = "baseline"
@@ -198,11 +198,7 @@ def _gains(
 
 
 def _aligned(name: str, values: pd.Series, queries: pd.Index) -> pd.Series:
-    if not values.index.is_unique or set(values.index) != set(queries):
-        raise InputError(
-            f"{name}: values of {len(values)} queries, the baseline has {len(queries)}; all need "
-            "a value for each of the same queries"
-        )
+    check_queries(name, values.index, queries)
     values = values.loc[queries].astype(np.float64)
     if values.isna().any():
         raise InputError(f"{name}: query {values.index[values.isna()][0]!r} has no value (NaN)")

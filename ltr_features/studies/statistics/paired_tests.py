@@ -127,6 +127,15 @@ def bootstrap_interval(
     return np.quantile(means, [tail, 1 - tail], axis=0).T
 
 
+def check_queries(name: str, queries: pd.Index, wanted: pd.Index) -> None:
+    """Raise InputError unless both are the same queries, each once, in any order."""
+    if not queries.is_unique or set(queries) != set(wanted):
+        raise InputError(
+            f"{name}: values of {len(queries)} queries, others have {len(wanted)}; comparisons are "
+            "paired by query: all need a value for each of the same queries"
+        )
+
+
 def group_labels(
     queries: Iterable[Hashable], groups: Mapping[str, Hashable] | None
 ) -> list[Hashable] | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from ltr_features.studies.statistics.paired_tests import check_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ def over_fits(
         InputError: a fit has values of other queries.
     """
     for name, frames in fits.items():
-        if any(set(frame.index) != set(per_query[name].index) for frame in frames):
-            raise InputError(f"system {name!r}: its fits have values of other queries")
+        for frame in frames:
+            check_queries(f"a fit of system {name!r}", frame.index, per_query[name].index)
     counts, spreads = [], []
     for pair in pairs:
         n = min((len(fits[name]) for name in pair if name in fits), default=1)

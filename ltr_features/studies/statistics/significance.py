@@ -13,6 +13,7 @@ from letor.errors import InputError
 from ltr_features.studies.statistics.paired_tests import (
     EXACT_PATTERNS,
     bootstrap_interval,
+    check_queries,
     detectable,
     fisher_randomisation,
     group_error,
@@ -99,38 +100,6 @@ class TestSettings:
         )
 
 
-def gain_row(
-    system: NDArray[np.float64],
-    baseline: NDArray[np.float64],
-    settings: TestSettings,
-    groups: Sequence[Hashable] | None = None,
-) -> dict[str, float]:
-    """The gain of one system over one baseline on some queries, float64 [n] each, in a table's
-    row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
-    ``high`` (percentile bootstrap), ``p`` (randomisation test)."""
-    difference = system - baseline
-    low, high = bootstrap_interval(
-        difference,
-        groups=groups,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )[0]
-    p = fisher_randomisation(
-        difference, groups=groups, n_permutations=settings.n_permutations, seed=settings.seed
-    )[0]
-    return {
-        "n_queries": len(difference),
-        "n_groups": len(difference) if groups is None else len(set(groups)),
-        "baseline_mean": baseline.mean(),
-        "system_mean": system.mean(),
-        "gain": difference.mean(),
-        "low": low,
-        "high": high,
-        "p": p,
-    }
-
-
 def compare(
     per_query: Mapping[str, pd.DataFrame],
     pairs: Sequence[tuple[str, str]],
@@ -168,72 +137,73 @@ def compare(
             without a group.
     """
     settings = settings or TestSettings()
-    rows, d = _differences(per_query, pairs, measures)
+    values = values_of(per_query, pairs, measures)
     queries = next(iter(per_query.values())).index
-    labels = group_labels(queries, groups)
-    table = pd.DataFrame(rows)
-    table["n_groups"] = len(queries) if labels is None else len(set(labels))
-    table["difference"] = d.mean(axis=0)
-    table["relative"] = table["difference"] / table["baseline_mean"].where(
-        table["baseline_mean"] != 0
-    )
+    named = [(*pair, measure) for pair in pairs for measure in measures]
+    means = pd.DataFrame(named, columns=["system", "baseline", "measure"])
+    means["n_queries"] = len(queries)
+    means["system_mean"], means["baseline_mean"] = values.mean(axis=1)
+    d, labels = values[0] - values[1], group_labels(queries, groups)
     refits = over_fits(per_query, fits or {}, pairs, measures)
-    _test(table, d, labels, refits, settings)
-    _describe(table, d, labels, settings)
+    tests = {**_tests(d, labels, refits, settings), **_sizes(d, labels, settings)}
+    table = means.assign(
+        n_groups=len(queries) if labels is None else len(set(labels)),
+        difference=d.mean(axis=0),
+        relative=lambda t: t["difference"] / t["baseline_mean"].where(t["baseline_mean"] != 0),
+        **tests,
+    )
     table["significant"] = table["p_corrected"] < settings.alpha
     return table
 
 
-def _test(
-    table: pd.DataFrame,
-    d: NDArray[np.float64],
-    labels: Sequence[Hashable] | None,
-    refits: Refits,
-    settings: TestSettings,
-) -> None:
-    """Add the columns from ``low`` to ``p_t``, and ``detectable``."""
-    interval = bootstrap_interval(
-        d,
-        groups=labels,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )
-    means = d.mean(axis=0)
-    over_queries = group_error(d, labels)
-    wide = refits.widened(means, interval, *over_queries, settings.confidence)
-    table["low"], table["high"] = wide.T
-    table["n_fits"], table["spread"] = refits.n_fits, refits.spread
-    table["p"] = fisher_randomisation(
-        d, groups=labels, n_permutations=settings.n_permutations, seed=settings.seed
-    )
-    error, freedom = refits.total_error(*over_queries)
-    table["p_refits"] = np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan)
-    table["p_corrected"] = corrected(table[["p", "p_refits"]].max(axis=1), settings.correction)
-    table["p_t"] = paired_t(d, groups=labels)
-    table["detectable"] = detectable(error, freedom, settings.alpha)
+def values_of(
+    per_query: Mapping[str, pd.DataFrame],
+    pairs: Sequence[tuple[str, str]],
+    measures: Sequence[str],
+) -> NDArray[np.float64]:
+    """float64 [2, queries, comparisons]: values of the systems, and of their baselines, in every
+    pair and measure; queries in the order of the first system.
+
+    Raises:
+        InputError: see :func:`compare`.
+    """
+    if not pairs or not measures:
+        raise InputError("nothing to compare: name at least one (system, baseline) and a measure")
+    queries = next(iter(per_query.values())).index
+    for name, frame in per_query.items():
+        check_queries(f"system {name!r}", frame.index, queries)
+    arrays = {}
+    for name in dict.fromkeys(name for pair in pairs for name in pair):
+        if name not in per_query:
+            raise InputError(f"unknown system {name!r}; known are {', '.join(per_query)}")
+        for measure in measures:
+            if measure not in per_query[name]:
+                raise InputError(f"system {name!r} has no values of the measure {measure!r}")
+        arrays[name] = per_query[name].loc[queries, list(measures)].to_numpy(np.float64)
+    return np.stack([np.hstack([arrays[pair[side]] for pair in pairs]) for side in (0, 1)])
 
 
-def _describe(
-    table: pd.DataFrame,
-    d: NDArray[np.float64],
-    labels: Sequence[Hashable] | None,
+def gain_row(
+    system: NDArray[np.float64],
+    baseline: NDArray[np.float64],
     settings: TestSettings,
-) -> None:
-    """Add the columns from ``effect`` to ``smallest_p``."""
-    spread = d.std(axis=0, ddof=1) if len(d) > 1 else np.full(d.shape[1], np.nan)
-    spread = np.where(spread > TIE, spread, np.nan)
-    table["effect"] = table["difference"] / spread
-    table["design_effect"] = (group_error(d, labels)[0] / (spread / np.sqrt(len(d)))) ** 2
-    table["won"] = (d > TIE).sum(axis=0)
-    table["tied"] = (np.abs(d) <= TIE).sum(axis=0)
-    table["lost"] = (d < -TIE).sum(axis=0)
-    sums, _ = group_sums(d, labels)
-    table["differing"] = (np.abs(sums) > TIE).sum(axis=0)
-    table["smallest_p"] = [
-        smallest_p(int(differing), len(sums), settings.n_permutations)
-        for differing in table["differing"]
-    ]
+    groups: Sequence[Hashable] | None = None,
+) -> dict[str, float]:
+    """The gain of one system over one baseline on some queries, float64 [n] each, in a table's
+    row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
+    ``high`` (percentile bootstrap), ``p`` (randomisation test)."""
+    difference = system - baseline
+    interval, p = _resampled(difference, groups, settings)
+    return {
+        "n_queries": len(difference),
+        "n_groups": len(difference) if groups is None else len(set(groups)),
+        "baseline_mean": baseline.mean(),
+        "system_mean": system.mean(),
+        "gain": difference.mean(),
+        "low": interval[0, 0],
+        "high": interval[0, 1],
+        "p": p[0],
+    }
 
 
 def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
@@ -251,42 +221,62 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
         raise InputError(f"correction {method!r}: {error}; use for example 'holm'") from error
 
 
-def _differences(
-    per_query: Mapping[str, pd.DataFrame],
-    pairs: Sequence[tuple[str, str]],
-    measures: Sequence[str],
-) -> tuple[list[dict[str, object]], NDArray[np.float64]]:
-    """Identifying columns of each row of the comparison table, and its per-query differences."""
-    if not pairs or not measures:
-        raise InputError("nothing to compare: name at least one (system, baseline) and a measure")
-    queries = next(iter(per_query.values())).index
-    for name, values in per_query.items():
-        if not values.index.is_unique or set(values.index) != set(queries):
-            raise InputError(
-                f"system {name!r} has {len(values)} queries, others {len(queries)}; comparisons "
-                "are paired by query: all systems need a value for each of the same queries"
-            )
-    rows, differences = [], []
-    for pair in pairs:
-        unknown = [name for name in pair if name not in per_query]
-        if unknown:
-            raise InputError(f"unknown system {unknown[0]!r}; known are {', '.join(per_query)}")
-        system, baseline = (per_query[name].loc[queries] for name in pair)
-        for measure in measures:
-            lacking = [name for name in pair if measure not in per_query[name]]
-            if lacking:
-                raise InputError(f"system {lacking[0]!r} has no values of the measure {measure!r}")
-            a = system[measure].to_numpy(dtype=np.float64)
-            b = baseline[measure].to_numpy(dtype=np.float64)
-            rows.append(
-                {
-                    "system": pair[0],
-                    "baseline": pair[1],
-                    "measure": measure,
-                    "n_queries": len(queries),
-                    "system_mean": a.mean(),
-                    "baseline_mean": b.mean(),
-                }
-            )
-            differences.append(a - b)
-    return rows, np.column_stack(differences)
+def _resampled(
+    d: NDArray[np.float64], labels: Sequence[Hashable] | None, settings: TestSettings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bootstrap intervals, float64 [k, 2], and p-values of the randomisation test, float64 [k]."""
+    interval = bootstrap_interval(
+        d,
+        groups=labels,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
+    return interval, fisher_randomisation(
+        d, groups=labels, n_permutations=settings.n_permutations, seed=settings.seed
+    )
+
+
+def _tests(
+    d: NDArray[np.float64],
+    labels: Sequence[Hashable] | None,
+    refits: Refits,
+    settings: TestSettings,
+) -> dict[str, NDArray[np.float64]]:
+    """The columns from ``low`` to ``p_t``, and ``detectable``."""
+    interval, p = _resampled(d, labels, settings)
+    means, over_queries = d.mean(axis=0), group_error(d, labels)
+    low, high = refits.widened(means, interval, *over_queries, settings.confidence).T
+    error, freedom = refits.total_error(*over_queries)
+    p_refits = np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan)
+    return {
+        "low": low,
+        "high": high,
+        "n_fits": refits.n_fits,
+        "spread": refits.spread,
+        "p": p,
+        "p_refits": p_refits,
+        "p_corrected": corrected(np.fmax(p, p_refits), settings.correction),
+        "p_t": paired_t(d, groups=labels),
+        "detectable": detectable(error, freedom, settings.alpha),
+    }
+
+
+def _sizes(
+    d: NDArray[np.float64], labels: Sequence[Hashable] | None, settings: TestSettings
+) -> dict[str, NDArray[np.float64]]:
+    """The columns from ``effect`` to ``smallest_p``."""
+    spread = d.std(axis=0, ddof=1) if len(d) > 1 else np.full(d.shape[1], np.nan)
+    spread = np.where(spread > TIE, spread, np.nan)
+    sums, _ = group_sums(d, labels)
+    differing = (np.abs(sums) > TIE).sum(axis=0)
+    at_best = [smallest_p(n, len(sums), settings.n_permutations) for n in differing]
+    return {
+        "effect": d.mean(axis=0) / spread,
+        "design_effect": (group_error(d, labels)[0] / (spread / np.sqrt(len(d)))) ** 2,
+        "won": (d > TIE).sum(axis=0),
+        "tied": (np.abs(d) <= TIE).sum(axis=0),
+        "lost": (d < -TIE).sum(axis=0),
+        "differing": differing,
+        "smallest_p": np.array(at_best),
+    }

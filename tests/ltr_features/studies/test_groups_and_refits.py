@@ -322,5 +322,5 @@ def test_bad_groups_and_fits() -> None:
     with pytest.raises(InputError, match="2 queries have no group, the first is 'q1'"):
         group_labels(["q0", "q1", "q2"], {"q0": "a"})
     a, b = frames(np.zeros(3), np.ones(3))
-    with pytest.raises(InputError, match="system 'a': its fits have values of other queries"):
+    with pytest.raises(InputError, match=r"a fit of system 'a': values of .* queries, others have"):
         compare({"a": a, "b": b}, [("a", "b")], ["m"], QUICK, fits={"a": [a, a.iloc[:2]]})

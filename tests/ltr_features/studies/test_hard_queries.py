@@ -184,7 +184,7 @@ def test_hard_queries_are_tested_by_group() -> None:
 
 def test_bad_input() -> None:
     values = pd.Series([0.1, 0.2], index=["a", "b"])
-    with pytest.raises(InputError, match="system s: values of 1 queries, the baseline has 2"):
+    with pytest.raises(InputError, match="system s: values of 1 queries, others have 2"):
         hard_query_table(values, {"s": values.iloc[:1]})
     with pytest.raises(InputError, match="query 'b' has no value"):
         hard_query_table(values, {"s": pd.Series([0.1, np.nan], index=["a", "b"])})
