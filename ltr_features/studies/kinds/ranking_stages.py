@@ -193,15 +193,15 @@ class RankingStages(Preparation):
         models = self.models_of(split)
 
         def make(path: Path) -> None:
-            folders = [(m, self.done(self.scores_stage(split, m)).path) for m in models]
-            facts = [json.loads((f / "facts.json").read_text("utf-8")) for _, f in folders]
-            for done, fold in enumerate(self.whole_folds(split)):
-                self.runner.reporter.part(done, split.folds)
+            scored = [self.done(self.scores_stage(split, m)) for m in models]
+            facts = [done.json("facts.json") for done in scored]
+            for number, fold in enumerate(self.whole_folds(split)):
+                self.runner.reporter.part(number, split.folds)
                 data = self.base
-                for (model, folder), told in zip(folders, facts, strict=True):
+                for model, done, told in zip(models, scored, facts, strict=True):
                     provenance = {**model_column(model).provenance, "fold": fold.name}
                     provenance |= told[fold.name]
-                    scores = np.load(folder / f"{fold.name}.npy")
+                    scores = np.load(done.path / f"{fold.name}.npy")
                     data = data.with_columns([model.name], scores, {model.name: provenance})
                 for name, part in zip(("train", "vali", "test"), fold.split(data), strict=True):
                     write_rows(part, path / fold.name / f"{name}.txt.zst", threads=self.threads)
