@@ -62,6 +62,10 @@ class StageResult:
         """Digest of all files."""
         return _digest(self.files)[:16]
 
+    def json(self, name: str) -> Any:
+        """What a JSON file among them holds."""
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
 
 class Stages:
     """The stages of one output folder.
@@ -203,7 +207,9 @@ def _digest(found: Mapping[str, Any]) -> str:
 
 
 def _all(inputs: Mapping[str, Any], code: tuple[str, ...]) -> dict[str, Any]:
-    return {**inputs, "code": code_digest(code)}
+    """Inputs and code, with lists where Python has tuples, as a note has them."""
+    found: dict[str, Any] = json.loads(json.dumps({**inputs, "code": code_digest(code)}))
+    return found
 
 
 def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str]:

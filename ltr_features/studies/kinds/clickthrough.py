@@ -19,7 +19,7 @@ from letor.errors import InputError
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
-from ltr_features.studies.kinds.clickthrough_page import document
+from ltr_features.studies.kinds.clickthrough_page import render
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
@@ -92,7 +92,7 @@ class ClickthroughStudy(TaskStudy):
         """Makes the files ``model``, ``fit.json`` and ``times.json``."""
         [params] = self.config.trials(row, number)
         task_key = self.key(self.task_stage(name))
-        inputs = _plain({"task": task_key, "model": row.model, "params": params})
+        inputs = {"task": task_key, "model": row.model, "params": params}
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
@@ -137,7 +137,7 @@ class ClickthroughStudy(TaskStudy):
 
         path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"
         return Planned(
-            path, _plain({**inputs, **grids}), make, "all test queries",
+            path, {**inputs, **grids}, make, "all test queries",
             f"{name}: rank{' mixed' if row.mixed else ''}",
             title=f"{name}: rank by {row.label}{f', seed + {number}' if number else ''}",
             code=_CODE,
@@ -146,12 +146,12 @@ class ClickthroughStudy(TaskStudy):
     def _row(self, name: str, row: RowConfig) -> RowResult:
         fits = []
         for number in range(self.config.fits_of(row)):
-            fitted = self.done(self._fit_stage(name, row, number)).path
-            ranked = self.done(self._row_stage(name, row, number)).path
-            values = pd.read_csv(ranked / "per_query.csv", dtype={"query": str})
-            weights, seconds = _read(ranked / "weights.json"), _read(fitted / "times.json")
-            told = _read(fitted / "fit.json")
-            fits.append(RowFit(values.set_index("query"), weights, **seconds, **told))
+            fitted = self.done(self._fit_stage(name, row, number))
+            ranked = self.done(self._row_stage(name, row, number))
+            values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
+            told = {"weights": ranked.json("weights.json"), **fitted.json("times.json")}
+            told |= fitted.json("fit.json")
+            fits.append(RowFit(values.set_index("query"), **told))
         return RowResult(fits)
 
     def report(self) -> Contents:
@@ -169,16 +169,6 @@ class ClickthroughStudy(TaskStudy):
                 facts[name]["groups of test queries"] = len(set(of.values()))
         results = Results(config, rows, facts, groups)
         return contents(document(results), csv_rows(results), time_rows(results))
-
-
-def _plain(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Lists as a note's JSON has them, where the configuration has tuples."""
-    plain: dict[str, Any] = json.loads(json.dumps(inputs))
-    return plain
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _evaluations(model: Any) -> list[float]:

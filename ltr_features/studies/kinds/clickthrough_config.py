@@ -90,8 +90,6 @@ class ClickthroughConfig(TablesSection):
     """A whole experiment.
 
     Attributes:
-        repeats: how often each model that learns from judgements is fitted, with other seeds; its
-            values are means over the fits, query by query. Tasks are the same in every fit.
         cutoffs: of NDCG; weights are tuned for the last one, which also decides expectations.
         lambda1, lambda2: weights of the collection and of the title's own words that are tried.
         weights: of the tf-idf cosine, for models of tf-idf rows.

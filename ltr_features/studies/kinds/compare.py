@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,6 +93,41 @@ class CompareConfig(Section):
         """Names of the baselines."""
         return list(self.baselines) or self.systems[:1]
 
+    @property
+    def others(self) -> list[str]:
+        """Names of the systems that are no baseline."""
+        return [name for name in self.systems if name not in self.against]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """All others against each baseline, and later baselines against earlier ones."""
+        pairs = [(name, baseline) for name in self.others for baseline in self.against]
+        return pairs + [(later, earlier) for earlier, later in combinations(self.against, 2)]
+
+    @property
+    def hard(self) -> str:
+        """The measure that says which queries are hard."""
+        return self.hard_measure or self.measures[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the files say.
+
+    Attributes:
+        rankings: of each system, columns ``qid``, ``docno``, ``score``.
+        qrels: columns ``qid``, ``docno``, ``label``.
+        texts: of queries. titles: of documents. groups: of queries, if there are any.
+        notes: further facts, by label.
+    """
+
+    rankings: dict[str, pd.DataFrame]
+    qrels: pd.DataFrame
+    texts: dict[str, str]
+    titles: dict[str, str]
+    groups: dict[str, str] | None
+    notes: dict[str, str]
+
 
 class CompareStudy(Study):
     """Rankings that were made elsewhere: there is nothing to make but the report."""
@@ -122,50 +159,33 @@ class CompareStudy(Study):
         return []
 
     def report(self) -> Report:
-        c = self.config
+        return comparison_report(self.config, self._given())
+
+    def _given(self) -> Given:
+        """What the files say, and how many queries and documents have no text."""
+        c, notes = self.config, {}
         rows = None if c.data is None else read_rows(self.data / c.data, threads=self.threads)
-        judged = read_qrels(self.data / c.qrels) if c.qrels is not None else judgements_of(rows)
+        qrels = read_qrels(self.data / c.qrels) if c.qrels is not None else judgements_of(rows)
         rankings = {
             name: read_ranking(self.data / path, rows)
             for name, path in zip(c.systems, c.runs, strict=True)
         }
-        texts, titles, notes = self._given_texts(rankings, judged)
+        queries = list(qrels["qid"].unique())
+        texts, titles, groups = {}, {}, None
+        if c.queries is not None:
+            texts = read_query_texts(self.data / c.queries)
+            if missing := not_found(self.data / c.queries, "--queries", texts, queries):
+                notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
+        if c.documents is not None:
+            ranked = list(dict.fromkeys(d for run in rankings.values() for d in run["docno"]))
+            titles = read_titles(self.data / c.documents, set(ranked))
+            if missing := not_found(self.data / c.documents, "--documents", titles, ranked):
+                notes["ranked documents without a title"] = f"{missing:,}, shown by their ids"
         if rows is not None and c.qrels is None:
             notes["documents and queries without a row"] = rows.coverage
-        groups = None
         if c.groups is not None:
-            groups = read_query_groups(self.data / c.groups, judged["qid"].unique())
-        return comparison_report(
-            rankings,
-            judged,
-            baselines=c.against,
-            measures=c.measures,
-            hard_measure=c.hard_measure or c.measures[0],
-            hard_by=c.hard_by,
-            groups=groups,
-            texts=texts,
-            titles=titles,
-            notes=notes,
-            test=c.test,
-        )
-
-    def _given_texts(
-        self, rankings: Mapping[str, pd.DataFrame], qrels: pd.DataFrame
-    ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-        """Texts of the queries, titles of the ranked documents, and how many have none."""
-        texts, titles, notes = {}, {}, {}
-        if self.config.queries is not None:
-            path = self.data / self.config.queries
-            texts = read_query_texts(path)
-            if missing := not_found(path, "--queries", texts, list(qrels["qid"].unique())):
-                notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
-        if self.config.documents is not None:
-            path = self.data / self.config.documents
-            ranked = list(dict.fromkeys(d for run in rankings.values() for d in run["docno"]))
-            titles = read_titles(path, set(ranked))
-            if missing := not_found(path, "--documents", titles, ranked):
-                notes["ranked documents without a title"] = f"{missing:,}, shown by their ids"
-        return texts, titles, notes
+            groups = read_query_groups(self.data / c.groups, queries)
+        return Given(rankings, qrels, texts, titles, groups, notes)
 
 
 def compare_files(
@@ -185,96 +205,77 @@ def compare_files(
     return CompareStudy(CompareConfig(runs=tuple(runs), **options), out, threads=threads).run()
 
 
-def comparison_report(
-    rankings: Mapping[str, pd.DataFrame],
-    qrels: pd.DataFrame,
-    *,
-    baselines: Sequence[str],
-    measures: Sequence[str] = DEFAULT_MEASURES,
-    hard_measure: str = DEFAULT_MEASURES[0],
-    hard_by: str | None = None,
-    groups: Mapping[str, Hashable] | None = None,
-    texts: Mapping[str, str] | None = None,
-    titles: Mapping[str, str] | None = None,
-    notes: Mapping[str, str] | None = None,
-    test: TestSettings | None = None,
-) -> Report:
-    """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries.
-
-    Args:
-        hard_by: the ranking that says which queries are hard. groups: of the queries.
-        texts: of queries. titles: of documents. notes: further facts, by label.
+def comparison_report(config: CompareConfig, given: Given) -> Report:
+    """The report on rankings of the same queries.
 
     Raises:
-        InputError: a judged query without a group, or ``hard_by`` is a baseline.
+        InputError: a judged query without a group.
     """
-    test = test or TestSettings()
-    every = list(dict.fromkeys([*measures, hard_measure]))
-    values = {name: evaluate(qrels, run, every) for name, run in rankings.items()}
-    others = [name for name in rankings if name not in baselines]
-    pairs = [(name, baseline) for name in others for baseline in baselines]
-    pairs += [
-        (later, baseline) for i, baseline in enumerate(baselines) for later in baselines[i + 1 :]
-    ]
+    every = list(dict.fromkeys([*config.measures, config.hard]))
+    values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
     judged = next(iter(values.values())).index
-    hard = {name: frame[hard_measure] for name, frame in values.items()}
-    properties = judged_properties(qrels, texts or {})
+    properties = judged_properties(given.qrels, given.texts)
     kinds = query_classes(properties.loc[judged.intersection(properties.index)])
-    headline = (values[pairs[0][0]][measures[0]], values[pairs[0][1]][measures[0]])
+    pair, primary = config.pairs[0], config.measures[0]
+    headline = (values[pair[0]][primary], values[pair[1]][primary])
     compared = page.Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
         split_rule="How the systems were trained is not known here: whether a system has seen the "
         "judgements of these queries cannot be checked.",
         systems=[
-            SystemResult(name=name, description=_covered(rankings[name], judged), per_query=frame)
+            SystemResult(name, _covered(given.rankings[name], judged), frame)
             for name, frame in values.items()
         ],
-        pairs=pairs,
-        measures=list(measures),
-        groups=groups,
-        query_texts=dict(texts or {}),
-        facts=_facts(rankings, qrels) | dict(notes or {}),
-        hard_queries=hard_query_table(
-            hard[baselines[0]],
-            {name: hard[name] for name in others if name != hard_by},
-            selectors={} if hard_by is None else {hard_by: hard[hard_by]},
-            settings=test,
-            groups=groups,
-        )
-        if set(others) - {hard_by}
-        else None,
+        pairs=config.pairs,
+        measures=list(config.measures),
+        groups=given.groups,
+        query_texts=given.texts,
+        facts=_facts(given) | given.notes,
+        hard_queries=_hard(config, given, values),
         query_classes=query_class_table(
-            kinds, {" - ".join(pairs[0]): headline}, settings=test, groups=groups
+            kinds, {" - ".join(pair): headline}, settings=config.test, groups=given.groups
         ),
         query_kinds=kinds,
-        drill_down=_moves(
-            headline[0] - headline[1], [rankings[name] for name in pairs[0]], qrels, titles or {}
-        ),
+        drill_down=_moves(headline[0] - headline[1], pair, given),
         query_kinds_note="Classes by shared words and by entities are left out: they need the "
         "documents and a linker; classes by words need the texts of all queries.",
-        hard_measure=hard_measure,
-        hard_baseline=baselines[0],
-        test=test,
+        hard_measure=config.hard,
+        hard_baseline=config.against[0],
+        test=config.test,
     )
     return Report(
-        title="Comparison of runs",
-        introduction=f"{len(rankings)} runs on {len(judged):,} judged queries.",
+        title=config.title,
+        introduction=f"{len(given.rankings)} runs on {len(judged):,} judged queries.",
         studies=[compared],
         versions=versions(),
     )
 
 
-def _moves(
-    differences: pd.Series,
-    runs: Sequence[pd.DataFrame],
-    qrels: pd.DataFrame,
-    titles: Mapping[str, str],
-) -> list[QueryMoves]:
+def _hard(
+    config: CompareConfig, given: Given, values: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame | None:
+    """Gains on hard queries; None if there is no system to judge."""
+    chooser, hard = config.hard_by, {name: v[config.hard] for name, v in values.items()}
+    judged = {name: hard[name] for name in config.others if name != chooser}
+    if not judged:
+        return None
+    return hard_query_table(
+        hard[config.against[0]],
+        judged,
+        selectors={} if chooser is None else {chooser: hard[chooser]},
+        settings=config.test,
+        groups=given.groups,
+    )
+
+
+def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryMoves]:
     """What moved; no columns, as no ranker is known here."""
-    labels = {str(q): r.set_index("docno")["label"].to_dict() for q, r in qrels.groupby("qid")}
+    by_query = given.qrels.groupby("qid")
+    labels = {str(query): rows.set_index("docno")["label"].to_dict() for query, rows in by_query}
+    runs = [given.rankings[name] for name in pair]
     return query_moves(
-        differences, runs, lambda query: labels[query], lambda document: titles.get(document, "")
+        differences, runs, lambda query: labels[query], lambda docno: given.titles.get(docno, "")
     )
 
 
@@ -302,7 +303,7 @@ def _check(config: CompareConfig, data: Path) -> None:
     if config.test.correction not in CORRECTIONS:
         known = nearest(config.test.correction, CORRECTIONS)
         problems.append(f"--correction: no method {config.test.correction!r}; {known}")
-    for measure in dict.fromkeys([*config.measures, config.hard_measure or config.measures[0]]):
+    for measure in dict.fromkeys([*config.measures, config.hard]):
         try:
             run_measure(measure)
         except InputError as error:
@@ -326,13 +327,14 @@ def _covered(run: pd.DataFrame, judged: pd.Index) -> str:
     return f"{text}; {missing:,} judged queries are missing and count 0" if missing else text
 
 
-def _facts(rankings: Mapping[str, pd.DataFrame], qrels: pd.DataFrame) -> dict[str, str]:
+def _facts(given: Given) -> dict[str, str]:
+    qrels = given.qrels
     relevant = qrels[qrels["label"] >= 1]
     facts = {
         "judged queries": f"{qrels['qid'].nunique():,}",
         "of them with a relevant document": f"{relevant['qid'].nunique():,}",
     }
-    unjudged = {q for run in rankings.values() for q in unjudged_queries(qrels, run)}
+    unjudged = {q for run in given.rankings.values() for q in unjudged_queries(qrels, run)}
     if unjudged:
         facts["queries without any judgement"] = f"{len(unjudged):,}, left out of every mean"
     return facts

@@ -193,10 +193,10 @@ def _records(path: Path, *keys: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield str(record["_id"]), record
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not blank."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with open(path, encoding="utf-8-sig", errors=errors) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")
@@ -215,10 +215,4 @@ def _is_run(path: Path) -> bool:
 
 def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line that is not blank."""
-    try:
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
-            for number, line in enumerate(file, start=1):
-                if fields := line.split():
-                    yield number, fields
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return ((number, line.split()) for number, line in _lines(path, errors="replace"))

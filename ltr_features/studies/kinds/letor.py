@@ -127,11 +127,9 @@ class LetorStudy(Study):
     def report(self) -> Contents:
         trained, frames = [], []
         for place, stage in self._trained:
-            folder = self.done(stage).path
-            for file in ("result.json", "times.json"):
-                place = json.loads((folder / file).read_text(encoding="utf-8")) | place
-            trained.append(place)
-            values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
+            done = self.done(stage)
+            trained.append(done.json("result.json") | done.json("times.json") | place)
+            values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
             for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
                 values.insert(column, key, place[key])
             frames.append(values)

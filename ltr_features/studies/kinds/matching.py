@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -138,10 +137,7 @@ class MatchingStudy(TaskStudy):
         results = Results(
             self.config,
             {(table.name, row.label): self._row(table, row) for table, row in self._rows},
-            {
-                key: _read(self.done(stage).path / "curve.json")
-                for key, stage in self._curve_stages().items()
-            },
+            {k: self.done(stage).json("curve.json") for k, stage in self._curve_stages().items()},
             {name: self.facts(name) for name in self.config.tasks},
         )
         return contents(document(results), csv_rows(results), time_rows(results))
@@ -149,12 +145,8 @@ class MatchingStudy(TaskStudy):
     def _row(self, table: TableConfig, row: RowConfig) -> RowResult:
         fits = []
         for stage in self._row_stages(table, row):
-            path = self.done(stage).path
-            values = pd.read_csv(path / "per_query.csv").set_index("query")
-            seconds = _read(path / "times.json")["trials"]
-            fits.append(RowFit(_read(path / "result.json"), seconds, values))
+            done = self.done(stage)
+            values = pd.read_csv(done.path / "per_query.csv").set_index("query")
+            seconds = done.json("times.json")["trials"]
+            fits.append(RowFit(done.json("result.json"), seconds, values))
         return RowResult(fits)
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -141,8 +141,6 @@ class MatchingConfig(TablesSection):
     """A whole experiment.
 
     Attributes:
-        repeats: how often each model that learns from judgements is fitted, with other seeds; its
-            values are means over the fits, query by query. Tasks are the same in every fit.
         settings: parameters of every trained model that has them.
         choose: see :class:`RowConfig`, for every trained model.
     """

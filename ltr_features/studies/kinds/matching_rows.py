@@ -47,26 +47,9 @@ def make_row(
     Writes ``result.json`` (measures, parameters, all trials), ``times.json`` (seconds of training
     each trial and of ranking) and ``per_query.csv``.
     """
-    best: MatchingModel | None = None
-    tried: list[dict[str, Any]] = []
-    seconds: list[float] = []
-    reporter, kept = reporter or Reporter(shown=False), 0
+    reporter = reporter or Reporter(shown=False)
     warm_up(task, name, trials[0], threads)
-    for number, params in enumerate(trials):
-        reporter.part(number, len(trials))
-        model = new_model(name, params, threads)
-        start = time.perf_counter()
-        diverged = _fit(model, task, params, reporter)
-        seconds.append(time.perf_counter() - start)
-        tried.append(_trial(model, params, diverged))
-        if inner is not None:
-            tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
-        elif len(trials) > 1 and not isinstance(model, TrainableModel):
-            tried[-1]["validation"] = _validated(name, params, task, threads)
-        if best is None or tried[-1]["validation"] > tried[kept]["validation"]:
-            best, kept = model, number
-    if best is None:
-        raise ValueError("no parameters to train with")
+    best, kept, tried, seconds = _best_of(task, name, trials, inner, threads, reporter)
     reporter.part(len(trials), len(trials))
     reporter.step("ranking")
     start = time.perf_counter()
@@ -90,6 +73,34 @@ def make_row(
             "p10": found.precision_at_10,
         }
     ).to_csv(folder / "per_query.csv", index=False)
+
+
+def _best_of(
+    task: Task,
+    name: str,
+    trials: Sequence[dict[str, Any]],
+    inner: Task | None,
+    threads: int | None,
+    reporter: Reporter,
+) -> tuple[MatchingModel, int, list[dict[str, Any]], list[float]]:
+    """The model that validates best and its number, what became of each trial, and its seconds."""
+    models: list[MatchingModel] = []
+    tried: list[dict[str, Any]] = []
+    seconds, kept = [], 0
+    for number, params in enumerate(trials):
+        reporter.part(number, len(trials))
+        model = new_model(name, params, threads)
+        start = time.perf_counter()
+        diverged = _fit(model, task, params, reporter)
+        seconds.append(time.perf_counter() - start)
+        tried.append(_trial(model, params, diverged))
+        if inner is not None:
+            tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
+        elif len(trials) > 1 and not isinstance(model, RankingModel):
+            tried[-1]["validation"] = _validated(name, params, task, threads)
+        if not number or tried[-1]["validation"] > tried[kept]["validation"]:
+            models, kept = [model], number
+    return models[0], kept, tried, seconds
 
 
 def warm_up(task: Task, name: str, params: dict[str, Any], threads: int | None) -> None:

@@ -3,7 +3,6 @@ share."""
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -241,8 +240,7 @@ class TaskStudy(Study):
 
     def facts(self, name: str) -> dict[str, float]:
         """The sizes of a task."""
-        path = self.done(self.task_stage(name)).path / "facts.json"
-        found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, float] = self.done(self.task_stage(name)).json("facts.json")
         return found
 
     @property

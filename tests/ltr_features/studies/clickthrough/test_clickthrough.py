@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from folders import different
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
+from small_studies import CLICKTHROUGH, write_clickthrough
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
@@ -22,68 +20,12 @@ from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
 from ltr_features.studies.kinds.clickthrough_tables import outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import NDCG
 from ltr_features.studies.run import find_experiment, run_file
-from ltr_features.studies.stages import NOTE
-
-EXPERIMENT = """
-kind = "clickthrough"
-title = "Small"
-introduction = "Two topics."
-cutoffs = [1, 3]
-lambda1 = [0.1, 0.5]
-lambda2 = [0.0, 0.5]
-weights = [0.0, 0.5, 1.0]
-[tasks.small]
-folder = "small"
-train = "train"
-[[tables]]
-name = "one"
-title = "All"
-task = "small"
-evaluations = ["PR"]
-expectations = [["UM", "<=", "PR mixed"], ["UM", "~", "PR"]]
-[[tables.rows]]
-label = "UM"
-model = "unigram"
-paper = [0.3, 0.4]
-[[tables.rows]]
-label = "PR"
-model = "bltm-pr"
-params = { n_topics = 2, iterations = 3 }
-[[tables.rows]]
-label = "PR mixed"
-model = "bltm-pr"
-params = { n_topics = 2, iterations = 3 }
-mixed = true
-[[tables.rows]]
-label = "LSA + VSM"
-model = "lsa"
-params = { rank = 2 }
-mixed = true
-"""
 
 
 @pytest.fixture
 def data(tmp_path):
-    """Titles of two topics whose queries use other words."""
-    rng = np.random.default_rng(0)
-    folder = tmp_path / "data" / "small"
-    (folder / "qrels").mkdir(parents=True)
-    titles = [" ".join(f"t{i % 2}w{j}" for j in rng.integers(0, 9, 5)) for i in range(40)]
-    queries = [" ".join(f"q{i % 2}w{j}" for j in rng.integers(0, 5, 3)) for i in range(30)]
-    queries = [f"{text} t{i % 2}w1" for i, text in enumerate(queries)]
-    for name, texts, extra in (
-        ("corpus", titles, lambda t: {"title": t, "text": "x"}),
-        ("queries", queries, lambda t: {"text": t}),
-    ):
-        lines = (json.dumps({"_id": f"{name}{i}", **extra(t)}) for i, t in enumerate(texts))
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    for split, rows in (("train", range(18)), ("test", range(18, 30))):
-        lines = ["query-id\tcorpus-id\tscore"]
-        for i in rows:
-            for d in rng.choice(20, 4, replace=False):
-                lines.append(f"queries{i}\tcorpus{2 * d + i % 2}\t{1 + d % 2}")
-        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "x.toml").write_text(EXPERIMENT)
+    """A folder with the study's file and its data."""
+    (tmp_path / "x.toml").write_text(write_clickthrough(tmp_path / "data"))
     return tmp_path
 
 
@@ -107,7 +49,7 @@ def test_the_report_has_every_row_and_expectation(data):
 def test_test_queries_of_one_group_are_tested_together(data):
     lines = [f"queries{i}\tperson {i // 4}\n" for i in range(18, 30)]
     (data / "data" / "people.tsv").write_text("".join(lines))
-    text = EXPERIMENT.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
     (data / "x.toml").write_text(text)
     folder = run_it(data)
     text = " ".join((folder / "tables.txt").read_text().split())
@@ -133,7 +75,9 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
     the variance over fits too, by the formulas of Welch and Satterthwaite."""
     run_it(data)
     once = {path.name for path in (data / "out" / "rows" / "small").iterdir()}
-    (data / "x.toml").write_text(EXPERIMENT.replace("[tasks.small]", "repeats = 3\n[tasks.small]"))
+    (data / "x.toml").write_text(
+        CLICKTHROUGH.replace("[tasks.small]", "repeats = 3\n[tasks.small]")
+    )
     folder = run_it(data)
     paths = sorted((data / "out" / "rows" / "small").iterdir())
     assert once < {path.name for path in paths}
@@ -160,22 +104,6 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
     shown = f"{rows.loc['PR', 'NDCG@3']:.3f} ({rows.loc['PR', 'NDCG@3 spread']:.3f})"
     assert shown in text
     assert shown in (folder / "report.html").read_text()
-
-
-def test_another_run_gives_the_same_bytes_but_for_clock_times(data):
-    run_it(data)
-    run_it(data, "again")
-    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
-    assert {Path(name).name for name in different(data / "out", data / "again")} <= timed
-    manifest = json.loads((data / "out" / "report" / "manifest.json").read_text())
-    assert set(manifest["files"]) == {"rows.csv"}
-
-
-def test_a_dry_run_prints_the_plan_and_makes_nothing(data, capsys):
-    file, sets = data / "x.toml", data / "data"
-    run_file(file, data=sets, out=data / "out", dry_run=True)
-    assert "8 stages, 0 cached, 8 to do" in capsys.readouterr().out
-    assert not (data / "out").exists()
 
 
 def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
@@ -240,15 +168,9 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
 )
 def test_bad_files_are_refused(tmp_path, old, new, message):
     path = tmp_path / "bad.toml"
-    path.write_text(EXPERIMENT.replace(old, new))
+    path.write_text(CLICKTHROUGH.replace(old, new))
     with pytest.raises(InputError, match=message):
         read_config(path, ClickthroughConfig)
-
-
-def test_missing_data_are_named_before_anything_runs(data):
-    with pytest.raises(InputError, match="no such folder; name the folder of data sets"):
-        run_file(data / "x.toml", data=data, out=data / "out")
-    assert not (data / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["clickthrough_table1", "clickthrough_table2"])

@@ -2,13 +2,12 @@
 
 import json
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from folders import different
 from scipy.stats import ttest_1samp
+from small_studies import LETOR, write_letor
 
 from letor.errors import InputError
 from letor.evaluation import per_query
@@ -18,71 +17,13 @@ from letor.tuning import tune
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.run import find_experiment, run_file
-from ltr_features.studies.stages import NOTE
-
-STUDY = """
-kind = "letor"
-title = "Toy"
-folder = "toy"
-baseline = "Boosted steps"
-compare_measures = ["MAP"]
-n_permutations = 100
-
-[measures]
-"NDCG@5" = "ndcg@5"
-MAP = "letor4:map"
-
-[[schemes]]
-name = "official"
-official = true
-
-[[schemes]]
-name = "three"
-k = 3
-seed = 1
-
-[[rankers]]
-label = "Boosted steps"
-ranker = "rankboost"
-params = { n_rounds = 10, measure = "map" }
-grid = { n_thresholds = [2, 20] }
-
-[[rankers]]
-label = "AdaRank"
-ranker = "adarank"
-grid = {}
-
-[[references]]
-scheme = "three"
-label = "Elsewhere & else"
-values = { MAP = 0.123 }
-
-[[expected]]
-scheme = "official"
-ranker = "AdaRank"
-measure = "MAP"
-value = 2.0
-tolerance = 0.1
-"""
 
 
 @pytest.fixture
 def toy(tmp_path):
-    """Four parts of LETOR files, and the file of the study."""
-    rng = np.random.default_rng(0)
-    folder = tmp_path / "data" / "toy"
-    folder.mkdir(parents=True)
-    for part in range(1, 5):
-        lines = []
-        for query in range(6):
-            for _ in range(8):
-                x = rng.random(3)
-                label = int(3 * np.clip(x[1] + 0.2 * rng.normal(), 0, 0.99))
-                values = " ".join(f"{j + 1}:{value:.4f}" for j, value in enumerate(x))
-                lines.append(f"{label} qid:{10 * part + query} {values}\n")
-        (folder / f"S{part}.txt").write_text("".join(lines))
+    """The file of the study."""
     path = tmp_path / "study.toml"
-    path.write_text(STUDY)
+    path.write_text(write_letor(tmp_path / "data"))
     return path
 
 
@@ -148,22 +89,6 @@ def test_finished_stages_are_reused(toy, tmp_path):
     assert "n_thresholds=" in text
 
 
-def test_another_run_gives_the_same_bytes_but_for_clock_times(toy, tmp_path):
-    for name in ("out", "again"):
-        folder = run_file(toy, data=tmp_path / "data", out=tmp_path / name)
-    found = different(tmp_path / "out", tmp_path / "again")
-    assert {Path(name).name for name in found} <= {"times.json", "times.csv", "tables.txt", NOTE}
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert {"results.json", "means.csv", "per_query.csv"} < set(manifest["files"])
-
-
-def test_a_dry_run_prints_the_plan_and_makes_nothing(toy, tmp_path, capsys):
-    run_file(toy, data=tmp_path / "data", out=tmp_path / "out", dry_run=True)
-    printed = capsys.readouterr().out
-    assert "official/fold1/Boosted_steps  rankboost, 2 trials  to do: not made yet" in printed
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -221,7 +146,7 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     queries = [10 * part + query for part in range(1, 5) for query in range(6)]
     file = tmp_path / "data" / "groups.tsv"
     file.write_text("".join(f"{q}\tpart {q // 20}\n" for q in queries))
-    toy.write_text(STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "groups.tsv"'))
+    toy.write_text(LETOR.replace('folder = "toy"', 'folder = "toy"\ngroups = "groups.tsv"'))
     folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     table = pd.read_csv(folder / "comparisons.csv")
     assert (table["n_groups"] == 3).all()
@@ -244,7 +169,7 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
     listnet = (
         '[[rankers]]\nlabel = "ListNet"\nranker = "listnet"\nparams = { n_epochs = 2 }\ngrid = {}\n'
     )
-    text = STUDY.replace("[measures]", "repeats = 2\n\n[measures]", 1)
+    text = LETOR.replace("[measures]", "repeats = 2\n\n[measures]", 1)
     toy.write_text(text.replace("[[references]]", f"{listnet}\n[[references]]", 1))
     folder = run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
     values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})

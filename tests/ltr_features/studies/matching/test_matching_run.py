@@ -3,15 +3,13 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from folders import different
 from scipy.stats import ttest_1samp
+from small_studies import MATCHING
 
-from letor.errors import InputError
 from ltr_features.studies.kinds.matching_config import TableConfig
 from ltr_features.studies.kinds.matching_tables import (
     Results,
@@ -21,77 +19,13 @@ from ltr_features.studies.kinds.matching_tables import (
     order_checks,
 )
 from ltr_features.studies.run import run_file
-from ltr_features.studies.stages import NOTE
-
-SMALL = """
-kind = "matching"
-title = "Small <experiment>"
-introduction = "Generated articles."
-notes = ["A finding."]
-[settings]
-rank = 4
-max_epochs = 2
-hold_out = "pairs"
-[choose]
-learning_rate = [0.03, 0.3]
-[tasks.links]
-source = "links"
-folder = "articles"
-n_triples = 300
-[tasks.mates]
-source = "pairs"
-folder = "sentences"
-[[tables]]
-name = "one"
-title = "One"
-task = "links"
-order = [["TFIDF", "SSI"]]
-[[tables.rows]]
-label = "TFIDF"
-model = "tfidf"
-paper = { rank_loss = 1.62, map = 0.329, map_error = 0.01, p10 = 0.163 }
-[[tables.rows]]
-label = "SSI"
-model = "ssi"
-note = "A remark."
-[[tables.rows]]
-label = "In the paper only"
-paper = { map = 0.614 }
-[[tables]]
-name = "two"
-title = "Two"
-task = "mates"
-[[tables.rows]]
-label = "TFIDF of links"
-model = "tfidf"
-task = "links"
-[[tables.rows]]
-label = "CL-LSI"
-model = "cl-lsa"
-params = { vocabularies = "separate", rank = 5 }
-[[tables.rows]]
-label = "SSI of two languages"
-model = "cross-language"
-params = { hold_out = "queries" }
-[scatter]
-table = "one"
-model = "SSI"
-against = ["TFIDF"]
-[curves]
-task = "links"
-model = "ssi"
-shares = [0.5, 1.0]
-ranks = [2]
-epochs = 2
-n_queries = 10
-"""
 
 
 @pytest.fixture(scope="module")
 def finished(small_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     toml = folder / "small.toml"
-    toml.write_text(SMALL, encoding="utf-8")
+    toml.write_text(MATCHING, encoding="utf-8")
     report = run_file(toml, data=small_data, out=folder / "out", threads=1)
     return small_data, toml, folder / "out", report
 
@@ -160,7 +94,7 @@ def test_an_order_must_hold_over_refits_too():
 def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_data, tmp_path):
     """TFIDF learns from no judgement and is fitted once; the tasks are the same in every fit."""
     toml = tmp_path / "small.toml"
-    text = SMALL.split('[[tables]]\nname = "two"')[0].replace("[0.03, 0.3]", "[0.3]")
+    text = MATCHING.split('[[tables]]\nname = "two"')[0].replace("[0.03, 0.3]", "[0.3]")
     text = text.replace("rank = 4", 'rank = 4\ninit = "normal"')
     toml.write_text(text, encoding="utf-8")
     run_file(toml, data=small_data, out=tmp_path / "out", threads=1)
@@ -210,25 +144,6 @@ def test_the_page_is_one_file_with_tables_and_figures(finished):
     assert "https://" not in page
 
 
-def test_a_second_run_trains_nothing_and_gives_the_same_bytes(finished):
-    data, toml, out, report = finished
-    before = made(out)
-    files = {path.name: path.read_bytes() for path in report.iterdir()}
-    run_file(toml, data=data, out=out, threads=1)
-    assert made(out) == before
-    assert {path.name: path.read_bytes() for path in report.iterdir()} == files
-
-
-def test_another_run_gives_the_same_bytes_but_for_clock_times(finished, tmp_path):
-    data, toml, out, report = finished
-    run_file(toml, data=data, out=tmp_path / "out", threads=2)
-    timed = {"times.json", "times.csv", "tables.txt", "report.html", NOTE}
-    assert {Path(name).name for name in different(out, tmp_path / "out")} <= timed
-    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
-    assert set(manifest["files"]) == {"rows.csv"}
-    assert manifest["inputs"]["links"][0]["sha256"]
-
-
 def test_an_interrupted_run_makes_only_what_is_missing(finished):
     data, toml, out, _report = finished
     before = made(out)
@@ -239,34 +154,6 @@ def test_an_interrupted_run_makes_only_what_is_missing(finished):
     after = made(out)
     assert {path for path in before if before[path] != after[path]} == {missing}
     assert json.loads(missing.read_text())["measures"] == measures
-
-
-def test_new_notes_train_nothing(finished):
-    data, toml, out, report = finished
-    before = made(out)
-    edited = toml.with_name("edited.toml")
-    edited.write_text(SMALL.replace("A finding.", "Another one."), encoding="utf-8")
-    run_file(edited, data=data, out=out, threads=1)
-    assert made(out) == before
-    assert "Another one." in (report / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_dry_run_prints_the_plan_and_makes_nothing(small_data, tmp_path, capsys):
-    toml = tmp_path / "small.toml"
-    toml.write_text(SMALL, encoding="utf-8")
-    run_file(toml, data=small_data, out=tmp_path / "out", dry_run=True)
-    printed = capsys.readouterr().out
-    assert re.search("links: SSI +ssi, 2 trained +to do: not made yet", printed)
-    assert "8 stages, 0 cached, 8 to do" in printed
-    assert not (tmp_path / "out").exists()
-
-
-def test_missing_data_are_named_before_anything_is_made(tmp_path):
-    toml = tmp_path / "small.toml"
-    toml.write_text(SMALL, encoding="utf-8")
-    with pytest.raises(InputError, match=r"corpus\.jsonl\.gz: no such file"):
-        run_file(toml, data=tmp_path, out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_every_file_is_known_by_its_content(finished, tmp_path, capsys):

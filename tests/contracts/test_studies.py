@@ -1,0 +1,114 @@
+"""What every kind of study owes its users: a plan, reuse, the same bytes again, and a memory of its
+inputs by content. (The kind "ranking" has its own tests, test_experiment and test_inputs.)"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from folders import different
+from small_studies import WRITERS
+
+from letor.errors import InputError
+from ltr_features.studies.identity import files_within
+from ltr_features.studies.progress import TIMES
+from ltr_features.studies.run import run_file
+from ltr_features.studies.stages import NOTE
+
+
+class Small:
+    """A study, run once."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.data, self.out, self.toml = folder / "data", folder / "out", folder / "x.toml"
+        self.toml.write_text(WRITERS[kind](self.data), encoding="utf-8")
+        self.report = self.run(self.out)
+
+    def run(self, out: Path, **options) -> Path:
+        return run_file(self.toml, data=options.pop("data", self.data), out=out, **options)
+
+
+@pytest.fixture(scope="module", params=list(WRITERS))
+def small(request, tmp_path_factory):
+    return Small(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def written(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_makes_nothing(small):
+    before = written(small.out)
+    assert small.run(small.out, threads=1) == small.report
+    assert written(small.out) == before
+
+
+def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
+    report = small.run(tmp_path / "out", threads=2)
+    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
+    assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed
+    shown = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()}
+    assert shown - timed - {"manifest.json"} == set(manifest["files"]) - timed
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(small, tmp_path, capsys):
+    small.run(tmp_path / "out", dry_run=True)
+    assert ", 0 cached, " in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+    small.run(small.out, dry_run=True)
+    assert ", 0 to do." in capsys.readouterr().out
+
+
+def test_missing_data_are_named_before_anything_is_made(small, tmp_path):
+    with pytest.raises(InputError, match=r"no such f|no file|is not a folder"):
+        small.run(tmp_path / "out", data=tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_file_is_known_by_its_content(small, tmp_path):
+    """Whatever its path: the report is made again of other content, and lists what it was."""
+    data, out = tmp_path / "copied", tmp_path / "out"
+    shutil.copytree(small.data, data)
+    shutil.copytree(small.out, out)
+    before = written(out)
+    small.run(out, data=data)
+    assert written(out) == before
+    manifest = json.loads((small.report / "manifest.json").read_text(encoding="utf-8"))
+    listed = set()
+    for _, found in files_within(manifest["inputs"]):
+        listed |= {file["sha256"] for file in found.get("files", [found])}
+    files = [path for path in data.rglob("*") if path.is_file()]
+    assert listed == {sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_new_words_train_nothing(small, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(small.out, out)
+    before = written(out)
+    toml = tmp_path / "edited.toml"
+    lines = small.toml.read_text(encoding="utf-8").replace("\ntitle", "\n# title", 1)
+    toml.write_text('title = "New"\n' + lines, encoding="utf-8")
+    report = run_file(toml, data=small.data, out=out)
+    assert "<h1>New</h1>" in (report / "report.html").read_text(encoding="utf-8")
+    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    assert {path for path in changed if report not in path.parents} <= {out / TIMES}
+
+
+def test_what_was_lost_is_made_again_and_nothing_else(small, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(small.out, out)
+    stages = sorted(path.parent for path in out.rglob(NOTE) if path.parent.name != "report")
+    if not stages:
+        pytest.skip("the report is all that this kind makes")
+    lost = next(path for path in sorted(stages[0].iterdir()) if path.name != NOTE)
+    before = written(out)
+    lost.unlink()
+    small.run(out)
+    assert lost.exists()
+    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    others = {path for path in changed if not {stages[0], out / "report"} & {*path.parents}}
+    assert others <= {out / TIMES}
