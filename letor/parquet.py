@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
-from letor.kernels.transpose import transpose
+from letor.kernels.normalise import transpose
 from letor.missing import Missing
 from letor.parser import available_cores
 from letor.string_array import StringArray, encode

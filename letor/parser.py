@@ -19,8 +19,6 @@ CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
 _SAMPLE_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-_ID_WORDS = kernels.make_id_words(1000)
-
 # What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
 # NaNs told apart by their payload, in the order of the kinds of letor.kernels.numbers.
 MARK_BITS = 0x7FC00000 + np.arange(5, dtype=np.uint32)
@@ -127,18 +125,9 @@ def _empty_rows(like: Rows, n: int) -> Rows:
 
 
 def _read(rows: Rows, chunk: tuple[int, int], first: int) -> int:
+    arrays = kernels.RowArrays(rows.X, rows.y, rows.spans, rows.flags)
     return kernels.read_rows(
-        rows.buffer,
-        *chunk,
-        first,
-        rows.limit,
-        rows.refused,
-        _ID_WORDS,
-        rows.marks,
-        rows.X,
-        rows.y,
-        rows.spans,
-        rows.flags,
+        rows.buffer, *chunk, first, rows.limit, rows.refused, rows.marks, arrays
     )
 
 

@@ -5,6 +5,8 @@
 inputs, units of each hidden layer, 1. Hidden units are tanh.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -24,16 +26,7 @@ def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floa
         target = source + n_in
         out = units[target : target + n_out]
         out[:] = 0.0
-        n_fours = n_in // 4 * 4
-        for j in range(0, n_fours, 4):  # four inputs at a time: outputs are loaded and stored once
-            a, b = units[source + j], units[source + j + 1]
-            c, d = units[source + j + 2], units[source + j + 3]
-            rows = parameters[weight + j * n_out : weight + (j + 4) * n_out]
-            w0, w1 = rows[:n_out], rows[n_out : 2 * n_out]
-            w2, w3 = rows[2 * n_out : 3 * n_out], rows[3 * n_out :]
-            for k in range(n_out):
-                out[k] = out[k] + a * w0[k] + b * w1[k] + c * w2[k] + d * w3[k]
-        for j in range(n_fours, n_in):
+        for j in range(n_in):
             value, row = units[source + j], parameters[weight + j * n_out :]
             for k in range(n_out):
                 out[k] += value * row[k]
@@ -121,34 +114,32 @@ def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
     return loss
 
 
+class Queries(NamedTuple):
+    """Rows to learn from, those of a query adjacent."""
+
+    X: NDArray[np.float32]  # [n, inputs]
+    targets: Floats  # [n]: labels (pairwise), else each row's share of its query, sum 1
+    offsets: Ints  # [m + 1]
+
+
 @njit(cache=True)
 def batch_gradient(
-    X: NDArray[np.float32],
-    targets: Floats,
-    offsets: Ints,
-    queries: Ints,
-    pairwise: bool,
-    parameters: Floats,
-    sizes: Ints,
-    gradient: Floats,
+    rows: Queries, batch: Ints, pairwise: bool, parameters: Floats, sizes: Ints, gradient: Floats
 ) -> float:
-    """Mean loss of the queries; ``gradient`` gets its gradient.
-
-    ``targets`` float64 [n]: labels if ``pairwise``, else each row's share of its query (sum 1).
-    """
+    """Mean loss of the queries in ``batch``; ``gradient`` gets its gradient."""
     gradient[:] = 0.0
     longest = 0
-    for q in queries:
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    for q in batch:
+        longest = max(longest, rows.offsets[q + 1] - rows.offsets[q])
     units = np.empty((longest, sizes.sum()))
     delta = np.empty(sizes.sum())
     scores, slopes = np.empty(longest), np.empty(longest)
     loss = 0.0
-    for q in queries:
-        start, n = offsets[q], offsets[q + 1] - offsets[q]
+    for q in batch:
+        start, n = rows.offsets[q], rows.offsets[q + 1] - rows.offsets[q]
         for i in range(n):
-            scores[i] = forward(X[start + i], parameters, sizes, units[i])
-        wanted = targets[start : start + n]
+            scores[i] = forward(rows.X[start + i], parameters, sizes, units[i])
+        wanted = rows.targets[start : start + n]
         if pairwise:
             loss += pair_slopes(scores[:n], wanted, slopes[:n])
         else:
@@ -156,16 +147,14 @@ def batch_gradient(
         for i in range(n):
             if slopes[i] != 0.0:
                 backward(slopes[i], parameters, sizes, units[i], delta, gradient)
-    gradient /= len(queries)
-    return loss / len(queries)
+    gradient /= len(batch)
+    return loss / len(batch)
 
 
 @njit(cache=True)
 def train_epoch(
-    X: NDArray[np.float32],
-    targets: Floats,
-    offsets: Ints,
-    queries: Ints,
+    rows: Queries,
+    order: Ints,
     batch_size: int,
     pairwise: bool,
     rate: float,
@@ -182,9 +171,9 @@ def train_epoch(
     Hutter, ICLR 2019.
     """
     gradient = np.empty(len(parameters))
-    for start in range(0, len(queries), batch_size):
-        batch = queries[start : start + batch_size]
-        batch_gradient(X, targets, offsets, batch, pairwise, parameters, sizes, gradient)
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        batch_gradient(rows, batch, pairwise, parameters, sizes, gradient)
         step += 1
         first, second = 1.0 - 0.9**step, 1.0 - 0.999**step
         for p in range(len(parameters)):

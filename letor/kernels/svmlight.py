@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -17,13 +19,12 @@ from letor.kernels.numbers import (
     NUMBER,
     SPACE,
     TAB,
+    ZERO,
     byte_at,
     find_line_feed,
-    leading_digits,
-    read_common_number,
     read_number,
-    word_at,
 )
+from letor.kernels.numbers_fast import read_common_number
 
 # Flags of a row.
 BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY = 1, 2, 4, 8
@@ -33,18 +34,17 @@ BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY = 1, 2, 4, 8
 LINE_START, QUERY_START, QUERY_STOP, CUT, LINE_STOP = 0, 1, 2, 3, 4
 N_SPANS = 5
 
-_QID = np.uint64(0x3A646971)  # "qid:"
-_FIRST_FOUR = np.uint64(0xFFFFFFFF)
+_QID = b"qid:"
 
 
-def make_id_words(largest: int) -> NDArray[np.uint64]:
-    """For each id from 0 to ``largest`` (at most 7 digits): its text with a colon as the low bytes
-    of a word, the mask of these bytes, and their number."""
-    words = np.empty((largest + 1, 3), dtype=np.uint64)
-    for i in range(largest + 1):
-        text = f"{i}:".encode()
-        words[i] = int.from_bytes(text, "little"), (1 << 8 * len(text)) - 1, len(text)
-    return words
+class RowArrays(NamedTuple):
+    """What rows are read into; a row flagged BAD is malformed or needs exact arithmetic, its X and
+    y are undefined."""
+
+    X: NDArray[np.float32]  # [n, p]
+    y: NDArray[np.float32]  # [n]
+    spans: NDArray[np.int64]  # [n, 5]
+    flags: NDArray[np.uint8]  # [n]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -96,8 +96,9 @@ def count_rows(buffer, start, stop):
 @njit(cache=True, nogil=True, forceinline=True)
 def _read_query_id(buffer, position):
     """Span of the query id at ``position`` ("qid:ID"): (start, stop); stop = -1 if malformed."""
-    if word_at(buffer, position) & _FIRST_FOUR != _QID:
-        return position, np.int64(-1)
+    for i in range(len(_QID)):
+        if byte_at(buffer, position + i) != _QID[i]:
+            return position, np.int64(-1)
     start = position + 4
     stop = start
     while byte_at(buffer, stop) > SPACE and byte_at(buffer, stop) != HASH:
@@ -118,23 +119,19 @@ def _same_text(buffer, start, stop, other_start, other_stop):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _read_column(buffer, position, expected, id_words):
-    """The id at ``position`` and its colon: (id, position after the colon; 0 if malformed).
-
-    Ids mostly follow each other, so the text of the expected one is compared first.
-    """
-    word = word_at(buffer, position)
-    if expected < id_words.shape[0] and word & id_words[expected, 1] == id_words[expected, 0]:
-        return expected, position + np.int64(id_words[expected, 2])
-    count, column = leading_digits(word)
-    position += count
-    if byte_at(buffer, position) != COLON:
-        return 0, position
-    return column, position + 1
+def _read_column(buffer, position, max_columns):
+    """The id at ``position`` and its colon: (id, position after the colon); id 0 if malformed."""
+    column = 0
+    digit = byte_at(buffer, position) - ZERO
+    while 0 <= digit <= 9 and column <= max_columns:
+        column = column * 10 + digit
+        position += 1
+        digit = byte_at(buffer, position) - ZERO
+    return (column if digit == COLON - ZERO else 0), position + 1
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _read_values(buffer, position, max_columns, id_words, marks, x):
+def _read_values(buffer, position, max_columns, marks, x):
     """The ``id:value`` pairs of a row: (next position or -1 if bad, flags, last id).
 
     Values land in ``x``, gaps are filled with ``marks[0]``, text that is no float32 with the mark
@@ -142,7 +139,7 @@ def _read_values(buffer, position, max_columns, id_words, marks, x):
     """
     flags, last = 0, 0
     while not _ends_data(buffer, position):
-        column, position = _read_column(buffer, position, last + 1, id_words)
+        column, position = _read_column(buffer, position, max_columns)
         if column <= last or column > max_columns:
             return np.int64(-1), flags, last
         is_common, value, stop = read_common_number(buffer, position)
@@ -170,27 +167,27 @@ def _read_values(buffer, position, max_columns, id_words, marks, x):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _read_row(buffer, position, max_columns, id_words, marks, x, y, span):
+def _read_row(buffer, position, max_columns, marks, rows, row):
     """Read one row: (where the search for the line end continues, flags, last id)."""
+    span = rows.spans[row]
     span[QUERY_START] = span[QUERY_STOP] = 0
     kind, label, stop = read_number(buffer, position)
     if kind != NUMBER or byte_at(buffer, stop) not in (SPACE, TAB):
         return position, BAD, 0
-    y[0] = label
+    rows.y[row] = label
     query_start, query_stop = _read_query_id(buffer, _skip_blanks(buffer, stop))
     if query_stop < 0:
         return position, BAD, 0
     span[QUERY_START], span[QUERY_STOP] = query_start, query_stop
-    stop, flags, last = _read_values(
-        buffer, _skip_blanks(buffer, query_stop), max_columns, id_words, marks, x
-    )
+    first = _skip_blanks(buffer, query_stop)
+    stop, flags, last = _read_values(buffer, first, max_columns, marks, rows.X[row])
     if stop < 0:
         return query_stop, flags | BAD, last
     return stop, flags, last
 
 
 @njit(cache=True, nogil=True)
-def read_rows(buffer, start, stop, row, max_columns, refused, id_words, marks, X, y, spans, flags):
+def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
     """Read the rows of the lines in ``buffer[start:stop]`` into rows ``row``, ``row`` + 1, ...
 
     Args:
@@ -199,10 +196,8 @@ def read_rows(buffer, start, stop, row, max_columns, refused, id_words, marks, X
         row: number of the first row.
         max_columns: largest id allowed.
         refused: flags that make a row BAD.
-        id_words: uint64 [., 3], from ``make_id_words``.
         marks: float32 [5], stored for: id absent, NULL, nan, infinite, beyond float32.
-        X, y, spans, flags: outputs, float32 [n, p], float32 [n], int64 [n, 5], uint8 [n]. A row
-            flagged BAD is malformed or needs exact arithmetic; its X and y are undefined.
+        rows: RowArrays, output.
 
     Returns:
         The largest id of a row that is not BAD.
@@ -214,10 +209,8 @@ def read_rows(buffer, start, stop, row, max_columns, refused, id_words, marks, X
         if _ends_data(buffer, first):
             start = find_line_feed(buffer, first) + 1
             continue
-        span = spans[row]
-        position, flag, last = _read_row(
-            buffer, first, max_columns, id_words, marks, X[row], y[row : row + 1], span
-        )
+        span = rows.spans[row]
+        position, flag, last = _read_row(buffer, first, max_columns, marks, rows, row)
         end = find_line_feed(buffer, position)
         span[LINE_START], span[CUT] = start, position
         span[LINE_STOP] = end - (buffer[end - 1] == CARRIAGE_RETURN)
@@ -228,7 +221,7 @@ def read_rows(buffer, start, stop, row, max_columns, refused, id_words, marks, X
         if _same_text(buffer, query_start, query_stop, span[QUERY_START], span[QUERY_STOP]):
             flag |= SAME_QUERY
         query_start, query_stop = span[QUERY_START], span[QUERY_STOP]
-        flags[row] = flag
+        rows.flags[row] = flag
         row += 1
         start = end + 1
     return largest

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.kernels.networks import network_scores, train_epoch
+from letor.kernels.networks import Queries, network_scores, train_epoch
 from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.parameters import check_ranges
 
@@ -101,11 +101,12 @@ class _NetworkRanker(ArrayRanker):
         parameters = _initial(sizes, rng)
         moments, step = np.zeros((2, len(parameters))), 0
         kept = parameters
+        rows = Queries(train.X, targets, train.offsets)
         for _ in range(self.n_epochs):
             step = train_epoch(
-                train.X, targets, train.offsets, rng.permutation(train.n_queries), self.batch_size,
-                self.pairwise, float(self.learning_rate), float(self.weight_decay), parameters,
-                sizes, moments, step,
+                rows, rng.permutation(train.n_queries), self.batch_size, self.pairwise,
+                float(self.learning_rate), float(self.weight_decay), parameters, sizes, moments,
+                step,
             )  # fmt: skip
             if not np.isfinite(parameters).all():
                 raise InputError(

@@ -8,7 +8,7 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.kernels.networks import batch_gradient, network_scores
+from letor.kernels.networks import Queries, batch_gradient, network_scores
 from letor.rankers.neural import ListNet, RankNet
 
 SIZES = {"linear": [5, 1], "one layer": [5, 4, 1], "two layers": [5, 4, 3, 1]}
@@ -60,9 +60,8 @@ def test_gradient_is_that_of_finite_differences(sizes, by_pairs):
     parameters, shape = 0.7 * rng.normal(size=n_parameters(sizes)), np.array(sizes)
     gradient = np.empty(len(parameters))
     queries = np.arange(data.n_queries)
-    found = batch_gradient(
-        data.X, targets, data.offsets, queries, by_pairs, parameters, shape, gradient
-    )
+    rows_ = Queries(data.X, targets, data.offsets)
+    found = batch_gradient(rows_, queries, by_pairs, parameters, shape, gradient)
     np.testing.assert_allclose(found, slow_loss(data, targets, parameters, sizes, by_pairs))
     for p in range(len(parameters)):
         step = np.zeros(len(parameters))

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import letor.parser
 from letor.errors import InputError
-from letor.kernels.numbers import MALFORMED, NUMBER, read_common_number, read_number
+from letor.kernels.numbers import MALFORMED, NUMBER, read_number
+from letor.kernels.numbers_fast import read_common_number
 from letor.lines import nearest_float32
 from letor.svmlight import BadLine, LetorWarning, read_letor
 
@@ -263,7 +264,18 @@ def test_decimals_near_the_middle_of_two_float32(bits: int, step: int, digits: i
 @pytest.mark.parametrize(
     "text",
     [
-        *("0", "-0", "0.0", "16777217", "16777217.0", "16777219.000", "33554434.5", "1e-45"),
+        *(
+            "0",
+            "-0",
+            "0.0",
+            "-0.0",
+            "-12.5",
+            "16777217",
+            "16777217.0",
+            "16777219.000",
+            "33554434.5",
+            "1e-45",
+        ),
         *("7.006492321624085e-46", "7.006492321624086e-46", "1.17549435e-38", "1e39", "1e-400"),
         *("3.4028235677973366e38", "3.4028235677973365e38", "3.4028234663852886e38", "9" * 50),
         *("0." + "0" * 60 + "1", "1" + "0" * 50 + "e-50", "123456789012345678901234567890e-20"),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import letor.writing
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.kernels.svmlight_writing import shortest_decimal, write_number
+from letor.kernels.shortest_decimal import shortest_decimal
+from letor.kernels.svmlight_writing import write_number
 from letor.string_array import StringArray
 from letor.svmlight import append_columns, read_letor, write_letor
 
