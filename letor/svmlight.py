@@ -13,8 +13,7 @@ from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels import svmlight as kernels
-from letor.lines import BadLine
-from letor.parser import NULL_BITS, Rows, parse, settle_doubtful_rows
+from letor.parser import NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 
