@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,7 @@ _KIND_NAMES = {
     INFINITE: "infinite",
     HUGE: "beyond float32 (3.4e38)",
 }
-_FLOAT32_LIMIT = 2.0**128 - 2.0**103  # half-way between the largest float32 and 2^128
+_FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^128
 _SHOWN = 160
 
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
@@ -316,18 +316,14 @@ def parse_value(word: bytes) -> tuple[int | None, np.float32]:
 def nearest_float32(text: str) -> np.float32:
     """The float32 nearest to a decimal number, ties to even; infinite beyond the largest."""
     number = float(text)
-    if abs(number) == _FLOAT32_LIMIT:
-        beyond = abs(Decimal(text)) >= Decimal(_FLOAT32_LIMIT)
-        number = float(np.copysign(np.inf if beyond else 2.0**128 - 2.0**104, number))
     with np.errstate(over="ignore", under="ignore"):
-        nearest = np.float32(number)
-        if not np.isfinite(nearest) or float(nearest) == number:
-            return nearest
-        direction = np.float32(np.inf if number > float(nearest) else -np.inf)
-        neighbour = np.nextafter(nearest, direction)
-    if (float(nearest) + float(neighbour)) / 2 == number:
-        # Rounding to double may have hidden on which side of the middle the text lies.
-        true, middle = Decimal(text), Decimal(number)
-        if true != middle:
-            return max(nearest, neighbour) if true > middle else min(nearest, neighbour)
-    return nearest
+        near = np.float32(number)
+    if number == 0 or np.isinf(number):
+        return near
+    exact = Fraction(text)  # to double, then to float32: two roundings may end in a neighbour
+    if abs(exact) >= _FLOAT32_LIMIT:
+        return np.float32(np.copysign(np.inf, number))
+    with np.errstate(over="ignore", under="ignore"):
+        around = [near, *(np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf))]
+    finite = [value for value in around if np.isfinite(value)]
+    return min(finite, key=lambda v: (abs(Fraction(float(v)) - exact), v.view(np.uint32) & 1))
