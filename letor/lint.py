@@ -125,7 +125,7 @@ def render(validation: Validation) -> str:
         if finding.code == "malformed-lines":
             lines += [f"      {line}" for line in v.bad_lines[:_LISTED]]
     if not v.findings:
-        lines.append("  nothing to mend")
+        lines.append("  no problems found")
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ _VALUES = "{n:,} values are "
 RULES = {
     "malformed-lines": Rule(
         "error", "{n:,} malformed lines",
-        'mend them, or leave them out with on_error="skip" (--on-error skip)',
+        'correct them, or leave them out with on_error="skip" (--on-error skip)',
     ),
     "null": Rule(
         "warning", _VALUES + "NULL, in {columns}",
