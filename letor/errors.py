@@ -1,4 +1,4 @@
-"""The exceptions for what a user can mend."""
+"""The exceptions for what a user can correct."""
 
 
 class InputError(ValueError):

@@ -1,9 +1,12 @@
-"""What is in a LETOR file, and what in it will cause trouble."""
+"""What is in a LETOR file, what in it will cause trouble, and what to do about it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +15,26 @@ from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.findings import CHECKS, LEVELS, LISTED, Finding, Inspected
 from letor.kernels import svmlight as kernels
-from letor.lines import BadLine
-from letor.parser import MARK_BITS, Rows, parse, settle_doubtful_rows
+from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
+from letor.lint_rules import LEVELS, RULES, Finding
+from letor.parser import MARK_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.svmlight import MAX_COLUMNS, assemble
 
-__all__ = ["Finding", "Validation", "render", "validate"]
-
 _BLOCK = 1 << 12  # rows looked at together, so that no copy of X is made
+_LISTED = 20  # lines, columns or labels that a message lists
+
+
+def _finding(
+    code: str,
+    found: NDArray[np.bool_] | None = None,
+    lines: tuple[int, ...] = (),
+    **values: Any,
+) -> Finding:
+    """``found``: bool [p], the columns concerned."""
+    rule, ids = RULES[code], () if found is None else _ids(found)
+    message = rule.message.format(columns=_list_columns(ids), **values)
+    return Finding(rule.level, code, message, rule.advice, ids, lines)
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,7 @@ def validate(
     beside = names_path(path)
     columns = read_names(beside) if beside.is_file() else []
     file = Inspected(data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns)
-    findings = [finding for check in CHECKS for finding in check(file)]
+    findings = [finding for check in _CHECKS for finding in check(file)]
     labels, counts = np.unique(data.y, return_counts=True)
     relevant = np.bincount(data.query_index, weights=data.y > 0, minlength=data.n_queries)
     sizes = data.group_sizes
@@ -109,15 +123,15 @@ def render(validation: Validation) -> str:
         lines.append(f"  {finding.level}: {finding.message}")
         lines.append(f"      {finding.advice}")
         if finding.code == "malformed-lines":
-            lines += [f"      {line}" for line in v.bad_lines[:LISTED]]
+            lines += [f"      {line}" for line in v.bad_lines[:_LISTED]]
     if not v.findings:
-        lines.append("  nothing to mend")
+        lines.append("  no problems found")
     return "\n".join(lines)
 
 
 def _histogram(labels: dict[float, int]) -> str:
-    shown = [f"{label:g}: {count:,}" for label, count in list(labels.items())[:LISTED]]
-    return ", ".join(shown) + (f", ... {len(labels):,} in all" if len(labels) > LISTED else "")
+    shown = [f"{label:g}: {count:,}" for label, count in list(labels.items())[:_LISTED]]
+    return ", ".join(shown) + (f", ... {len(labels):,} in all" if len(labels) > _LISTED else "")
 
 
 def _count_kinds(rows: Rows, good: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -145,3 +159,155 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
         high[first:last] = np.fmax.reduceat(X, starts, axis=0)
         first = last
     return low, high
+
+
+@dataclass
+class Inspected:
+    """A file while it is looked at: rows as parsed, the good ones as data, statistics."""
+
+    data: RankingData
+    bad: list[BadLine]
+    buffer: NDArray[np.uint8]
+    line_start: NDArray[np.int64]  # [n], byte position of each row
+    kinds: NDArray[np.int64]  # [5, p], values absent, NULL, nan, infinite, huge
+    low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
+    high: NDArray[np.float32]
+    columns: list[dict[str, Any]]  # names and provenance from the file beside, if there is one
+
+    def lines(self, rows: NDArray[np.int64]) -> tuple[int, ...]:
+        """Line numbers of the first rows of a list."""
+        starts = self.line_start[np.sort(rows)[:_LISTED]].tolist()
+        feed = ord("\n")
+        pieces = pairwise([0, *starts])
+        counts = [int(np.count_nonzero(self.buffer[a:b] == feed)) for a, b in pieces]
+        return tuple(np.cumsum([1, *counts])[1:].tolist())
+
+
+def _check_lines(file: Inspected) -> Iterator[Finding]:
+    if file.bad:
+        numbers = tuple(line.number for line in file.bad[:_LISTED])
+        yield _finding("malformed-lines", lines=numbers, n=len(file.bad))
+
+
+def _check_values(file: Inspected) -> Iterator[Finding]:
+    codes = {NULL: "null", NAN_TEXT: "nan", INFINITE: "infinite", HUGE: "huge"}
+    for kind, code in codes.items():
+        counts = file.kinds[kind - NULL + 1]
+        if counts.any():
+            yield _finding(code, counts > 0, n=int(counts.sum()))
+
+
+def _check_absent(file: Inspected) -> Iterator[Finding]:
+    absent, n = file.kinds[0], len(file.data)
+    never = absent == n
+    if never.any():
+        yield _finding("gaps", never)
+    sometimes = int(absent[~never].sum())
+    if sometimes:
+        yield _finding("sparse", share=sometimes / (n * max(1, int((~never).sum()))))
+
+
+def _check_labels(file: Inspected) -> Iterator[Finding]:
+    y = file.data.y
+    for code, bad in (("fractional-labels", y != np.rint(y)), ("negative-labels", y < 0)):
+        if bad.any():
+            yield _finding(code, lines=file.lines(np.flatnonzero(bad)), n=int(bad.sum()))
+    if _labels_are_ranks(file.data):
+        yield _finding("list-labels")
+    if np.any(y > 30):
+        lines = file.lines(np.flatnonzero(y > 30))
+        yield _finding("large-labels", lines=lines, largest=y.max())
+    if np.all(y == y[0]):
+        yield _finding("one-label", label=y[0])
+
+
+def _labels_are_ranks(data: RankingData) -> bool:
+    """Whether nearly all queries of three or more rows have consecutive, distinct labels."""
+    n_queries = n_ranks = 0
+    for i in range(data.n_queries):
+        labels = np.sort(data.y[data.order[data.offsets[i] : data.offsets[i + 1]]])
+        if len(labels) >= 3:
+            n_queries += 1
+            n_ranks += bool(np.all(np.diff(labels) == 1))
+    # Grades 0, 1, 2 on three rows can be consecutive by chance.
+    return bool(data.y.max() > 2) and n_queries > 1 and n_ranks >= 0.95 * n_queries
+
+
+def _check_groups(file: Inspected) -> Iterator[Finding]:
+    index = file.data.query_index
+    starts = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
+    again = np.ones(len(starts), dtype=bool)
+    again[np.unique(index[starts], return_index=True)[1]] = False
+    if again.any():
+        n = len(np.unique(index[starts[again]]))
+        yield _finding("split-groups", lines=file.lines(starts[again]), n=n)
+    single = int(np.sum(file.data.group_sizes == 1))
+    if single:
+        yield _finding("single-document-queries", n=single)
+
+
+def _check_columns(file: Inspected) -> Iterator[Finding]:
+    low = np.fmin.reduce(file.low, axis=0)
+    high = np.fmax.reduce(file.high, axis=0)
+    zero = (low == 0) & (high == 0)
+    within = np.all((file.low == file.high) | np.isnan(file.low), axis=0)
+    within &= (low != high) & ~np.isnan(low)
+    # Values that a line does not give are read as 0 and make the others vary.
+    given = file.kinds[0] == 0
+    found = {
+        "zero-columns": zero,
+        "constant-columns": (low == high) & ~zero & given,
+        "query-columns": within & given,
+    }
+    yield from (_finding(code, columns) for code, columns in found.items() if columns.any())
+
+
+def _check_remarks(file: Inspected) -> Iterator[Finding]:
+    for place, column in enumerate(file.columns):
+        remarks = column.get("remarks")
+        here = np.arange(len(file.columns)) == place
+        for remark in remarks if isinstance(remarks, list) else []:
+            yield _finding(
+                "column-remarks", here, number=place + 1, name=column["name"], remark=remark
+            )
+
+
+def _check_documents(file: Inspected) -> Iterator[Finding]:
+    data = file.data
+    if data.document_ids is None:
+        return
+    seen: set[tuple[int, str]] = set()
+    twice, unnamed = [], 0
+    for row, pair in enumerate(zip(data.query_index.tolist(), data.document_ids, strict=True)):
+        unnamed += not pair[1]
+        if pair[1] and pair in seen:
+            twice.append(row)
+        seen.add(pair)
+    if twice:
+        lines = file.lines(np.array(twice, dtype=np.int64))
+        yield _finding("duplicate-documents", lines=lines, n=len(twice))
+    if unnamed:
+        yield _finding("unnamed-documents", n=unnamed)
+
+
+_CHECKS = (
+    _check_lines, _check_values, _check_absent, _check_labels, _check_groups, _check_columns,
+    _check_remarks, _check_documents,
+)  # fmt: skip
+
+
+def _ids(found: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple((np.flatnonzero(found) + 1).tolist())
+
+
+def _list_columns(ids: tuple[int, ...]) -> str:
+    """Ids as people write them: ``column 7``, ``5 columns (1-3, 6, 9)``."""
+    runs: list[list[int]] = []
+    for i in ids:
+        if runs and i == runs[-1][1] + 1:
+            runs[-1][1] = i
+        else:
+            runs.append([i, i])
+    shown = ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in runs[:_LISTED])
+    shown += ", ..." if len(runs) > _LISTED else ""
+    return f"column {shown}" if len(ids) == 1 else f"{len(ids):,} columns ({shown})"

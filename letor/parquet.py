@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
-from letor.kernels.normalise import transpose
 from letor.missing import Missing
 from letor.parser import available_cores
 from letor.string_array import StringArray, encode
@@ -231,7 +230,7 @@ def _read_values(
         columns = np.empty((len(names), sizes[i]), dtype=np.float32)
         for j, name in enumerate(names):
             columns[j] = table.column(name).combine_chunks().to_numpy()
-        transpose(columns, X[first[i] : first[i + 1]])
+        X[first[i] : first[i + 1]] = columns.T
 
     if names:
         with ThreadPoolExecutor(threads or available_cores()) as pool:

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.compression import read_buffer
-from letor.dataset import RankingData
+from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.kernels import svmlight as kernels
-from letor.lines import BadLine
-from letor.parser import NULL_BITS, Rows, parse, settle_doubtful_rows
+from letor.parser import NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 
@@ -98,26 +97,30 @@ def read_letor(
 
 def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
     """Make a data set of the rows that are not flagged BAD, marks replaced."""
-    n = len(rows.y)
-    query_index, first_rows = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    m = kernels.number_queries(rows.buffer, rows.spans, rows.flags, query_index, first_rows)
-    query_ids = StringArray(
-        rows.buffer,
-        rows.spans[first_rows[:m], kernels.QUERY_START],
-        rows.spans[first_rows[:m], kernels.QUERY_STOP],
-        is_text=True,
-    ).tolist()
+    query_ids, query_index = _number_queries(rows)
     X, y, spans, flags = rows.X, rows.y, rows.spans, rows.flags
     if np.any(flags & kernels.BAD):
         kept = flags & kernels.BAD == 0
         X, y, spans, query_index = X[kept], y[kept], spans[kept], query_index[kept]
     if np.any(flags & (kernels.HAS_NULL | kernels.HAS_NON_FINITE)):
-        shape = (m, X.shape[1]) if use_minimum else (0, 0)
+        shape = (len(query_ids), X.shape[1]) if use_minimum else (0, 0)
         lowest = np.full(shape, np.inf, dtype=np.float32)
         kernels.replace_marks(X, X.view(np.uint32), NULL_BITS, use_minimum, query_index, lowest)
     texts, documents = _pack_comments(rows.buffer, spans) if comments else (None, None)
     names = [str(j + 1) for j in range(X.shape[1])]
     return RankingData(X, y, query_ids, query_index, names, documents, texts)
+
+
+def _number_queries(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
+    """The query ids in order of first appearance, and int64 [n], the position of each row's among
+    them; anything for rows flagged BAD."""
+    bad = rows.flags & kernels.BAD != 0
+    begins = rows.flags & kernels.SAME_QUERY == 0
+    begins[1:] |= bad[:-1]
+    begins &= ~bad
+    start, stop = rows.spans[begins][:, [kernels.QUERY_START, kernels.QUERY_STOP]].T
+    ids, index = distinct(StringArray(rows.buffer, start, stop, is_text=True))
+    return ids, index[np.cumsum(begins) - 1]
 
 
 def _pack_comments(

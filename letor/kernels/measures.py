@@ -11,29 +11,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# Below this length an insertion sort beats the allocations of a merge sort.
-_SHORT = 32
-
 
 @njit(cache=True)
 def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     """int64 [n]: the rows of each query by descending score; equal scores keep their order in
     ``rows``. ``scores`` float64, finite, indexed by row."""
-    ranked = rows.copy()
+    ranked = np.empty_like(rows)
     for q in range(len(offsets) - 1):
-        start, stop = offsets[q], offsets[q + 1]
-        if stop - start > _SHORT:
-            order = np.argsort(-scores[rows[start:stop]], kind="mergesort")
-            ranked[start:stop] = rows[start:stop][order]
-            continue
-        for i in range(start + 1, stop):
-            row = ranked[i]
-            score = scores[row]
-            j = i
-            while j > start and scores[ranked[j - 1]] < score:
-                ranked[j] = ranked[j - 1]
-                j -= 1
-            ranked[j] = row
+        mine = rows[offsets[q] : offsets[q + 1]]
+        ranked[offsets[q] : offsets[q + 1]] = mine[np.argsort(-scores[mine], kind="mergesort")]
     return ranked
 
 

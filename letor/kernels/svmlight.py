@@ -228,51 +228,6 @@ def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
 
 
 @njit(cache=True, nogil=True)
-def number_queries(buffer, spans, flags, query_index, first_rows):
-    """Number the query ids of the rows in order of first appearance; BAD rows get -1.
-
-    A hash table with linear probing; equal hashes are told apart by the bytes themselves.
-    ``first_rows`` (int64 [n], output) holds the first row of each query. Returns their number.
-    """
-    size = 16
-    changes = 0
-    for row in range(flags.size):
-        changes += not flags[row] & SAME_QUERY
-    while size < 2 * changes:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int64)
-    n_queries, previous = 0, np.int64(-1)
-    for row in range(flags.size):
-        if flags[row] & BAD:
-            query_index[row] = previous = -1
-            continue
-        if not flags[row] & SAME_QUERY or previous < 0:
-            start, stop = spans[row, QUERY_START], spans[row, QUERY_STOP]
-            slot = _hash(buffer, start, stop) & (size - 1)
-            while table[slot] >= 0:
-                other = spans[first_rows[table[slot]]]
-                if _same_text(buffer, start, stop, other[QUERY_START], other[QUERY_STOP]):
-                    break
-                slot = (slot + 1) & (size - 1)
-            if table[slot] < 0:
-                table[slot] = n_queries
-                first_rows[n_queries] = row
-                n_queries += 1
-            previous = table[slot]
-        query_index[row] = previous
-    return n_queries
-
-
-@njit(cache=True, nogil=True)
-def _hash(buffer, start, stop):
-    """FNV-1a (Fowler, Noll, Vo), 64 bits, folded so that the low bits depend on all of them."""
-    value = np.uint64(14695981039346656037)
-    for i in range(start, stop):
-        value = (value ^ np.uint64(buffer[i])) * np.uint64(1099511628211)
-    return np.int64((value ^ (value >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
-
-
-@njit(cache=True, nogil=True)
 def replace_marks(X, bits, null, use_minimum, query_index, lowest):
     """Replace NULLs by LETOR's MIN rule (if asked) and all other marks by the plain NaN.
 

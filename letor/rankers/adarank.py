@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,13 @@ from numpy.typing import NDArray
 from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
 from letor.rankers.array_ranker import ArrayRanker, BestOf
-from letor.rankers.parameters import check_choice, check_ranges
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_rounds": (1, 1_000_000),
-    "max_repeats": (1, 1_000_000),
-    "early_stopping_rounds": (1, 2**31 - 1),
-}
+from letor.rankers.base import Choices, Ranges
 
 # A column that ranks every query perfectly has an infinite weight in the paper.
 _LARGEST = 1.0 - 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class AdaRank(ArrayRanker):
     """A sum of columns, chosen one by one for queries that are ranked badly so far.
 
@@ -46,29 +42,21 @@ class AdaRank(ArrayRanker):
     Source: Xu, Li, "AdaRank: a boosting algorithm for information retrieval", SIGIR 2007, fig. 1.
     """
 
-    name = "adarank"
+    name: ClassVar[str] = "adarank"
+    ranges: ClassVar[Ranges] = {
+        "n_rounds": (1, 1_000_000),
+        "max_repeats": (1, 1_000_000),
+        "early_stopping_rounds": (1, 2**31 - 1),
+    }
+    choices: ClassVar[Choices] = {"update": ("paper", "multiplied")}
 
-    def __init__(
-        self,
-        n_rounds: int = 300,
-        measure: str = "ndcg@10",
-        update: Literal["paper", "multiplied"] = "paper",
-        max_repeats: int = 5,
-        descending: bool = True,
-        early_stopping_rounds: int = 100,
-        normalise: str = "minmax",
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.measure = measure
-        self.update = update
-        self.max_repeats = max_repeats
-        self.descending = descending
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-
-    def _check(self) -> None:
-        check_ranges(self, _RANGES)
-        check_choice(self, "update", ("paper", "multiplied"))
+    n_rounds: int = 300
+    measure: str = "ndcg@10"
+    update: Literal["paper", "multiplied"] = "paper"
+    max_repeats: int = 5
+    descending: bool = True
+    early_stopping_rounds: int = 100
+    normalise: str = "minmax"
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         evaluator = self._evaluator(train)

@@ -6,7 +6,8 @@ import inspect
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,6 +26,10 @@ from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 
 FORMAT_VERSION = 1
 
+# Least and largest value by parameter; a whole least value asks for a whole number.
+Ranges = Mapping[str, tuple[float, float]]
+Choices = Mapping[str, Sequence[str | bool]]
+
 
 class Ranker(BaseEstimator, ABC):
     """A model that scores rows of queries; larger scores rank higher.
@@ -35,9 +40,10 @@ class Ranker(BaseEstimator, ABC):
     are known by name: rows to be scored may order them differently, but must have the same ones.
     The normaliser is fitted with the model, saved with it and applied by ``predict``.
 
-    A subclass defines ``name``, a constructor with a ``normalise`` argument, ``_fit``,
-    ``_predict``, ``_save``, ``_load`` and ``feature_importance``. Its ``_fit`` gets normalised rows
-    with checked labels; rows of a query need not be adjacent (use ``order`` and ``offsets``).
+    A subclass defines ``name``, its parameters (a dataclass with their defaults will do; among them
+    ``normalise``), their ``ranges`` and ``choices``, ``_fit``, ``_predict``, ``_save``, ``_load``
+    and ``feature_importance``. Its ``_fit`` gets normalised rows with checked labels; rows of a
+    query need not be adjacent (use ``order`` and ``offsets``).
 
     Attributes:
         feature_names_: column names in the order of training.
@@ -45,6 +51,8 @@ class Ranker(BaseEstimator, ABC):
     """
 
     name: ClassVar[str]
+    ranges: ClassVar[Ranges] = {}
+    choices: ClassVar[Choices] = {}
     normalise: str
 
     feature_names_: list[str]
@@ -194,8 +202,22 @@ class Ranker(BaseEstimator, ABC):
     def feature_importance(self) -> pd.DataFrame:
         """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
 
-    def _check(self) -> None:  # a ranker need not have any to refuse
+    def _check(self) -> None:
         """Refuse impossible parameters (InputError)."""
+        for parameter, (least, largest) in self.ranges.items():
+            value = getattr(self, parameter)
+            kind = Integral if isinstance(least, int) else Real
+            is_kind = isinstance(value, kind)
+            if not is_kind or not least <= value <= largest:
+                what = "a whole number" if kind is Integral else "a number"
+                raise InputError(
+                    f"{parameter}={value!r}: must be {what} from {least:g} to {largest:g}"
+                )
+        for parameter, choices in self.choices.items():
+            if (value := getattr(self, parameter)) not in choices:
+                raise InputError(
+                    f"{parameter}={value!r}: choose from {', '.join(map(str, choices))}"
+                )
 
     @abstractmethod
     def _fit(self, train: RankingData, valid: RankingData | None) -> None: ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +14,13 @@ from letor.dataset import RankingData
 from letor.evaluation import Evaluator
 from letor.rankers.adarank import linear_scores
 from letor.rankers.array_ranker import ArrayRanker
-from letor.rankers.parameters import check_ranges
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_restarts": (1, 1000),
-    "n_sweeps": (1, 10_000),
-    "tolerance": (0.0, 1.0),
-    "seed": (0, 2**31 - 1),
-}
+from letor.rankers.base import Ranges
 
 # Changes of a weight that are tried, as shares of the sum of all absolute weights.
 _STEPS = np.array([0.01, 0.03, 0.1, 0.3, 1.0])
 
 
+@dataclass(eq=False, repr=False)
 class CoordinateAscent(ArrayRanker):
     """Weights of the columns, changed one at a time while the measure of the training rows rises.
 
@@ -44,26 +40,20 @@ class CoordinateAscent(ArrayRanker):
     Retrieval 10, 2007, section 4.2.
     """
 
-    name = "coordinate-ascent"
+    name: ClassVar[str] = "coordinate-ascent"
+    ranges: ClassVar[Ranges] = {
+        "n_restarts": (1, 1000),
+        "n_sweeps": (1, 10_000),
+        "tolerance": (0.0, 1.0),
+        "seed": (0, 2**31 - 1),
+    }
 
-    def __init__(
-        self,
-        n_restarts: int = 2,
-        n_sweeps: int = 10,
-        tolerance: float = 0.001,
-        measure: str = "ndcg@10",
-        normalise: str = "minmax",
-        seed: int = 0,
-    ) -> None:
-        self.n_restarts = n_restarts
-        self.n_sweeps = n_sweeps
-        self.tolerance = tolerance
-        self.measure = measure
-        self.normalise = normalise
-        self.seed = seed
-
-    def _check(self) -> None:
-        check_ranges(self, _RANGES)
+    n_restarts: int = 2
+    n_sweeps: int = 10
+    tolerance: float = 0.001
+    measure: str = "ndcg@10"
+    normalise: str = "minmax"
+    seed: int = 0
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         columns = np.ascontiguousarray(train.X.T, dtype=np.float64)

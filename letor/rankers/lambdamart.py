@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import lightgbm
 import numpy as np
@@ -16,31 +17,15 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
-from letor.rankers.base import Ranker
-from letor.rankers.parameters import check_choice, check_ranges
+from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
 
 # Rows of one query that LightGBM's ranking objectives accept.
 MAX_ROWS_PER_QUERY = 10_000
 MODEL_FILE = "model.txt"
 
-# Least and largest value, of the type that the parameter must have.
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_estimators": (1, 1_000_000),
-    "learning_rate": (1e-9, 1e9),
-    "num_leaves": (2, 131_072),
-    "min_data_in_leaf": (0, 2**31 - 1),
-    "feature_fraction": (1e-9, 1.0),
-    "bagging_fraction": (1e-9, 1.0),
-    "lambda_l2": (0.0, 1e300),
-    "truncation_level": (1, 2**31 - 1),
-    "position_bias_regularization": (0.0, 1e300),
-    "early_stopping_rounds": (1, 2**31 - 1),
-    "seed": (0, 2**31 - 1),
-    "num_threads": (1, 1024),
-}
 
-
+@dataclass(eq=False, repr=False)
 class LambdaMART(Ranker):
     """LightGBM's ``lambdarank`` with settings that repeat: the same rows, parameters and seed give
     the same model for any number of threads.
@@ -85,45 +70,43 @@ class LambdaMART(Ranker):
     Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW 2021.
     """
 
-    name = "lambdamart"
+    name: ClassVar[str] = "lambdamart"
+    ranges: ClassVar[Ranges] = {
+        "n_estimators": (1, 1_000_000),
+        "learning_rate": (1e-9, 1e9),
+        "num_leaves": (2, 131_072),
+        "min_data_in_leaf": (0, 2**31 - 1),
+        "feature_fraction": (1e-9, 1.0),
+        "bagging_fraction": (1e-9, 1.0),
+        "lambda_l2": (0.0, 1e300),
+        "truncation_level": (1, 2**31 - 1),
+        "position_bias_regularization": (0.0, 1e300),
+        "early_stopping_rounds": (1, 2**31 - 1),
+        "seed": (0, 2**31 - 1),
+        "num_threads": (1, 1024),
+    }
+    choices: ClassVar[Choices] = {
+        "objective": ("lambdarank", "rank_xendcg"),
+        "position_bias": (False, True),
+    }
 
-    def __init__(
-        self,
-        objective: Literal["lambdarank", "rank_xendcg"] = "lambdarank",
-        n_estimators: int = 1000,
-        learning_rate: float = 0.05,
-        num_leaves: int = 15,
-        min_data_in_leaf: int = 20,
-        feature_fraction: float = 1.0,
-        bagging_fraction: float = 1.0,
-        lambda_l2: float = 0.0,
-        truncation_level: int = 30,
-        gain: Literal["exponential", "linear"] | Sequence[float] = "exponential",
-        position_bias: bool = False,
-        position_bias_regularization: float = 0.0,
-        measure: str = "ndcg@10",
-        early_stopping_rounds: int = 100,
-        normalise: str = "none",
-        seed: int = 0,
-        num_threads: int = 1,
-    ) -> None:
-        self.objective = objective
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_data_in_leaf = min_data_in_leaf
-        self.feature_fraction = feature_fraction
-        self.bagging_fraction = bagging_fraction
-        self.lambda_l2 = lambda_l2
-        self.truncation_level = truncation_level
-        self.gain = gain
-        self.position_bias = position_bias
-        self.position_bias_regularization = position_bias_regularization
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-        self.seed = seed
-        self.num_threads = num_threads
+    objective: Literal["lambdarank", "rank_xendcg"] = "lambdarank"
+    n_estimators: int = 1000
+    learning_rate: float = 0.05
+    num_leaves: int = 15
+    min_data_in_leaf: int = 20
+    feature_fraction: float = 1.0
+    bagging_fraction: float = 1.0
+    lambda_l2: float = 0.0
+    truncation_level: int = 30
+    gain: Literal["exponential", "linear"] | Sequence[float] = "exponential"
+    position_bias: bool = False
+    position_bias_regularization: float = 0.0
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 100
+    normalise: str = "none"
+    seed: int = 0
+    num_threads: int = 1
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()
@@ -147,9 +130,7 @@ class LambdaMART(Ranker):
         return described
 
     def _check(self) -> None:
-        check_ranges(self, _RANGES)
-        check_choice(self, "objective", ("lambdarank", "rank_xendcg"))
-        check_choice(self, "position_bias", (False, True))
+        super()._check()
         if self.position_bias and self.objective != "lambdarank":
             raise InputError("position_bias=True: only objective='lambdarank' learns it")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -16,51 +17,36 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.networks import Queries, network_scores, train_epoch
 from letor.rankers.array_ranker import ArrayRanker, BestOf
-from letor.rankers.parameters import check_ranges
+from letor.rankers.base import Ranges
 
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_epochs": (1, 1_000_000),
-    "learning_rate": (1e-9, 1e3),
-    "batch_size": (1, 1_000_000),
-    "weight_decay": (0.0, 1e3),
-    "n_networks": (1, 1000),
-    "early_stopping_rounds": (1, 2**31 - 1),
-    "seed": (0, 2**31 - 1),
-}
 _MOST_UNITS = 2**20  # of a layer in a file
 
 
 class _NetworkRanker(ArrayRanker):
     """What ListNet and RankNet share; they differ in the loss of a query."""
 
+    ranges: ClassVar[Ranges] = {
+        "n_epochs": (1, 1_000_000),
+        "learning_rate": (1e-9, 1e3),
+        "batch_size": (1, 1_000_000),
+        "weight_decay": (0.0, 1e3),
+        "n_networks": (1, 1000),
+        "early_stopping_rounds": (1, 2**31 - 1),
+        "seed": (0, 2**31 - 1),
+    }
     pairwise: ClassVar[bool]
 
-    def __init__(
-        self,
-        hidden: int | Sequence[int],
-        n_epochs: int,
-        learning_rate: float,
-        batch_size: int,
-        weight_decay: float,
-        n_networks: int,
-        measure: str,
-        early_stopping_rounds: int,
-        normalise: str,
-        seed: int,
-    ) -> None:
-        self.hidden = hidden
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.n_networks = n_networks
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-        self.seed = seed
+    hidden: int | Sequence[int]
+    n_epochs: int
+    learning_rate: float
+    batch_size: int
+    weight_decay: float
+    n_networks: int
+    early_stopping_rounds: int
+    seed: int
 
     def _check(self) -> None:
-        check_ranges(self, _RANGES)
+        super()._check()
         if any(not isinstance(units, int) or units < 1 for units in self._layers()):
             raise InputError(
                 f"hidden={self.hidden!r}: give the units of a layer, 0 for none, or a list of them"
@@ -146,6 +132,7 @@ class _NetworkRanker(ArrayRanker):
         return gain, np.full(sizes[0], first.size // sizes[0], dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False)
 class ListNet(_NetworkRanker):
     """Top-one ListNet: cross entropy between softmax(label_scale * label) and softmax(score).
 
@@ -168,32 +155,21 @@ class ListNet(_NetworkRanker):
     approach", ICML 2007, section 5.
     """
 
-    name = "listnet"
-    pairwise = False
+    name: ClassVar[str] = "listnet"
+    ranges: ClassVar[Ranges] = {**_NetworkRanker.ranges, "label_scale": (1e-6, 1e6)}
+    pairwise: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        hidden: int | Sequence[int] = 0,
-        label_scale: float = 1.0,
-        n_epochs: int = 200,
-        learning_rate: float = 0.01,
-        batch_size: int = 16,
-        weight_decay: float = 0.0,
-        n_networks: int = 1,
-        measure: str = "ndcg@10",
-        early_stopping_rounds: int = 30,
-        normalise: str = "zscore",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden, n_epochs, learning_rate, batch_size, weight_decay, n_networks, measure,
-            early_stopping_rounds, normalise, seed,
-        )  # fmt: skip
-        self.label_scale = label_scale
-
-    def _check(self) -> None:
-        super()._check()
-        check_ranges(self, {"label_scale": (1e-6, 1e6)})
+    hidden: int | Sequence[int] = 0
+    label_scale: float = 1.0
+    n_epochs: int = 200
+    learning_rate: float = 0.01
+    batch_size: int = 16
+    weight_decay: float = 0.0
+    n_networks: int = 1
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 30
+    normalise: str = "zscore"
+    seed: int = 0
 
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         starts, sizes = train.offsets[:-1], train.group_sizes
@@ -202,6 +178,7 @@ class ListNet(_NetworkRanker):
         return share / np.repeat(np.add.reduceat(share, starts), sizes)
 
 
+@dataclass(eq=False, repr=False)
 class RankNet(_NetworkRanker):
     """RankNet: log(1 + exp(s_j - s_i)) for each pair with label i > label j.
 
@@ -223,26 +200,19 @@ class RankNet(_NetworkRanker):
     gradient descent", ICML 2005, section 4.
     """
 
-    name = "ranknet"
-    pairwise = True
+    name: ClassVar[str] = "ranknet"
+    pairwise: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        hidden: int | Sequence[int] = 16,
-        n_epochs: int = 200,
-        learning_rate: float = 0.003,
-        batch_size: int = 16,
-        weight_decay: float = 0.0,
-        n_networks: int = 1,
-        measure: str = "ndcg@10",
-        early_stopping_rounds: int = 20,
-        normalise: str = "zscore",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden, n_epochs, learning_rate, batch_size, weight_decay, n_networks, measure,
-            early_stopping_rounds, normalise, seed,
-        )  # fmt: skip
+    hidden: int | Sequence[int] = 16
+    n_epochs: int = 200
+    learning_rate: float = 0.003
+    batch_size: int = 16
+    weight_decay: float = 0.0
+    n_networks: int = 1
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 20
+    normalise: str = "zscore"
+    seed: int = 0
 
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         return train.y.astype(np.float64)

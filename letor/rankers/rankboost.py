@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +13,13 @@ from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.kernels.rank_boosting import potentials, step_scores, threshold_sums
 from letor.rankers.array_ranker import ArrayRanker, BestOf
-from letor.rankers.parameters import check_choice, check_ranges
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_rounds": (1, 1_000_000),
-    "n_thresholds": (1, 255),
-    "learning_rate": (1e-6, 1.0),
-    "early_stopping_rounds": (1, 2**31 - 1),
-}
+from letor.rankers.base import Choices, Ranges
 
 # A step that orders all pairs has an infinite weight in the paper.
 _LARGEST = 1.0 - 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class RankBoost(ArrayRanker):
     """A sum of steps [column > threshold], chosen one by one for pairs that are ordered badly.
 
@@ -48,31 +43,23 @@ class RankBoost(ArrayRanker):
     preferences", JMLR 2003, sections 3.2 and 3.3.
     """
 
-    name = "rankboost"
+    name: ClassVar[str] = "rankboost"
+    ranges: ClassVar[Ranges] = {
+        "n_rounds": (1, 1_000_000),
+        "n_thresholds": (1, 255),
+        "learning_rate": (1e-6, 1.0),
+        "early_stopping_rounds": (1, 2**31 - 1),
+    }
+    choices: ClassVar[Choices] = {"query_weights": ("pairs", "queries")}
 
-    def __init__(
-        self,
-        n_rounds: int = 500,
-        n_thresholds: int = 255,
-        learning_rate: float = 1.0,
-        query_weights: Literal["pairs", "queries"] = "queries",
-        descending: bool = False,
-        measure: str = "ndcg@10",
-        early_stopping_rounds: int = 150,
-        normalise: str = "none",
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.n_thresholds = n_thresholds
-        self.learning_rate = learning_rate
-        self.query_weights = query_weights
-        self.descending = descending
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-
-    def _check(self) -> None:
-        check_ranges(self, _RANGES)
-        check_choice(self, "query_weights", ("pairs", "queries"))
+    n_rounds: int = 500
+    n_thresholds: int = 255
+    learning_rate: float = 1.0
+    query_weights: Literal["pairs", "queries"] = "queries"
+    descending: bool = False
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 150
+    normalise: str = "none"
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         grades, levels = np.unique(train.y, return_inverse=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,26 +18,13 @@ from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
-from letor.rankers.base import Ranker
-from letor.rankers.parameters import check_choice, check_ranges
+from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
 
 MODEL_FILE = "model.json"
 
-_RANGES: dict[str, tuple[float, float]] = {
-    "n_estimators": (1, 1_000_000),
-    "learning_rate": (1e-9, 1e3),
-    "max_depth": (1, 100),
-    "min_child_weight": (0.0, 1e300),
-    "subsample": (1e-6, 1.0),
-    "colsample_bytree": (1e-6, 1.0),
-    "reg_lambda": (0.0, 1e300),
-    "lambdarank_bias_norm": (1e-9, 1e9),
-    "early_stopping_rounds": (1, 2**31 - 1),
-    "seed": (0, 2**31 - 1),
-}
 
-
+@dataclass(eq=False, repr=False)
 class XGBoostLambdaMART(Ranker):
     """XGBoost's ranking objectives on one thread, where the same rows give the same model.
 
@@ -68,39 +56,38 @@ class XGBoostLambdaMART(Ranker):
         validation_curve_: value of ``measure`` on the validation rows after each tree tried.
     """
 
-    name = "xgboost"
+    name: ClassVar[str] = "xgboost"
+    ranges: ClassVar[Ranges] = {
+        "n_estimators": (1, 1_000_000),
+        "learning_rate": (1e-9, 1e3),
+        "max_depth": (1, 100),
+        "min_child_weight": (0.0, 1e300),
+        "subsample": (1e-6, 1.0),
+        "colsample_bytree": (1e-6, 1.0),
+        "reg_lambda": (0.0, 1e300),
+        "lambdarank_bias_norm": (1e-9, 1e9),
+        "early_stopping_rounds": (1, 2**31 - 1),
+        "seed": (0, 2**31 - 1),
+    }
+    choices: ClassVar[Choices] = {
+        "objective": ("rank:ndcg", "rank:map", "rank:pairwise"),
+        "lambdarank_unbiased": (False, True),
+    }
 
-    def __init__(
-        self,
-        objective: Literal["rank:ndcg", "rank:map", "rank:pairwise"] = "rank:ndcg",
-        n_estimators: int = 1000,
-        learning_rate: float = 0.05,
-        max_depth: int = 4,
-        min_child_weight: float = 0.1,
-        subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
-        reg_lambda: float = 1.0,
-        lambdarank_unbiased: bool = False,
-        lambdarank_bias_norm: float = 1.0,
-        measure: str = "ndcg@10",
-        early_stopping_rounds: int = 100,
-        normalise: str = "none",
-        seed: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.lambdarank_unbiased = lambdarank_unbiased
-        self.lambdarank_bias_norm = lambdarank_bias_norm
-        self.measure = measure
-        self.early_stopping_rounds = early_stopping_rounds
-        self.normalise = normalise
-        self.seed = seed
+    objective: Literal["rank:ndcg", "rank:map", "rank:pairwise"] = "rank:ndcg"
+    n_estimators: int = 1000
+    learning_rate: float = 0.05
+    max_depth: int = 4
+    min_child_weight: float = 0.1
+    subsample: float = 1.0
+    colsample_bytree: float = 1.0
+    reg_lambda: float = 1.0
+    lambdarank_unbiased: bool = False
+    lambdarank_bias_norm: float = 1.0
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 100
+    normalise: str = "none"
+    seed: int = 0
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()
@@ -117,9 +104,7 @@ class XGBoostLambdaMART(Ranker):
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def _check(self) -> None:
-        check_ranges(self, _RANGES)
-        check_choice(self, "objective", ("rank:ndcg", "rank:map", "rank:pairwise"))
-        check_choice(self, "lambdarank_unbiased", (False, True))
+        super()._check()
         if self.lambdarank_unbiased and self.objective == "rank:map":
             raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 

@@ -267,6 +267,47 @@ def test_parameters_can_be_read_and_set(make):
         make(normalise="max").fit(toy(0))
 
 
+def test_parameters_outside_their_range_are_refused_before_training(make, capfd):
+    ranker = make()
+    for parameter, (least, largest) in ranker.ranges.items():
+        fraction = least + 0.5 if isinstance(least, int) else None
+        for value in (least - 1, 2 * largest + 1, "x", float("nan"), fraction):
+            with pytest.raises(InputError, match=f"{parameter}=.*: must be a .*number from"):
+                make(**{parameter: value}).fit(toy(0))
+    for parameter, choices in ranker.choices.items():
+        with pytest.raises(
+            InputError, match=f"{parameter}='none of them': choose from {choices[0]}"
+        ):
+            make(**{parameter: "none of them"}).fit(toy(0))
+    if "measure" in ranker.get_params():
+        with pytest.raises(InputError, match="measure 'ndgc@10' is unknown"):
+            make(measure="ndgc@10").fit(toy(0), toy(1))
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == "", "refused before a library sees them"
+
+
+@pytest.mark.filterwarnings("error")
+def test_missing_and_infinite_values_are_accepted(make):
+    data = toy(0)
+    X = data.X.copy()
+    X[::7, 0], X[::5, 2], X[::11, 2] = np.nan, np.inf, -np.inf
+    data = replace(data, X=X)
+    scores_of(make().fit(data), data)
+
+
+def test_saving_leaves_other_people_s_folders_alone(make, tmp_path):
+    ranker = make().fit(toy(0))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="mine is not empty and holds no ranker"):
+        ranker.save(tmp_path / "mine")
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    (tmp_path / "empty").mkdir()
+    for _ in range(2):  # an empty folder, then a ranker's
+        ranker.save(tmp_path / "empty")
+    assert load_ranker(tmp_path / "empty").feature_names_ == ranker.feature_names_
+
+
 def test_labels_without_order_are_refused(make):
     data = toy(0)
     with pytest.raises(InputError, match="training rows: none of the 30 queries has two different"):

@@ -148,21 +148,6 @@ def test_best_round_by_validation_is_kept():
         np.testing.assert_array_equal(again.fit(train).predict(valid), ranker.predict(valid))
 
 
-@pytest.mark.parametrize(
-    ("ranker", "message"),
-    [
-        (AdaRank(update="none"), "update='none'"),
-        (AdaRank(n_rounds=0), "n_rounds=0"),
-        (RankBoost(n_thresholds=256), "n_thresholds=256"),
-        (RankBoost(n_rounds=0), "n_rounds=0"),
-        (RankBoost(query_weights="rows"), "query_weights='rows'"),
-    ],
-)
-def test_impossible_parameters_are_named(ranker, message):
-    with pytest.raises(InputError, match=message):
-        ranker.fit(rows(0))
-
-
 def test_rankboost_stops_when_no_pair_weighs_anything():
     data = RankingData(
         X=np.array([[0], [1], [0], [1]], np.float32),

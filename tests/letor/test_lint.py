@@ -34,7 +34,7 @@ def test_counts_of_a_clean_file(tmp_path: Path) -> None:
     assert v.queries_without_relevant == 0
     assert v.findings == []
     assert v.is_readable
-    assert "nothing to mend" in render(v)
+    assert "no problems found" in render(v)
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,6 @@ def test_networks_are_averaged():
     [
         (RankNet(hidden=[0]), r"hidden=\[0\]"),
         (RankNet(hidden=-1), "hidden=-1"),
-        (ListNet(label_scale=0.0), "label_scale=0.0"),
-        (ListNet(n_networks=0), "n_networks=0"),
     ],
 )
 def test_impossible_parameters_are_named(ranker, message):

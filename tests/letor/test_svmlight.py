@@ -19,7 +19,7 @@ import letor.parser
 from letor.errors import InputError
 from letor.kernels.numbers import MALFORMED, NUMBER, read_number
 from letor.kernels.numbers_fast import read_common_number
-from letor.lines import nearest_float32
+from letor.parser import nearest_float32
 from letor.svmlight import BadLine, LetorWarning, read_letor
 
 LINES = (

@@ -19,7 +19,7 @@ from letor.errors import InputError
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
-from ltr_features.studies.kinds.clickthrough_page import render
+from ltr_features.studies.kinds.clickthrough_page import document
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,

@@ -22,7 +22,7 @@ from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated_mixture
-from ssi_models.projections.vsm import VSM
+from ssi_models.projections.baselines import VSM
 from ssi_models.topics.language_model import LanguageModel
 from ssi_models.topics.mixture import cross_validate
 from ssi_models.training.preferences import Preferences

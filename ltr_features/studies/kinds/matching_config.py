@@ -6,7 +6,6 @@ whose rows are models on a task, beside the numbers of a paper.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
@@ -15,6 +14,7 @@ from pydantic import Field, model_validator
 
 from ltr_features.studies.config import Section, nearest, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
+from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import TrainableModel
 
@@ -202,5 +202,5 @@ class MatchingConfig(TablesSection):
                 yield f"curves: {error}"
 
 
-def _has(kind: type, parameter: str) -> bool:
-    return parameter in inspect.signature(kind).parameters
+def _has(kind: type[MatchingModel], parameter: str) -> bool:
+    return parameter in kind.default_params() or parameter in kind.former_params

@@ -96,7 +96,7 @@ def _best_of(
         tried.append(_trial(model, params, diverged))
         if inner is not None:
             tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
-        elif len(trials) > 1 and not isinstance(model, RankingModel):
+        elif len(trials) > 1 and not isinstance(model, TrainableModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if not number or tried[-1]["validation"] > tried[kept]["validation"]:
             models, kept = [model], number

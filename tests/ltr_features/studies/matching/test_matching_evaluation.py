@@ -7,7 +7,6 @@ import pytest
 
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.studies.kinds.matching_curves import training_curve
-from ltr_features.studies.kinds.matching_figures import scatter_chart
 from ltr_features.studies.kinds.matching_rows import (
     evaluate,
     make_row,

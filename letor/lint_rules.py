@@ -1,0 +1,125 @@
+"""What is looked for in a LETOR file, in words: levels, messages and advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Level = Literal["error", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+
+
+class Rule(NamedTuple):
+    """What is looked for: its level, the message with its blanks, and what to do about it."""
+
+    level: Level
+    message: str
+    advice: str
+
+
+_VALUES = "{n:,} values are "
+RULES = {
+    "malformed-lines": Rule(
+        "error", "{n:,} malformed lines",
+        'correct them, or leave them out with on_error="skip" (--on-error skip)',
+    ),
+    "null": Rule(
+        "warning", _VALUES + "NULL, in {columns}",
+        "read as the least value of the column within the query (LETOR's MIN rule); "
+        'null="nan" keeps them missing',
+    ),
+    "nan": Rule("error", _VALUES + "nan, in {columns}", 'non_finite="nan" reads them as missing'),
+    "infinite": Rule(
+        "error", _VALUES + "infinite, in {columns}", 'non_finite="nan" reads them as missing'
+    ),
+    "huge": Rule(
+        "error", _VALUES + "beyond float32 (3.4e38), in {columns}",
+        'Istella marks missing values by 1.797e308: non_finite="nan" reads them as missing',
+    ),
+    "gaps": Rule(
+        "warning", "ids that no line gives: {columns}",
+        "if columns were left out on purpose, renumber the rest; readers allocate the gaps",
+    ),
+    "sparse": Rule(
+        "note", "sparse: {share:.1%} of the values are not given",
+        "they are read as 0; missing=nan keeps them missing",
+    ),
+    "fractional-labels": Rule(
+        "warning", "{n:,} labels are no whole numbers",
+        "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",
+    ),
+    "negative-labels": Rule(
+        "warning", "{n:,} labels are negative",
+        "-1 means unjudged in LETOR's semi-supervised sets: leave these rows out of training "
+        "and evaluation",
+    ),
+    "list-labels": Rule(
+        "warning",
+        "the labels of each query are a permutation: this is a listwise (-list) file, whose "
+        "labels are ranks, not grades",
+        "use the file with graded labels, or bin the ranks into a few grades",
+    ),
+    "large-labels": Rule(
+        "warning",
+        "labels up to {largest:g}: LightGBM's default gain table ends at 30, and 2^label leaves "
+        "all others without weight",
+        "bin the labels into a few grades, or give LightGBM a label_gain",
+    ),
+    "one-label": Rule(
+        "warning", "all labels are {label:g}",
+        "nothing can be learned or measured: check that labels were joined to the rows",
+    ),
+    "split-groups": Rule(
+        "warning", "the rows of {n:,} queries are not adjacent",
+        "this package takes them as they are; LightGBM, RankLib and XGBoost do not: sort the "
+        "file by query for them",
+    ),
+    "single-document-queries": Rule(
+        "note", "{n:,} queries have one document only",
+        "they cannot be ranked wrongly and flatter every measure; consider leaving them out",
+    ),
+    "zero-columns": Rule(
+        "warning", "{columns}: 0 in all rows", "the stream or resource behind them was empty"
+    ),
+    "constant-columns": Rule(
+        "warning", "{columns}: constant", "they carry nothing: drop them"
+    ),
+    "query-columns": Rule(
+        "note", "{columns}: constant within every query",
+        "alone they cannot rank; they help only in combination with others",
+    ),
+    "column-remarks": Rule(
+        "warning", "column {number} ({name}): {remark}",
+        "measure a ranker with and without the column before you rely on it",
+    ),
+    "duplicate-documents": Rule(
+        "warning", "{n:,} rows repeat a document of their query",
+        "keep one row per query and document: repeated ones count twice in every measure",
+    ),
+    "unnamed-documents": Rule(
+        "warning", "{n:,} rows name no document, others do",
+        "joins by document id will miss them: complete the comments",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found in a file.
+
+    Attributes:
+        level: ``"error"`` (readers fail or drop rows), ``"warning"`` (results may be wrong),
+            ``"note"`` (good to know).
+        code: a stable short name, such as ``"constant-columns"``.
+        message: what was found and where.
+        advice: what to do about it.
+        columns: ids of the columns concerned.
+        lines: 1-based numbers of lines concerned, at most 20.
+    """
+
+    level: Level
+    code: str
+    message: str
+    advice: str
+    columns: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
