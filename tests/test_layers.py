@@ -26,7 +26,7 @@ ltr_features.build ltr_features.remarks
 ltr_features.candidates
 ltr_features.columns ltr_features.workspace
 ltr_features.entities
-ltr_features.embeddings ltr_features.sources
+ltr_features.embeddings ltr_features.sources ltr_features.clicks
 ltr_features.text
 ltr_features.kernels
 ltr_features

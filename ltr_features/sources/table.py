@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ltr_features.text.records import COMPRESSED, json_lines, text_value
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".parquet": "parquet"}
 
 _NUMBER = " number"
+_QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
 #: Columns of the judgements' table, unless given otherwise.
 _JUDGEMENT_COLUMNS = {"query": "query_id", "document": "document_id", "grade": "grade"}
 
@@ -128,7 +130,7 @@ def read_records(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict
     Raises:
         InputError: no such file, another suffix, a column that there is not, or a damaged file.
     """
-    kind = _format(path)
+    kind = table_format(path)
     if kind == "json":
         for number, record in json_lines(path):
             absent = [column for column in columns if column not in record]
@@ -137,7 +139,7 @@ def read_records(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict
             yield number, {c: text_value(path, number, record, c) for c in columns}
         return
     first = 1 if kind == "parquet" else 2
-    for batch in _batches(path, kind, list(dict.fromkeys(columns))):
+    for batch in table_batches(path, kind, list(dict.fromkeys(columns))):
         values = [
             ["" if value is None else str(value) for value in batch.column(c).to_pylist()]
             for c in batch.schema.names
@@ -147,7 +149,12 @@ def read_records(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict
         first += batch.num_rows
 
 
-def _format(path: Path) -> str:
+def table_format(path: Path) -> str:
+    """By the file's suffix: "json", "parquet", or what separates the fields of a line.
+
+    Raises:
+        InputError: another suffix.
+    """
     suffixes = path.suffixes
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
@@ -156,7 +163,16 @@ def _format(path: Path) -> str:
     return _FORMATS[suffixes[-1]]
 
 
-def _batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of a CSV, TSV (as strings) or Parquet file (of its own types), block by block.
+
+    Args:
+        kind: "parquet", or what separates the fields of a line.
+
+    Raises:
+        InputError: no such file, a column that there is not, or a damaged file; the message holds
+            nothing of its content.
+    """
     try:
         if kind == "parquet":
             if not path.is_file():
@@ -177,7 +193,9 @@ def _batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBat
             for batch in reader:
                 yield batch.select(columns)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: cannot be read as a table: {error}") from None
+        # Arrow quotes the line, which may be a user's query.
+        reason = _QUOTED_LINE.sub(r"\1", str(error))
+        raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 
 
 def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""Clicks as judgements: logs in, click models, unbiased labels and weights out."""

@@ -1,0 +1,265 @@
+"""Click models of users who go down a page: what they share, and the cascade model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_features.clicks.base import Array, ClickModel, inside
+from ltr_features.clicks.log import ClickLog, Pages
+from ltr_features.clicks.position_models import check_iterations, not_converged
+from ltr_features.kernels import clicks as kernels
+
+#: A continuation beyond this is at its bound: it has no error, and nothing depends on it.
+ALWAYS = 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What stays the same of a log while parameters change.
+
+    Attributes:
+        weight: float64 [n], how often each row's page was seen.
+        clicks: float64 [pairs]. skips: float64 [pairs], rows not clicked above a last click, which
+            were surely examined.
+        told: int64, clicked rows that have a row below them. ended: int64, those that are last
+            clicks. passed: int64, those that are not.
+    """
+
+    log: ClickLog
+    pages: Pages
+    weight: Array
+    clicks: Array
+    skips: Array
+    told: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    passed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, log: ClickLog, pages: Pages) -> Facts:
+        weight = pages.row_count.astype(np.float64)
+        last = pages.last_click[pages.row_page]
+        above = pages.place < last
+        told = np.flatnonzero(pages.click & ~pages.is_end)
+        at_last = (pages.place == last)[told]
+        skips = above & ~pages.click
+        clicks, skipped = (
+            np.bincount(pages.pair[rows], weight[rows], minlength=log.n_pairs).astype(np.float64)
+            for rows in (pages.click, skips)
+        )
+        return cls(log, pages, weight, clicks, skipped, told, told[at_last], told[~at_last])
+
+    def by_pair(self, values: NDArray[Any], rows: Any = slice(None)) -> Array:
+        """float64 [pairs]: sums of a value of each of the rows."""
+        weights = self.weight[rows] * values
+        sums = np.bincount(self.pages.pair[rows], weights, minlength=self.log.n_pairs)
+        return sums.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What the clicks say of what cannot be seen.
+
+    Attributes:
+        examination: float64 [n], P(row examined). tail: float64 [s], P(no click below the last
+            one), which is P(no click) of pages without one.
+    """
+
+    examination: Array
+    tail: Array
+
+
+class Downwards(ClickModel):
+    """What the models of this file share: rows are examined from the top; after a click users go
+    on with ``_after_click``, after a skip with ``_after_skip``."""
+
+    def _probabilities(
+        self, log: ClickLog, known: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]]:
+        pages = log.needed_pages(type(self).__name__)
+        alpha = self._of_pairs(self.attractiveness_, self.evidence_, known)
+        marginal, conditional = self._predicted(pages, alpha, self._after_click(pages, known))
+        yield (
+            pages.position,
+            pages.row_count,
+            np.where(pages.click, marginal, 1 - marginal),
+            np.where(pages.click, conditional, 1 - conditional),
+        )
+
+    def _predicted(self, pages: Pages, alpha: Array, after_click: Array) -> tuple[Array, Array]:
+        marginal, conditional = np.empty(len(pages.pair)), np.empty(len(pages.pair))
+        kernels.click_probabilities(
+            pages.offsets, pages.click, alpha[pages.pair], after_click, self._after_skip(),
+            marginal, conditional,
+        )  # fmt: skip
+        return marginal, conditional
+
+    def _set_examination(self, log: ClickLog, pages: Pages) -> None:
+        """The share of users who examine each position, by the model, over the log's pages."""
+        same = np.arange(log.n_pairs)
+        marginal, _ = self._predicted(pages, self.attractiveness_, self._after_click(pages, same))
+        alpha = np.maximum(self.attractiveness_[pages.pair], 1e-300)
+        K = log.n_positions
+        reached = np.bincount(pages.position, pages.row_count * marginal / alpha, minlength=K)
+        with np.errstate(invalid="ignore"):
+            self.examination_ = reached / np.bincount(pages.position, pages.row_count, minlength=K)
+        self.examination_error_ = np.full(K, np.nan)
+
+    @abstractmethod
+    def _after_skip(self) -> float:
+        """P(next row is examined | examined and not clicked)."""
+
+    @abstractmethod
+    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
+        """float64 [n]: P(next row is examined | clicked), by row; ``known`` maps pairs."""
+
+
+class Cascade(Downwards):
+    """Users go down the page until they click, and leave then (section 3.4).
+
+    P(click at r) = alpha_r prod_(i < r) (1 - alpha_i). Estimated by counting: rows up to the first
+    click of their page were examined, others are left out (section 4.1). A second click on a page
+    is impossible by the model; its probability counts 1e-6 in predictions, and ``remarks_`` says
+    how many pages have one.
+    """
+
+    name = "cascade"
+
+    def _fit(self, log: ClickLog) -> None:
+        pages = log.needed_pages("Cascade")
+        seen = pages.place <= pages.first_click[pages.row_page]
+        facts = Facts.of(log, pages)
+        self.evidence_ = facts.by_pair(seen)
+        alpha, error = self._estimate(facts.by_pair(seen & pages.click), self.evidence_)
+        self.attractiveness_, self.standard_error_ = alpha, error
+        p = inside(alpha)[pages.pair]
+        each = np.where(pages.click, np.log(p), np.log1p(-p))
+        self.objective_ = [float((pages.row_count * each)[seen].sum()) + self._log_prior(alpha)]
+        several = int(pages.count[pages.last_click > pages.first_click].sum())
+        if several:
+            self.remarks_.append(
+                f"{several:,} of {log.n_pages:,} pages have several clicks, which the cascade "
+                "model does not know: what is below the first is left out; take dcm or dbn"
+            )
+        self._set_examination(log, pages)
+
+    def _after_skip(self) -> float:
+        return 1.0
+
+    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
+        return np.zeros(len(pages.pair))
+
+
+class Continued(Downwards):
+    """Models whose users may go on after a click, estimated by EM, or by counting."""
+
+    def __init__(
+        self,
+        prior: tuple[float, float] = (1.0, 1.0),
+        simplified: bool = False,
+        tolerance: float = 1e-6,
+        max_iterations: int = 5_000,
+    ) -> None:
+        super().__init__(prior)
+        self.simplified = simplified
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+
+    def _check(self) -> None:
+        super()._check()
+        check_iterations(self.tolerance, self.max_iterations)
+
+    def _fit(self, log: ClickLog) -> None:
+        pages = log.needed_pages(type(self).__name__)
+        facts = Facts.of(log, pages)
+        if self.simplified:
+            self._count(facts)
+            self.objective_ = [self._objective(facts, self._believe(pages))]
+        else:
+            self.attractiveness_, _ = self._estimate(facts.clicks, log.by_pair(log.shown))
+            self._start(facts)
+            beliefs = self._iterate(facts)
+            self.evidence_ = facts.by_pair(beliefs.examination)
+            self._set_errors(facts, beliefs)
+        self._set_examination(log, pages)
+
+    def _iterate(self, facts: Facts) -> Beliefs:
+        """EM, to the last beliefs."""
+        self.converged_ = False
+        beliefs = self._believe(facts.pages)
+        for _ in range(self.max_iterations):
+            change = self._attract(facts, beliefs)
+            change = max(change, self._improve(facts, beliefs))
+            beliefs = self._believe(facts.pages)
+            self.objective_.append(self._objective(facts, beliefs))
+            if change <= self.tolerance:
+                self.converged_ = True
+                break
+        if not self.converged_:
+            self.remarks_.append(not_converged(self.max_iterations, change))
+        return beliefs
+
+    def _believe(self, pages: Pages) -> Beliefs:
+        """The E-step."""
+        examination, tail = np.empty(len(pages.pair)), np.empty(len(pages))
+        same = np.arange(len(self.attractiveness_))
+        kernels.examined(
+            pages.offsets, pages.last_click, self.attractiveness_[pages.pair],
+            self._after_click(pages, same), self._after_skip(), examination, tail,
+        )  # fmt: skip
+        return Beliefs(examination, tail)
+
+    def _attract(self, facts: Facts, beliefs: Beliefs) -> float:
+        """The M-step of the attractiveness: clicks among examinations. The largest change."""
+        alpha, _ = self._estimate(facts.clicks, facts.by_pair(beliefs.examination))
+        change = float(np.abs(alpha - self.attractiveness_).max())
+        self.attractiveness_ = alpha
+        return change
+
+    def _objective(self, facts: Facts, beliefs: Beliefs) -> float:
+        alpha = inside(self.attractiveness_)
+        on = self._after_click(facts.pages, np.arange(len(alpha)))[facts.passed]
+        return float(
+            facts.clicks @ np.log(alpha)
+            + facts.skips @ np.log1p(-alpha)
+            + facts.weight[facts.passed] @ np.log(inside(on))
+            + facts.skips.sum() * np.log(self._after_skip())
+            + facts.pages.count @ np.log(np.maximum(beliefs.tail, 1e-300))
+            + self._priors()
+        )
+
+    def _priors(self) -> float:
+        return self._log_prior(self.attractiveness_)
+
+    def _attraction_score(self, pages: Pages, beliefs: Beliefs) -> Array:
+        """Derivative of a page's log-likelihood by the attractiveness of each of its rows."""
+        alpha = inside(self.attractiveness_)[pages.pair]
+        return np.where(pages.click, 1 / alpha, -beliefs.examination / (1 - alpha))
+
+    def _count_attraction(self, facts: Facts) -> None:
+        """The simplified models': rows are examined up to the last click, or all."""
+        pages = facts.pages
+        last = np.where(pages.last_click < 0, len(pages.pair), pages.last_click)
+        self.evidence_ = facts.by_pair(pages.place <= last[pages.row_page])
+        estimate = self._estimate(facts.clicks, self.evidence_)
+        self.attractiveness_, self.standard_error_ = estimate
+
+    @abstractmethod
+    def _start(self, facts: Facts) -> None:
+        """Parameters to begin with, beside the attractiveness."""
+
+    @abstractmethod
+    def _improve(self, facts: Facts, beliefs: Beliefs) -> float:
+        """Their M-step; the largest change."""
+
+    @abstractmethod
+    def _count(self, facts: Facts) -> None:
+        """The simplified model's estimates."""
+
+    @abstractmethod
+    def _set_errors(self, facts: Facts, beliefs: Beliefs) -> None: ...

@@ -1,0 +1,316 @@
+"""Judgements from clicks: grades with a minimum of evidence, weighted pairs, propensities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from ltr_features.clicks.base import Array, ClickModel
+from ltr_features.clicks.log import ClickLog
+
+#: The grade of a pair that there is too little evidence on.
+UNJUDGED = -1
+
+
+@dataclass(frozen=True)
+class ClickJudgements:
+    """What a click model says of the pairs of its log, as judgements.
+
+    Grades are the nearest of ``n_grades`` equally spaced values from 0 to ``scale``:
+    round((n_grades - 1) min(1, relevance / scale)).
+
+    Attributes:
+        model: a fitted click model.
+        min_evidence: examinations (estimated ones count as parts) that a pair must have; > 0.
+        n_grades: 2 or more.
+        scale: relevance of the best grade, in (0, 1]; None: the 99th percentile of the relevance
+            of pairs with enough evidence.
+
+    Raises:
+        InputError: a value out of its range, a model that is not fitted, or no pair that has
+            enough evidence.
+    """
+
+    model: ClickModel
+    min_evidence: float = 10.0
+    n_grades: int = 5
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "log_"):
+            raise InputError(f"{type(self.model).__name__} is not fitted: call fit first")
+        if not (np.isfinite(self.min_evidence) and self.min_evidence > 0):
+            raise InputError(f"min_evidence must be above 0, got {self.min_evidence}")
+        if not (isinstance(self.n_grades, int) and 2 <= self.n_grades <= 1000):
+            raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
+        if self.scale is not None and not 0 < self.scale <= 1:
+            raise InputError(f"scale must be in (0, 1], got {self.scale}")
+        if not self.enough.any():
+            best = float(self.model.evidence_.max())
+            raise InputError(
+                f"no pair has {self.min_evidence:g} examinations, the most are {best:.1f}; lower "
+                "min_evidence, or bring more clicks"
+            )
+
+    @property
+    def log(self) -> ClickLog:
+        return self.model.log_
+
+    @cached_property
+    def enough(self) -> NDArray[np.bool_]:
+        """bool [pairs]: which have enough evidence (and an error that is known)."""
+        return (self.model.evidence_ >= self.min_evidence) & np.isfinite(
+            self.model.relevance_error_
+        )
+
+    @property
+    def best(self) -> float:
+        """The relevance of the best grade."""
+        if self.scale is not None:
+            return self.scale
+        return max(float(np.quantile(self.model.relevance_[self.enough], 0.99)), 1e-9)
+
+    @cached_property
+    def grade(self) -> NDArray[np.int64]:
+        """int64 [pairs]: 0 .. n_grades - 1, or -1 where there is too little evidence."""
+        share = np.minimum(self.model.relevance_ / self.best, 1.0)
+        grade = np.floor((self.n_grades - 1) * share + 0.5).astype(np.int64)
+        return np.where(self.enough, grade, UNJUDGED)
+
+    @property
+    def thin_queries(self) -> list[int]:
+        """Rows of queries with fewer than two judged pairs: nothing can be learned from them."""
+        judged = np.bincount(
+            self.log.pair_query, weights=self.enough, minlength=len(self.log.query_ids)
+        )
+        return [int(row) for row in np.flatnonzero(judged < 2)]
+
+    def frame(self) -> pd.DataFrame:
+        """A row per pair of the log: ``query``, ``document`` (ids), ``shown``, ``clicked`` (int64),
+        ``evidence``, ``relevance``, ``standard_error`` (float64), ``grade`` (int64, -1: none)."""
+        log = self.log
+        queries = np.asarray(log.query_ids, dtype=object)
+        documents = np.asarray(log.document_ids, dtype=object)
+        return pd.DataFrame(
+            {
+                "query": queries[log.pair_query],
+                "document": documents[log.pair_document],
+                "shown": log.by_pair(log.shown).astype(np.int64),
+                "clicked": log.by_pair(log.clicked).astype(np.int64),
+                "evidence": self.model.evidence_,
+                "relevance": self.model.relevance_,
+                "standard_error": self.model.relevance_error_,
+                "grade": self.grade,
+            }
+        )
+
+    def label(self, data: RankingData) -> RankingData:
+        """The rows of a LETOR data set that have a grade, labelled with it; queries and documents
+        are matched by id.
+
+        Raises:
+            InputError: rows without document ids, or no row that has a grade.
+        """
+        if data.document_ids is None:
+            raise InputError("rows have no document ids to find their clicks by")
+        queries = {query: row for row, query in enumerate(self.log.query_ids)}
+        documents = {document: row for row, document in enumerate(self.log.document_ids)}
+        grades = dict(
+            zip(
+                zip(self.log.pair_query.tolist(), self.log.pair_document.tolist(), strict=True),
+                self.grade.tolist(),
+                strict=True,
+            )
+        )
+        code = [queries.get(query, -1) for query in data.query_ids]
+        grade = np.array(
+            [
+                grades.get((code[query], documents.get(str(document), -1)), UNJUDGED)
+                for query, document in zip(
+                    data.query_index.tolist(), list(data.document_ids), strict=True
+                )
+            ],
+            np.float32,
+        )
+        if not (grade >= 0).any():
+            raise InputError("no row has a grade: do the ids of the log and of the rows agree?")
+        return replace(data, y=grade, missing=None).select_rows(grade >= 0)
+
+
+def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
+    """float64 [positions]: 1 / examination, by which a click at each position counts to make up for
+    those who did not look; at most ``largest``, since rare clicks with huge weights are noise
+    (clipping: Joachims, Swaminathan, Schnabel, WSDM 2017, section 4). 0 where examination is NaN.
+
+    Raises:
+        InputError: an examination outside [0, 1], or ``largest`` below 1.
+    """
+    if largest < 1:
+        raise InputError(f"largest must be 1 or more, got {largest}")
+    known = np.isfinite(examination)
+    if (examination[known] < 0).any() or (examination[known] > 1).any():
+        raise InputError("examination must lie within 0 and 1")
+    weight = 1 / np.maximum(np.where(known, examination, 1.0), 1 / largest)
+    return np.where(known, weight, 0.0)
+
+
+@dataclass(frozen=True)
+class WeightedPairs:
+    """Clicked pairs and their weights, for matching models.
+
+    Attributes:
+        query, document: int64 [n], rows of the log's queries and documents, ascending.
+        weight: float32 [n], above 0; mean 1.
+    """
+
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+    weight: NDArray[np.float32]
+
+
+def weighted_pairs(judgements: ClickJudgements, *, largest: float = 100.0) -> WeightedPairs:
+    """Clicked pairs with enough evidence, weighted by their clicks, each counting by the inverse of
+    its position's examination: the clicks there would have been, had all users looked at all.
+
+    Args:
+        largest: of these inverses, see :func:`inverse_propensity`.
+
+    Raises:
+        InputError: no clicked pair has enough evidence.
+    """
+    log, model = judgements.log, judgements.model
+    weight = inverse_propensity(model.examination_, largest=largest)
+    clicks = log.by_pair(log.clicked * weight[log.result_position])
+    chosen = np.flatnonzero(judgements.enough & (clicks > 0))
+    if not len(chosen):
+        raise InputError("no pair with enough evidence was clicked: there is nothing to learn from")
+    value = clicks[chosen] / clicks[chosen].mean()
+    return WeightedPairs(
+        log.pair_query[chosen], log.pair_document[chosen], value.astype(np.float32)
+    )
+
+
+@dataclass(frozen=True)
+class ClickEstimate:
+    """Clicks per page that another ranking would have had.
+
+    Attributes:
+        value: clicks per page. low, high: its interval. standard_error: of the value.
+        confidence: of the interval, in (0, 1).
+        logged: clicks per page that the log has.
+        unseen: share of the other ranking's examinations that falls on results which the log has
+            never shown for their query: their clicks are missing from the value.
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    confidence: float
+    logged: float
+    unseen: float
+
+
+def estimate_clicks(
+    log: ClickLog,
+    examination: Array,
+    run: pd.DataFrame,
+    *,
+    largest: float = 100.0,
+    confidence: float = 0.95,
+) -> ClickEstimate:
+    """Clicks per page that another ranking would have had, from clicks on the logged ones, without
+    showing it to anybody: each logged click on d at position k counts examination(new position of
+    d) / examination(k); those on documents which the new ranking does not show count 0. Unbiased
+    if clicks are position-based and every result that the new ranking shows has been shown; queries
+    are as frequent as in the log. The interval is normal, over pages as independent draws; it takes
+    the examination as given.
+
+    Args:
+        log: with pages. examination: float64 [positions], > 0 where results were shown, as of
+            ``PositionBased.examination_``; the new ranking is cut to as many positions.
+        run: columns ``qid``, ``docno``, ``score``, as of ``letor.trec.read_run``; queries of the
+            log that it lacks are taken to show nothing.
+        largest: of the quotients, see :func:`inverse_propensity`.
+
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, "Offline evaluation of ranking
+    policies with click models", KDD 2018, section 4 (position-based estimator).
+
+    Raises:
+        InputError: a log without pages, a column that is missing, or values out of range.
+    """
+    pages = log.needed_pages("estimate_clicks")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be in (0, 1), got {confidence}")
+    shown = np.zeros(log.n_positions, dtype=bool)
+    shown[log.result_position] = True
+    if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():
+        raise InputError("examination must be above 0 at every position that the log shows")
+    new, unseen = _new_positions(log, run, examination)
+    at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
+    ratio = np.minimum(at_new[pages.pair] / examination[pages.position], largest)
+    each = np.add.reduceat(np.where(pages.click, ratio, 0.0), pages.offsets[:-1])
+    n = log.n_pages
+    value = float(pages.count @ each) / n
+    spread = float(pages.count @ (each - value) ** 2) / max(n - 1, 1)
+    error = float(np.sqrt(spread / n))
+    margin = float(norm.ppf(0.5 + confidence / 2)) * error
+    logged = float(log.clicked.sum()) / n
+    return ClickEstimate(value, value - margin, value + margin, error, confidence, logged, unseen)
+
+
+def _new_positions(
+    log: ClickLog, run: pd.DataFrame, examination: Array
+) -> tuple[NDArray[np.int64], float]:
+    """int64 [pairs]: each pair's position in the run, -1 for none; the share of examinations that
+    goes to pairs which the log lacks."""
+    missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
+    if missing:
+        raise InputError(f"run: columns missing: {', '.join(missing)}")
+    ranked = run.assign(
+        query=run["qid"].astype(str).map({q: i for i, q in enumerate(log.query_ids)}),
+        document=run["docno"].astype(str).map({d: i for i, d in enumerate(log.document_ids)}),
+    ).dropna(subset=["query"])
+    ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
+    ranked["position"] = ranked.groupby("query").cumcount()
+    ranked = ranked[ranked["position"] < len(examination)]
+    pages = log.needed_pages("estimate_clicks")
+    page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
+    frequency = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
+    query, position = ranked["query"].to_numpy(np.int64), ranked["position"].to_numpy(np.int64)
+    weight = frequency[query] * np.nan_to_num(examination)[position]
+    place: dict[tuple[int, int], int] = {
+        (int(q), int(d)): row
+        for row, (q, d) in enumerate(zip(log.pair_query, log.pair_document, strict=True))
+    }
+    document = ranked["document"].fillna(-1).to_numpy(np.int64)
+    rows = np.array(
+        [place.get(key, -1) for key in zip(query.tolist(), document.tolist(), strict=True)],
+        dtype=np.int64,
+    )
+    new = np.full(log.n_pairs, -1, np.int64)
+    new[rows[rows >= 0]] = position[rows >= 0]
+    total = float(weight.sum())
+    return new, float(weight[rows < 0].sum()) / total if total > 0 else 0.0
+
+
+def describe(judgements: ClickJudgements) -> dict[str, Any]:
+    """Counts of what was judged; JSON-compatible."""
+    grades = judgements.grade[judgements.grade >= 0]
+    return {
+        "queries": len(judgements.log.query_ids),
+        "queries with fewer than two judged documents": len(judgements.thin_queries),
+        "pairs": judgements.log.n_pairs,
+        "pairs with enough evidence": int(judgements.enough.sum()),
+        "minimum of evidence": judgements.min_evidence,
+        "relevance of the best grade": round(judgements.best, 6),
+        "pairs by grade": np.bincount(grades, minlength=judgements.n_grades).tolist(),
+    }

@@ -1,0 +1,197 @@
+"""Click models by position: click rates, and the position-based model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import xlog1py, xlogy
+
+from letor.errors import InputError
+from ltr_features.clicks.base import Array, ClickModel, inside
+from ltr_features.clicks.log import ClickLog
+
+_ROWS = 1 << 16  # pairs whose errors are computed at a time
+
+
+class _ByPosition(ClickModel):
+    """Clicks are independent, with the probability attractiveness times examination of the
+    position: a log's counts say all."""
+
+    from_counts = True
+
+    def _probabilities(
+        self, log: ClickLog, known: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]]:
+        attractiveness = self._of_pairs(self.attractiveness_, self.evidence_, known)
+        last = len(self.examination_) - 1
+        examination = np.nan_to_num(self.examination_)[np.minimum(log.result_position, last)]
+        click = attractiveness[log.result_pair] * examination
+        for times, p in ((log.clicked, click), (log.shown - log.clicked, 1 - click)):
+            yield log.result_position, times, p, p
+
+
+class ClickRate(_ByPosition):
+    """Clicks per showing, wherever it was: raw clicks, with the bias of the positions in them.
+
+    P(click on d) = rho_qd; "document-based CTR model" (section 3.2; MLE: section 4.1.1).
+    """
+
+    name = "ctr"
+
+    def _fit(self, log: ClickLog) -> None:
+        self.evidence_ = log.by_pair(log.shown)
+        rate, error = self._estimate(log.by_pair(log.clicked), self.evidence_)
+        self.attractiveness_, self.standard_error_ = rate, error
+        self.examination_ = np.where(log.by_position(log.shown) > 0, 1.0, np.nan)
+        self.examination_error_ = np.full(log.n_positions, np.nan)
+        p = inside(rate[log.result_pair])
+        likelihood = log.clicked @ np.log(p) + (log.shown - log.clicked) @ np.log1p(-p)
+        self.objective_ = [float(likelihood) + self._log_prior(rate)]
+
+
+class PositionBased(_ByPosition):
+    """A result is clicked if it is examined, by its position, and attractive, by its pair.
+
+    P(click on d at r) = alpha_qd gamma_r (section 3.3). Only the products are in the data, so the
+    first position is taken to be examined always, gamma_1 = 1: examination is that of a position
+    relative to the first one. Expectation-maximisation over whether a result was examined, E:
+
+        E-step   e = 1 where clicked, else gamma_r (1 - alpha_qd) / (1 - alpha_qd gamma_r)
+        M-step   alpha_qd = (clicks + prior clicks) / (sum of e + prior),  gamma_r = mean of e
+
+    It has the maxima of the steps in section 4.3, where attraction is hidden too, but less to
+    guess, and so arrives in fewer iterations.
+
+    Standard errors are those of the joint estimate of all alpha and gamma: the inverse of Fisher's
+    expected information at the estimate, plus the prior's. Where no chain of pairs, each shown at
+    two positions, joins a position to the first, its examination cannot be told from the
+    attractiveness of what was shown there: ``remarks_`` says so, and errors are infinite.
+
+    Args:
+        prior: see :class:`ClickModel`.
+        tolerance: iterations end when no parameter changes by more; > 0.
+        max_iterations: at most so many, >= 1.
+    """
+
+    name = "pbm"
+
+    def __init__(
+        self,
+        prior: tuple[float, float] = (1.0, 1.0),
+        tolerance: float = 1e-6,
+        max_iterations: int = 5_000,
+    ) -> None:
+        super().__init__(prior)
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+
+    def _check(self) -> None:
+        super()._check()
+        check_iterations(self.tolerance, self.max_iterations)
+
+    def _fit(self, log: ClickLog) -> None:
+        reference = int(log.result_position.min())
+        at_position, at_pair = log.by_position(log.shown), log.by_pair(log.clicked)
+        there = at_position > 0
+        alpha, _ = self._estimate(at_pair, log.by_pair(log.shown))
+        gamma = np.where(there, 1.0, 0.0)
+        gamma[there] = _click_rates(log)[there]
+        gamma[reference] = 1.0
+        skips = log.shown - log.clicked
+        self.converged_ = False
+        for _ in range(self.max_iterations):
+            a, g = alpha[log.result_pair], gamma[log.result_position]
+            skipped = skips * (g * (1 - a) / np.maximum(1 - a * g, 1e-300))
+            e = log.clicked + skipped
+            new_alpha, _ = self._estimate(at_pair, log.by_pair(e))
+            new_gamma = log.by_position(e) / np.maximum(at_position, 1)
+            new_gamma[reference] = 1.0
+            change = max(np.abs(new_alpha - alpha).max(), np.abs(new_gamma - gamma).max())
+            alpha, gamma = new_alpha, new_gamma
+            self.objective_.append(self._objective(log, alpha, gamma))
+            if change <= self.tolerance:
+                self.converged_ = True
+                break
+        if not self.converged_:
+            self.remarks_.append(not_converged(self.max_iterations, change))
+        self.attractiveness_ = alpha
+        self.evidence_ = log.by_pair(log.shown * gamma[log.result_position])
+        self._set_errors(log, alpha, gamma, reference)
+        self.examination_ = np.where(there, gamma, np.nan)
+
+    def _objective(self, log: ClickLog, alpha: Array, gamma: Array) -> float:
+        p = alpha[log.result_pair] * gamma[log.result_position]
+        skips = log.shown - log.clicked
+        return float(xlogy(log.clicked, p).sum() + xlog1py(skips, -p).sum()) + self._log_prior(
+            alpha
+        )
+
+    def _set_errors(self, log: ClickLog, alpha: Array, gamma: Array, reference: int) -> None:
+        """Errors by the inverse of [[D, B], [B', C]]: D of the pairs, diagonal; C of positions."""
+        a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
+        information = log.shown / (1 - inside(a * g))
+        prior = self.prior[0] / inside(alpha) ** 2 + self.prior[1] / inside(1 - alpha) ** 2
+        D = log.by_pair(information * g / a) + prior
+        C = np.diag(log.by_position(information * a / g))
+        shape = (log.n_pairs, log.n_positions)
+        B = coo_array((information, (log.result_pair, log.result_position)), shape=shape).tocsr()
+        free = np.flatnonzero(self._identified(log, reference) & (log.by_position(log.shown) > 0))
+        free = free[free != reference]
+        scaled = diags_array(1 / D) @ B[:, free]
+        covariance = np.linalg.inv(C[np.ix_(free, free)] - (B[:, free].T @ scaled).toarray())
+        variance = 1 / D
+        for start in range(0, log.n_pairs, _ROWS):
+            rows = scaled[start : start + _ROWS].toarray()
+            variance[start : start + _ROWS] += np.einsum("ij,jk,ik->i", rows, covariance, rows)
+        self.standard_error_ = np.sqrt(variance)
+        told = np.zeros(log.n_pairs, dtype=bool)
+        told[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True
+        self.standard_error_[~told] = np.inf
+        self.examination_error_ = np.full(log.n_positions, np.inf)
+        self.examination_error_[reference] = 0.0
+        self.examination_error_[free] = np.sqrt(np.maximum(np.diag(covariance), 0))
+        self.examination_error_[log.by_position(log.shown) == 0] = np.nan
+
+    def _identified(self, log: ClickLog, reference: int) -> NDArray[np.bool_]:
+        """Which positions a chain of pairs joins to the reference."""
+        n = log.n_positions
+        graph = coo_array(
+            (np.ones(len(log.shown)), (log.result_position, n + log.result_pair)),
+            shape=(n + log.n_pairs,) * 2,
+        )
+        part = connected_components(graph, directed=False)[1]
+        joined = part[:n] == part[reference]
+        lost = int((~joined & (log.by_position(log.shown) > 0)).sum())
+        if lost:
+            self.remarks_.append(
+                f"examination of {lost} of {n} positions is not identified: no result was shown "
+                "both there and at positions that others join to the first; let the ranking vary, "
+                "or take another model"
+            )
+        return np.asarray(joined)
+
+
+def _click_rates(log: ClickLog) -> Array:
+    """float64 [positions]: click rates relative to the largest, to start from."""
+    rate = (log.by_position(log.clicked) + 1) / (log.by_position(log.shown) + 2)
+    return np.asarray(rate / rate.max())
+
+
+def check_iterations(tolerance: float, max_iterations: int) -> None:
+    """Raise InputError unless iterations can end."""
+    if not tolerance > 0:
+        raise InputError(f"tolerance must be above 0, got {tolerance}")
+    if not (isinstance(max_iterations, int) and max_iterations >= 1):
+        raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations}")
+
+
+def not_converged(iterations: int, change: float) -> str:
+    """The remark of a fit that was cut off."""
+    return (
+        f"not converged after {iterations:,} iterations: the last one changed a parameter by "
+        f"{change:.1e}; raise max_iterations"
+    )

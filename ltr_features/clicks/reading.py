@@ -1,0 +1,95 @@
+"""Click logs from files: rows of shown results, or counts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from letor.errors import InputError
+from ltr_features.clicks.log import ClickLog, LogBuilder
+from ltr_features.clicks.pages import RowReader
+from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, column_names, path_list
+from ltr_features.clicks.tables import Codes, blocks, whole_numbers
+
+
+def read_click_rows(
+    paths: Paths, *, columns: Mapping[str, str] | None = None, rules: LogRules | None = None
+) -> ClickLog:
+    """Read logs with a row per shown result (.csv, .tsv, .jsonl, each also .gz, .bz2, .zst;
+    .parquet), as a stream.
+
+    A page is a run of adjacent rows of one session and one query (without sessions: of one time
+    and one query); so a page that is loaded again counts once, and a session that goes on to
+    another query begins another page. Within a page, rows of the same document at the same
+    position count once, and any number of clicks on a row as one. A session that comes back to a
+    query begins a new page if its rows begin at the first position; else rows of pages are mixed,
+    and the log is refused. The order of pages does not matter, nor does the clock, except for
+    ``since`` and ``until``.
+
+    Args:
+        paths: a file, or several that are read one after the other; no page goes on in the next.
+        columns: what the columns are called, by ``query``, ``document``, ``position``,
+            ``clicked`` (0 or 1, false or true, or a number of clicks), ``session``, ``time``
+            (numbers or ISO 8601). The names are these by default, but for ``time``, which is not
+            read unless named; ``"session": ""`` for a log without. A log with neither has no
+            pages; each of its rows counts.
+        rules: see :class:`LogRules`.
+
+    Raises:
+        InputError: a file that cannot be read, a column that there is not, an empty query or
+            document, a value that is none of its column's, two documents at one position of a
+            page, mixed pages, positions that begin elsewhere than at 0 or 1; named by file and
+            line. Texts of queries are never part of a message.
+    """
+    reader = RowReader(path_list(paths), column_names(columns), rules or LogRules())
+    return reader.read()
+
+
+def read_click_counts(
+    paths: Paths, *, columns: Mapping[str, str] | None = None, rules: LogRules | None = None
+) -> ClickLog:
+    """Read logs with a row per result, how often it was shown and how often clicked.
+
+    Args:
+        paths, columns, rules: as in :func:`read_click_rows`, with the columns ``query``,
+            ``document``, ``position``, ``shown`` and ``clicked``. A result may have several rows
+            (days, say): they are added. Of the rules, those on positions and queries are used.
+
+    Raises:
+        InputError: as there; more clicks than showings, or a rule on pages or time.
+    """
+    rules = rules or LogRules()
+    for name in ("since", "until", "max_clicks", "max_pages"):
+        if getattr(rules, name) is not None:
+            raise InputError(f"{name}: counts have neither pages nor times; leave it out")
+    names = column_names(columns)
+    wanted = [names[key] for key in ("query", "document", "position", "shown", "clicked")]
+    query, document = Codes(rules.queries == "text"), Codes()
+    first, builder = FirstPosition(rules), LogBuilder(pages=False)
+    n_rows, n_deep = 0, 0
+    files = path_list(paths)
+    first.seek(files, names["position"])
+    for path in files:
+        for block in blocks(path, wanted):
+            position, kept = first.places(block, names["position"])
+            shown = whole_numbers(block, names["shown"], 0)
+            clicked = whole_numbers(block, names["clicked"], 0)
+            if (clicked > shown).any():
+                row = int(np.argmax(clicked > shown))
+                raise InputError(
+                    f"{block.where(row)}: {clicked[row]} clicks on a result that was shown "
+                    f"{shown[row]} times"
+                )
+            kept &= shown > 0
+            q, d = query.of(block, names["query"]), document.of(block, names["document"])
+            builder.add_counts(q[kept], d[kept], position[kept], shown[kept], clicked[kept])
+            n_rows, n_deep = n_rows + len(q), n_deep + int((~kept).sum())
+    description = {
+        "source": "counts",
+        "files": len(files),
+        "rows": n_rows,
+        "rows below the depth or never shown, left out": n_deep,
+        "positions": first.said,
+    }
+    return builder.finish(list(query.number), list(document.number), description)

@@ -1,0 +1,155 @@
+"""The rules by which rows of a click log are read: names, positions, what is left out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.clicks.log import MAX_POSITIONS
+from ltr_features.clicks.tables import Block, blocks, time_of, whole_numbers
+
+_COLUMNS = {
+    "query": "query", "document": "document", "position": "position", "clicked": "clicked",
+    "session": "session", "time": "", "shown": "shown",
+}  # fmt: skip
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class LogRules:
+    """What is made of a log's rows before they count. All of it is said in the description.
+
+    Attributes:
+        queries: "text": queries are texts, normalised (Unicode NFKC, case folded, blanks around
+            dropped, blanks within made one); "id": ids, taken as they are.
+        first_position: what the log calls the first position, 0 or 1; None: the least one that
+            occurs, which must be 0 or 1 (the positions are read once more for that).
+        depth: results below so many positions are left out; None: none, and positions beyond
+            1,000 are refused.
+        since, until: only pages of since <= time < until (numbers as in the log, or ISO 8601); a
+            page has the time of its earliest row.
+        max_clicks: pages with more clicked results are left out (a robot that follows all links).
+        max_pages: sessions with more pages are left out (a robot that asks all day). The files
+            are read twice then.
+        pages: keep distinct pages, which all models but ctr and pbm need.
+
+    Raises:
+        InputError: a value outside these.
+    """
+
+    queries: Literal["text", "id"] = "text"
+    first_position: int | None = None
+    depth: int | None = None
+    since: str | float | None = None
+    until: str | float | None = None
+    max_clicks: int | None = None
+    max_pages: int | None = None
+    pages: bool = True
+
+    def __post_init__(self) -> None:
+        if self.queries not in ("text", "id"):
+            raise InputError(f"queries must be 'text' or 'id', got {self.queries!r}")
+        if self.first_position not in (None, 0, 1):
+            raise InputError(f"first_position must be 0 or 1, got {self.first_position!r}")
+        for name in ("depth", "max_clicks", "max_pages"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and value >= 1):
+                raise InputError(f"{name} must be a whole number of 1 or more, got {value!r}")
+        if self.depth is not None and self.depth > MAX_POSITIONS:
+            raise InputError(f"depth must be at most {MAX_POSITIONS}, got {self.depth}")
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if value is not None and math.isnan(time_of(str(value))):
+                raise InputError(f"{name} is neither a number nor a time (ISO 8601): {value!r}")
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """(since, until) as numbers."""
+        since = -math.inf if self.since is None else time_of(str(self.since))
+        return since, math.inf if self.until is None else time_of(str(self.until))
+
+
+def path_list(paths: Paths) -> list[Path]:
+    """A path, or several, as a list.
+
+    Raises:
+        InputError: none.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not given:
+        raise InputError("no click log: name at least one file")
+    return [Path(path) for path in given]
+
+
+def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """What each column is called; ``""`` for none.
+
+    Raises:
+        InputError: a column that is not known, or must be there.
+    """
+    unknown = sorted(set(columns or {}) - set(_COLUMNS))
+    if unknown:
+        raise InputError(f"columns: {', '.join(unknown)} unknown; use {', '.join(_COLUMNS)}")
+    names = {**_COLUMNS, **(columns or {})}
+    absent = [k for k in ("query", "document", "position", "clicked", "shown") if not names[k]]
+    if absent:
+        raise InputError(f"columns: {', '.join(absent)} must have a name")
+    return names
+
+
+class FirstPosition:
+    """What a log calls its first position: given, or found as the least that occurs."""
+
+    def __init__(self, rules: LogRules) -> None:
+        self._depth = rules.depth
+        self._given = rules.first_position is not None
+        self.first = rules.first_position or 0
+
+    def seek(self, paths: Sequence[Path], column: str) -> None:
+        """Look for the least position of the files, unless the first one is given.
+
+        Raises:
+            InputError: the least position is neither 0 nor 1.
+        """
+        if self._given:
+            return
+        least, where = math.inf, ""
+        for path in paths:
+            for block in blocks(path, [column]):
+                position = whole_numbers(block, column, 0)
+                row = int(position.argmin())
+                if position[row] < least:
+                    least, where = int(position[row]), block.where(row)
+        if least > 1 and where:
+            raise InputError(
+                f"{where}: the least position of the log is {least}; if it counts from 0 or 1, say "
+                "so (first_position), else change its positions"
+            )
+        self.first = int(least) if where else 1
+
+    def places(self, block: Block, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Positions from 0 on, int64 [n], and which rows are not too deep, bool [n].
+
+        Raises:
+            InputError: no whole numbers, less than the first, or beyond 1,000 without a depth.
+        """
+        place = whole_numbers(block, column, self.first) - self.first
+        kept = place < (MAX_POSITIONS if self._depth is None else self._depth)
+        if self._depth is None and not kept.all():
+            raise InputError(
+                f"{block.where(int(np.argmin(kept)))}: position {int(place.max()) + self.first} "
+                f"is beyond {MAX_POSITIONS}; give a depth to leave such rows out"
+            )
+        return place, kept
+
+    @property
+    def said(self) -> str:
+        return f"from {self.first} ({'given' if self._given else 'the least that occurs'})"

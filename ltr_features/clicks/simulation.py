@@ -1,0 +1,285 @@
+"""Simulated click logs: judged rows, a production ranker, and users whose behaviour is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import ArrayLike, NDArray
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.streams import open_output
+from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
+from ltr_features.text.records import COMPRESSED
+
+#: Sessions that are drawn from one random stream: the first n are the same however many follow.
+_SESSIONS = 4096
+USERS = ("pbm", "cascade", "dcm", "dbn")
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Users:
+    """How users click on a page.
+
+    Attributes:
+        model: "pbm": the result at rank r (from 1) is examined with probability (1 / r)^eta,
+            whatever else happens; "cascade": from the top until the first click; "dcm": from the
+            top, going on after a click with ``continuation``; "dbn": from the top, leaving when
+            satisfied by a clicked result, else going on with ``continuation``.
+        eta: >= 0, how steeply examination falls (pbm).
+        noise: in [0, 1], probability of clicking an examined result of grade 0.
+        continuation: in [0, 1] (dcm, dbn).
+
+    An examined result of grade y is clicked with noise + (1 - noise) (2^y - 1) / (2^y_max - 1), and
+    satisfies with the same without noise.
+
+    Source: Ai et al., "Unbiased learning to rank with unbiased propensity estimation", SIGIR 2018,
+    section 5.1 (grades, noise); Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with
+    biased feedback", WSDM 2017, section 6 (examination).
+
+    Raises:
+        InputError: a value outside these.
+    """
+
+    model: str = "pbm"
+    eta: float = 1.0
+    noise: float = 0.1
+    continuation: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.model not in USERS:
+            raise InputError(f"users must be {', '.join(USERS)}, got {self.model!r}")
+        if not (np.isfinite(self.eta) and self.eta >= 0):
+            raise InputError(f"eta must be 0 or more, got {self.eta}")
+        for name in ("noise", "continuation"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} must lie within 0 and 1, got {getattr(self, name)}")
+
+    def examination(self, n: int) -> Array:
+        """float64 [n]: examination of each position (pbm)."""
+        return np.asarray((1.0 / np.arange(1, n + 1)) ** self.eta)
+
+    def clicks(
+        self, attraction: Array, satisfaction: Array, rng: np.random.Generator
+    ) -> NDArray[np.bool_]:
+        """bool [sessions, n]: clicks on pages, by the probabilities of their results.
+
+        Args:
+            attraction, satisfaction: float64 [sessions, n]; attraction 0 where a page has ended.
+        """
+        draws = rng.random((3, *attraction.shape))
+        if self.model == "pbm":
+            return draws[0] < attraction * self.examination(attraction.shape[1])
+        clicked = np.zeros(attraction.shape, dtype=bool)
+        reading = np.ones(len(attraction), dtype=bool)
+        for r in range(attraction.shape[1]):
+            clicked[:, r] = reading & (draws[0, :, r] < attraction[:, r])
+            on = draws[1, :, r] < self.continuation
+            if self.model == "cascade":
+                reading &= ~clicked[:, r]
+            elif self.model == "dcm":
+                reading &= ~clicked[:, r] | on
+            else:
+                satisfied = clicked[:, r] & (draws[2, :, r] < satisfaction[:, r])
+                reading &= ~satisfied & on
+        return clicked
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Pages: query int64 [s]; row int64 [s, n], of the data, -1 below a page's end; click bool
+    [s, n]."""
+
+    query: NDArray[np.int64]
+    row: NDArray[np.int64]
+    click: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Sessions of users with a ranker in production.
+
+    Each session is one page for a query drawn uniformly; the ranker's best ``depth`` results are
+    shown. With ``exploration``, the ranking varies from session to session: scores, standardised
+    within each query, get independent Gumbel noise of that scale, so that rankings are draws of the
+    Plackett-Luce model with the weights exp(score / exploration). Without any variation, what a
+    position does cannot be told from what a document does.
+
+    Attributes:
+        data: judged rows (labels >= 0); documents without ids are called by their row, from 0 on.
+        scores: float64 [n], of the ranker in production.
+        users: how they click.
+        depth: results on a page, 1 or more.
+        exploration: >= 0.
+        seed: the same seed gives the same sessions, whatever their number.
+
+    Raises:
+        InputError: labels or scores that cannot be used, or a value out of its range.
+    """
+
+    data: RankingData
+    scores: ArrayLike
+    users: Users = Users()
+    depth: int = 10
+    exploration: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        scores = np.asarray(self.scores, np.float64)
+        if scores.shape != (len(self.data),):
+            raise InputError(f"scores have shape {scores.shape} for {len(self.data)} rows")
+        if not np.isfinite(scores).all():
+            raise InputError(f"score of row {int(np.argmin(np.isfinite(scores)))} is not finite")
+        if not len(self.data) or not (self.data.y >= 0).all():
+            raise InputError("simulation needs rows with labels of 0 or more; drop unjudged rows")
+        if not 1 <= self.depth <= MAX_POSITIONS:
+            raise InputError(f"depth must lie within 1 and {MAX_POSITIONS}, got {self.depth}")
+        if not (np.isfinite(self.exploration) and self.exploration >= 0):
+            raise InputError(f"exploration must be 0 or more, got {self.exploration}")
+        object.__setattr__(self, "scores", scores)
+
+    @property
+    def attraction(self) -> Array:
+        """float64 [n]: probability of a click on each row if it is examined."""
+        return self.users.noise + (1 - self.users.noise) * self.satisfaction
+
+    @property
+    def satisfaction(self) -> Array:
+        """float64 [n]: (2^y - 1) / (2^y_max - 1)."""
+        y = self.data.y.astype(np.float64)
+        gain = np.exp2(y) - 1
+        return gain / max(float(gain.max()), 1.0)
+
+    @property
+    def document_ids(self) -> list[str]:
+        """A document's id for each row."""
+        ids = self.data.document_ids
+        return [str(row) if ids is None else str(ids[row]) for row in range(len(self.data))]
+
+    def log(self, n_sessions: int) -> ClickLog:
+        """The log of so many sessions, aggregated; its documents are the data's rows.
+
+        Raises:
+            InputError: fewer than one session.
+        """
+        builder = LogBuilder()
+        for block in self._blocks(n_sessions):
+            shown = block.row >= 0
+            sizes = shown.sum(axis=1)
+            builder.add_pages(
+                np.repeat(block.query, sizes),
+                block.row[shown],
+                np.broadcast_to(np.arange(block.row.shape[1]), shown.shape)[shown],
+                block.click[shown],
+                np.concatenate([[0], np.cumsum(sizes)]),
+            )
+        return builder.finish(
+            list(self.data.query_ids), self.document_ids, {"source": "simulation", **self._said()}
+        )
+
+    def write(self, n_sessions: int, path: str | os.PathLike[str]) -> int:
+        """Write the log of so many sessions with a row per shown result: session (from 1), query,
+        document, position (from 1), clicked (0 or 1). The format is the suffix (.tsv, .csv, also
+        .gz, .bz2, .zst; .parquet).
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            InputError: another suffix, or fewer than one session.
+        """
+        target = Path(path)
+        compressed = target.suffix if target.suffix in COMPRESSED else ""
+        kind = target.with_suffix("").suffix if compressed else target.suffix
+        if kind not in (".tsv", ".csv", ".parquet") or (compressed and kind == ".parquet"):
+            raise InputError(f"{path}: the name must end in .tsv, .csv or .parquet")
+        queries = pa.array(self.data.query_ids, pa.string())
+        documents = pa.array(self.document_ids, pa.string())
+        n_rows, first = 0, 1
+        with atomic_path(target) as temporary, open_output(temporary, compressed) as stream:
+            writer = None
+            for block in self._blocks(n_sessions):
+                table = _table(block, queries, documents, first)
+                first, n_rows = first + len(block.query), n_rows + table.num_rows
+                if writer is None:
+                    writer = _writer(stream, kind, table.schema)
+                writer.write_table(table)
+            if writer is not None:
+                writer.close()
+        return n_rows
+
+    def _blocks(self, n_sessions: int) -> Iterator[_Block]:
+        if n_sessions < 1:
+            raise InputError(f"n_sessions must be 1 or more, got {n_sessions}")
+        candidates, scores = self._candidates()
+        attraction = np.append(self.attraction, 0.0)
+        satisfaction = np.append(self.satisfaction, 0.0)
+        for number, start in enumerate(range(0, n_sessions, _SESSIONS)):
+            rng = np.random.default_rng([self.seed, number])
+            query = rng.integers(len(candidates), size=_SESSIONS)
+            noise = rng.gumbel(size=(_SESSIONS, candidates.shape[1])) * self.exploration
+            noisy = scores[query] + noise
+            order = np.argsort(-noisy, axis=1, kind="stable")[:, : self.depth]
+            row = np.take_along_axis(candidates[query], order, axis=1)
+            click = self.users.clicks(attraction[row], satisfaction[row], rng) & (row >= 0)
+            size = min(_SESSIONS, n_sessions - start)
+            yield _Block(query[:size], row[:size], click[:size])
+
+    def _candidates(self) -> tuple[NDArray[np.int64], Array]:
+        """Rows of each query, int64 [m, longest], -1 below the end; their standardised scores."""
+        data, scores = self.data, np.asarray(self.scores)
+        longest = int(data.group_sizes.max())
+        rows = np.full((data.n_queries, longest), -1, np.int64)
+        place = np.arange(len(data)) - np.repeat(data.offsets[:-1], data.group_sizes)
+        rows[data.query_index[data.order], place] = data.order
+        values = np.where(rows >= 0, scores[rows], np.nan)
+        with np.errstate(invalid="ignore"):
+            spread = np.nanstd(values, axis=1, keepdims=True)
+            values = (values - np.nanmean(values, axis=1, keepdims=True)) / np.where(
+                spread > 0, spread, 1.0
+            )
+        return rows, np.where(rows >= 0, values, -np.inf)
+
+    def _said(self) -> dict[str, object]:
+        users = {name: getattr(self.users, name) for name in ("model", "eta", "noise")}
+        return {
+            "users": {**users, "continuation": self.users.continuation},
+            "depth": self.depth,
+            "exploration": self.exploration,
+            "seed": self.seed,
+        }
+
+
+def _table(block: _Block, queries: pa.Array, documents: pa.Array, first: int) -> pa.Table:
+    shown = block.row >= 0
+    session, position = np.nonzero(shown)
+    return pa.table(
+        {
+            "session": pa.array(session + first, pa.int64()),
+            "query": queries.take(pa.array(block.query[session])),
+            "document": documents.take(pa.array(block.row[shown])),
+            "position": pa.array(position + 1, pa.int64()),
+            "clicked": pa.array(block.click[shown].astype(np.int64)),
+        }
+    )
+
+
+def _writer(
+    stream: object, kind: str, schema: pa.Schema
+) -> pyarrow.csv.CSVWriter | pyarrow.parquet.ParquetWriter:
+    if kind == ".parquet":
+        return pyarrow.parquet.ParquetWriter(stream, schema)
+    options = pyarrow.csv.WriteOptions(
+        delimiter="\t" if kind == ".tsv" else ",", quoting_style="needed", quoting_header="none"
+    )
+    return pyarrow.csv.CSVWriter(stream, schema, write_options=options)

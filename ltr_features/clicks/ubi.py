@@ -1,0 +1,224 @@
+"""Click logs in the schema of OpenSearch's User Behavior Insights: queries and events."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.errors import InputError
+from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
+from ltr_features.clicks.reading import LogRules
+from ltr_features.clicks.tables import normalised, records, time_of
+
+_PAGES_AT_ONCE = 10_000
+
+
+@dataclass
+class _Click:
+    """The first click of a query on an object: line of the events, time."""
+
+    line: int
+    time: float
+
+
+def read_ubi(
+    queries: str | os.PathLike[str],
+    events: str | os.PathLike[str],
+    *,
+    action: str = "click",
+    rules: LogRules | None = None,
+    on_unknown: str = "raise",
+) -> ClickLog:
+    """Read exports of the indexes ``ubi_queries`` and ``ubi_events``, as JSON lines (documents, or
+    hits that hold them as ``_source``; also .gz, .bz2, .zst).
+
+    A record of ``queries`` is a page: ``query_response_hit_ids`` were shown in this order, the
+    first at position 0; a ``query_id`` that comes again counts once, a query without hits not at
+    all. A record of ``events`` whose ``action_name`` is ``action`` is a click on
+    ``event_attributes.object.object_id``, by its ``query_id`` (clicks that have none are counted
+    and left out); several on one object count as one. Clicks belong to their page by its id: those
+    that are stamped before it (clocks differ) count all the same, and their number is said. Clicks
+    are held in memory, queries are streamed.
+
+    Args:
+        queries, events: paths.
+        action: the events that are clicks.
+        rules: as for rows; a page's time is its ``timestamp``, its session its ``client_id``.
+        on_unknown: "raise" or "skip" (and count) clicks on pages, or on objects of a page, that
+            ``queries`` does not have.
+
+    Raises:
+        InputError: no such file, a line that is no JSON object or lacks a field, an object twice
+            on a page, clicks without a showing; named by file and line, without texts of queries.
+
+    Source: User Behavior Insights, index schemas of version 1.
+    """
+    rules = rules or LogRules()
+    if on_unknown not in ("raise", "skip"):
+        raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+    reader = _Ubi(Path(queries), Path(events), rules)
+    reader.read_events(action)
+    reader.read_queries()
+    return reader.finish(on_unknown)
+
+
+class _Ubi:
+    def __init__(self, queries: Path, events: Path, rules: LogRules) -> None:
+        self.queries, self.events, self.rules = queries, events, rules
+        self.counts: dict[str, int] = {}
+        self._clicks: dict[str, dict[str, _Click]] = {}
+        self._builder = LogBuilder(pages=rules.pages)
+        self._query: dict[str, int] = {}
+        self._document: dict[str, int] = {}
+
+    def read_events(self, action: str) -> None:
+        for number, record in records(self.events):
+            where, event = f"{self.events}, line {number}", _source(record)
+            if _text(where, event, "action_name") != action:
+                continue
+            query_id = event.get("query_id")
+            if not query_id:
+                self._count("clicks without a query_id, left out")
+                continue
+            target = event.get("event_attributes")
+            target = target.get("object") if isinstance(target, Mapping) else None
+            if not isinstance(target, Mapping):
+                raise InputError(f"{where}: a click without event_attributes.object")
+            found = self._clicks.setdefault(str(query_id), {})
+            click = _Click(number, _time(where, event))
+            known = found.setdefault(_text(where, target, "object_id"), click)
+            self._count("clicks")
+            if known is not click:
+                self._count("clicks on an object clicked before, counted as one")
+
+    def read_queries(self) -> None:
+        robots = self._robots()
+        seen: set[str] = set()
+        pages: list[tuple[int, list[int], list[bool]]] = []
+        since, until = self.rules.window
+        for number, record in records(self.queries):
+            where, page = f"{self.queries}, line {number}", _source(record)
+            query_id = _text(where, page, "query_id")
+            if query_id in seen:
+                self._count("pages with the query_id of another, left out")
+                continue
+            seen.add(query_id)
+            hits = self._hits(where, page)
+            clicks = self._clicks.pop(query_id, {})
+            time = _time(where, page)
+            if not since <= time < until:
+                self._count("pages of another time, left out")
+                continue
+            if page.get("client_id") in robots:
+                self._count("pages of sessions with too many pages, left out")
+                continue
+            if not hits:
+                self._count("pages without results, left out")
+                continue
+            missing = set(clicks) - set(hits)
+            if missing:  # looked at in the end
+                self._clicks[query_id] = {hit: clicks[hit] for hit in missing}
+            hits = hits[: self.rules.depth]
+            clicked = [hit in clicks for hit in hits]
+            if self.rules.max_clicks is not None and sum(clicked) > self.rules.max_clicks:
+                self._count("pages with too many clicks, left out")
+                continue
+            early = sum(clicks[hit].time < time for hit in hits if hit in clicks)
+            self._count("clicks stamped before their page, counted all the same", early)
+            self._count("pages")
+            code = [self._document.setdefault(hit, len(self._document)) for hit in hits]
+            pages.append((self._query_code(where, page), code, clicked))
+            if len(pages) == _PAGES_AT_ONCE:
+                self._add(pages)
+                pages = []
+        self._add(pages)
+
+    def finish(self, on_unknown: str) -> ClickLog:
+        unknown = [c.line for clicks in self._clicks.values() for c in clicks.values()]
+        if unknown and on_unknown == "raise":
+            raise InputError(
+                f"{self.events}, line {min(unknown)}: a click on a page or result that "
+                f"{self.queries} does not have ({len(unknown):,} in all); add the queries, or read "
+                "with on_unknown='skip'"
+            )
+        self._count("clicks without a showing, left out", len(unknown))
+        description = {
+            "source": "OpenSearch UBI",
+            **self.counts,
+            "positions": "from 0 (the order of the hits)",
+            "queries": "normalised texts" if self.rules.queries == "text" else "ids",
+        }
+        return self._builder.finish(list(self._query), list(self._document), description)
+
+    def _query_code(self, where: str, page: Mapping[str, Any]) -> int:
+        text = _text(where, page, "user_query")
+        text = normalised(text) if self.rules.queries == "text" else text
+        if not text:
+            raise InputError(f"{where}: user_query is empty")
+        return self._query.setdefault(text, len(self._query))
+
+    def _hits(self, where: str, page: Mapping[str, Any]) -> list[str]:
+        hits = page.get("query_response_hit_ids")
+        if not isinstance(hits, list):
+            raise InputError(f"{where}: query_response_hit_ids is no list")
+        ids = [str(hit) for hit in hits]
+        if len(set(ids)) != len(ids):
+            raise InputError(f"{where}: query_response_hit_ids has an object twice")
+        if self.rules.depth is None and len(ids) > MAX_POSITIONS:
+            raise InputError(f"{where}: {len(ids)} hits; give a depth to leave out those below")
+        return ids
+
+    def _robots(self) -> set[str]:
+        """The clients that ask too much."""
+        if self.rules.max_pages is None:
+            return set()
+        pages: dict[str, int] = {}
+        for _, record in records(self.queries):
+            client = _source(record).get("client_id")
+            if isinstance(client, str):
+                pages[client] = pages.get(client, 0) + 1
+        return {client for client, n in pages.items() if n > self.rules.max_pages}
+
+    def _add(self, pages: list[tuple[int, list[int], list[bool]]]) -> None:
+        if not pages:
+            return
+        sizes = [len(documents) for _, documents, _ in pages]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._builder.add_pages(
+            np.repeat(np.array([query for query, _, _ in pages], np.int64), sizes),
+            np.array([d for _, documents, _ in pages for d in documents], np.int64),
+            np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes),
+            np.array([c for _, _, clicked in pages for c in clicked], dtype=bool),
+            offsets,
+        )
+
+    def _count(self, what: str, n: int = 1) -> None:
+        if n:
+            self.counts[what] = self.counts.get(what, 0) + n
+
+
+def _source(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = record.get("_source")
+    return inner if isinstance(inner, Mapping) else record
+
+
+def _text(where: str, record: Mapping[str, Any], key: str) -> str:
+    value = record.get(key)
+    if value is None or isinstance(value, (list, dict)):
+        raise InputError(f"{where}: {key} is {'missing' if value is None else 'no text'}")
+    return str(value)
+
+
+def _time(where: str, record: Mapping[str, Any]) -> float:
+    if record.get("timestamp") is None:
+        raise InputError(f"{where}: timestamp is missing")
+    time = time_of(str(record["timestamp"]))
+    if math.isnan(time):
+        raise InputError(f"{where}: timestamp is neither a number nor a time (ISO 8601)")
+    return time

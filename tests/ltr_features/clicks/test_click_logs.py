@@ -1,0 +1,440 @@
+"""Click logs: what their rows come to, what is refused, and that no query's text is told."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from letor.errors import InputError
+from ltr_features.clicks import tables
+from ltr_features.clicks.reading import read_click_counts, read_click_rows
+from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.ubi import read_ubi
+
+HEADER = ("session", "query", "document", "position", "clicked")
+SECRET = "my secret query"
+
+
+def write_rows(path, rows, header=HEADER):
+    frame = pd.DataFrame(rows, columns=list(header))
+    name = path.name
+    if name.endswith(".parquet"):
+        frame.to_parquet(path)
+    elif ".jsonl" in name:
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, sep="\t" if ".tsv" in name else ",", index=False)
+    return path
+
+
+def page(session, query, documents, clicked=(), first=1):
+    return [(session, query, d, first + i, int(d in clicked)) for i, d in enumerate(documents)]
+
+
+def as_counts(log):
+    """{(query, document, position from 0): (shown, clicked)}."""
+    return {
+        (log.query_ids[log.pair_query[p]], log.document_ids[log.pair_document[p]], int(k)): (s, c)
+        for p, k, s, c in zip(log.result_pair, log.result_position, log.shown.tolist(),
+                              log.clicked.tolist(), strict=True)
+    }  # fmt: skip
+
+
+ROWS = [
+    *page("s1", "  Red  SHOES ", ["a", "b", "c"], ["b"]),
+    *page("s2", "red shoes", ["a", "b", "c"]),
+    *page("s2", "blue", ["b", "d"], ["b", "d"]),
+    *page("s3", "red shoes", ["b", "a"], ["b"]),
+]
+EXPECTED = {
+    ("red shoes", "a", 0): (2, 0), ("red shoes", "b", 1): (2, 1), ("red shoes", "c", 2): (2, 0),
+    ("blue", "b", 0): (1, 1), ("blue", "d", 1): (1, 1),
+    ("red shoes", "b", 0): (1, 1), ("red shoes", "a", 1): (1, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.jsonl", "x.parquet"])
+def test_every_format_says_the_same(tmp_path, name):
+    log = read_click_rows(write_rows(tmp_path / name, ROWS))
+    assert as_counts(log) == EXPECTED
+    assert log.query_ids == ["red shoes", "blue"]
+    assert log.n_pages == 4
+    assert len(log.pages) == 4
+    assert log.description["positions"] == "from 1 (the least that occurs)"
+    assert log.description["rows"] == 10
+
+
+def test_compressed_files_and_several_of_them(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    log = read_click_rows([path, tmp_path / "x.tsv.gz"])
+    assert as_counts(log) == {key: (2 * s, 2 * c) for key, (s, c) in EXPECTED.items()}
+    assert log.n_pages == 8
+    assert len(log.pages) == 4
+
+
+def test_ids_are_not_normalised(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", [*page("s", "Q1", ["a"]), *page("t", "q1", ["a"])])
+    assert read_click_rows(path, rules=LogRules(queries="id")).query_ids == ["Q1", "q1"]
+    assert read_click_rows(path).query_ids == ["q1"]
+
+
+def test_normalisation_folds_case_width_and_blanks():
+    assert tables.normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
+
+
+def test_blocks_do_not_matter(tmp_path, monkeypatch):
+    path = write_rows(tmp_path / "x.jsonl", ROWS)
+    monkeypatch.setattr(tables, "_JSON_LINES", 2)
+    log = read_click_rows(path)
+    assert as_counts(log) == EXPECTED
+    assert log.n_pages == 4
+
+
+def test_positions_from_zero_are_detected(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", page("s", "q", ["a", "b"], first=0))
+    log = read_click_rows(path)
+    assert log.result_position.tolist() == [0, 1]
+    assert log.description["positions"].startswith("from 0")
+
+
+def test_a_page_seen_again_counts_once_if_it_is_reloaded(tmp_path):
+    path = write_rows(
+        tmp_path / "x.tsv", [*page("s", "q", ["a", "b"], ["a"]), *page("s", "q", ["a", "b"], ["b"])]
+    )
+    log = read_click_rows(path)
+    assert log.n_pages == 1
+    assert as_counts(log) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 1)}
+    assert log.description["duplicate rows of a page, counted once"] == 2
+
+
+def test_a_session_that_comes_back_to_a_query_sees_a_new_page(tmp_path):
+    rows = [*page("s", "q", ["a", "b"]), *page("s", "p", ["a"]), *page("s", "q", ["a", "b"], "b")]
+    assert read_click_rows(write_rows(tmp_path / "x.tsv", rows)).n_pages == 3
+
+
+def test_mixed_pages_are_refused(tmp_path):
+    a, b = page("s", SECRET, ["a", "b"]), page("t", SECRET, ["c", "d"])
+    path = write_rows(tmp_path / "x.tsv", [a[0], b[0], a[1], b[1]])
+    with pytest.raises(InputError, match=r"x\.tsv, line 4: goes on with a page that ended") as e:
+        read_click_rows(path)
+    assert SECRET not in str(e.value)
+
+
+def test_several_clicks_on_a_row_count_as_one(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", [("s", "q", "a", 1, 3), ("s", "q", "b", 2, 0)])
+    log = read_click_rows(path)
+    assert log.clicked.tolist() == [1, 0]
+    assert log.description["rows with several clicks, counted as one"] == 1
+
+
+def test_true_and_false_are_clicks(tmp_path):
+    path = write_rows(tmp_path / "x.parquet", [("s", "q", "a", 1, True), ("s", "q", "b", 2, False)])
+    assert read_click_rows(path).clicked.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 1, 0)], "line 3: another document at the"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", "x", 0)], "line 3: position is no whole"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 2, "maybe")], "line 3: clicked is neither"),
+        ([("s", SECRET, "a", 1, -1)], "line 2: clicked is neither"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", None, 1)], "line 3: position is missing"),
+        ([("s", SECRET, "a", 7, 0)], "line 2: the least position of the log is 7"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 1002, 0)], "line 3: position 1002 is beyon"),
+        ([("s", SECRET, "", 1, 0)], "line 2: document is empty"),
+        ([("s", "  ", "a", 1, 0)], "line 2: query is empty"),
+        ([("", SECRET, "a", 1, 0)], "line 2: session is empty"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
+def test_bad_rows_are_refused_by_line(tmp_path, rows, message, name):
+    with pytest.raises(InputError, match=message) as e:
+        read_click_rows(write_rows(tmp_path / name, rows))
+    assert SECRET not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", f"session,query,document,position,clicked\ns,{SECRET},a,1,0,extra\n"),
+        ("x.tsv", f"session\tquery\tdocument\tposition\tclicked\ns\t{SECRET}\ta\n"),
+        ("x.jsonl", f'{{"query": "{SECRET}"\n'),
+        ("x.jsonl", f'{{"query": ["{SECRET}"], "position": {{"a": "{SECRET}"}}}}\n'),
+        ("x.jsonl", f'["{SECRET}"]\n'),
+        ("x.parquet", SECRET),
+        ("x.txt", SECRET),
+    ],
+)
+def test_damaged_files_are_refused_without_their_content(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as e:
+        read_click_rows(tmp_path / name)
+    assert name in str(e.value)
+    assert SECRET not in str(e.value)
+
+
+def test_missing_columns_and_names_are_told(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    with pytest.raises(InputError, match="no column rank"):
+        read_click_rows(path, columns={"position": "rank"})
+    with pytest.raises(InputError, match="columns: rank unknown"):
+        read_click_rows(path, columns={"rank": "position"})
+    with pytest.raises(InputError, match="query must have a name"):
+        read_click_rows(path, columns={"query": ""})
+    with pytest.raises(InputError, match="at least one file"):
+        read_click_rows([])
+    with pytest.raises(InputError, match="no result was shown"):
+        read_click_rows(write_rows(tmp_path / "empty.tsv", []))
+
+
+def test_depth_leaves_out_what_is_below(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", [*page("s", "q", list("abc")), ("s", "q", "z", 5000, 1)])
+    log = read_click_rows(path, rules=LogRules(depth=2))
+    assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 0)}
+    assert log.description["rows below the depth, left out"] == 2
+
+
+def test_robots_are_left_out(tmp_path):
+    rows = [
+        *page("calm", "q", ["a", "b"], ["a"]),
+        *page("greedy", "q", ["a", "b"], ["a", "b"]),
+        *[row for i in range(4) for row in page("busy", f"q{i}", ["a", "b"], ["b"])],
+    ]
+    path = write_rows(tmp_path / "x.tsv", rows)
+    log = read_click_rows(path, rules=LogRules(max_clicks=1, max_pages=3))
+    assert as_counts(log) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 0)}
+    assert log.description["pages with too many clicks, left out"] == 1
+    assert log.description["pages of sessions with too many pages, left out"] == 4
+    assert read_click_rows(path, rules=LogRules(max_pages=4)).n_pages == 6
+
+
+def test_time_chooses_pages_whatever_their_order(tmp_path):
+    header = ("time", "query", "document", "position", "clicked")
+    rows = [
+        ("2024-03-02T10:00:00Z", "q", "a", 1, 1),
+        ("2024-03-02T10:00:00Z", "q", "b", 2, 0),
+        ("2024-03-01T09:00:00+00:00", "q", "b", 1, 0),
+    ]
+    path = write_rows(tmp_path / "x.tsv", rows, header)
+    columns = {"session": "", "time": "time"}
+    early = read_click_rows(path, columns=columns, rules=LogRules(until="2024-03-02"))
+    assert as_counts(early) == {("q", "b", 0): (1, 0)}
+    late = read_click_rows(path, columns=columns, rules=LogRules(since="2024-03-02"))
+    assert as_counts(late) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 0)}
+    with pytest.raises(InputError, match="since and until need times"):
+        read_click_rows(path, columns={"session": ""}, rules=LogRules(since=3))
+    with pytest.raises(InputError, match="line 2: time is neither"):
+        bad = write_rows(tmp_path / "y.tsv", [("noon", "q", "a", 1, 0)], header)
+        read_click_rows(bad, columns=columns)
+
+
+def test_a_log_without_pages_has_counts(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    log = read_click_rows(path, columns={"session": ""})
+    assert as_counts(log) == EXPECTED
+    assert log.pages is None
+    with pytest.raises(InputError, match="max_clicks needs pages"):
+        read_click_rows(path, columns={"session": ""}, rules=LogRules(max_clicks=1))
+
+
+def test_pages_need_not_be_kept(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    log = read_click_rows(path, rules=LogRules(pages=False))
+    assert as_counts(log) == EXPECTED
+    assert log.pages is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"queries": "words"}, "queries must be"),
+        ({"first_position": 2}, "first_position must be 0 or 1"),
+        ({"depth": 0}, "depth must be a whole number"),
+        ({"depth": 2000}, "depth must be at most"),
+        ({"max_clicks": 0}, "max_clicks must be"),
+        ({"since": "noon"}, "since is neither"),
+    ],
+)
+def test_rules_out_of_range_are_refused(rules, message):
+    with pytest.raises(InputError, match=message):
+        LogRules(**rules)
+
+
+def test_counts_are_added(tmp_path):
+    header = ("query", "document", "position", "shown", "clicked")
+    rows = [("Q", "a", 1, 10, 4), ("q", "a", 1, 5, 0), ("q", "b", 2, 0, 0), ("q", "b", 3, 7, 7)]
+    log = read_click_counts(write_rows(tmp_path / "x.tsv", rows, header))
+    assert as_counts(log) == {("q", "a", 0): (15, 4), ("q", "b", 2): (7, 7)}
+    assert log.pages is None
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((SECRET, "a", 1, 3, 4), "line 2: 4 clicks on a result that was shown 3 times"),
+        ((SECRET, "a", 1, -3, 0), "line 2: shown is no whole number"),
+        ((SECRET, "a", 1, 3, 0.5), "line 2: clicked is no whole number"),
+    ],
+)
+def test_bad_counts_are_refused(tmp_path, row, message):
+    header = ("query", "document", "position", "shown", "clicked")
+    with pytest.raises(InputError, match=message) as e:
+        read_click_counts(write_rows(tmp_path / "x.tsv", [row], header))
+    assert SECRET not in str(e.value)
+    with pytest.raises(InputError, match="neither pages nor times"):
+        read_click_counts(tmp_path / "x.tsv", rules=LogRules(max_clicks=3))
+
+
+# UBI ------------------------------------------------------------------------------------------
+
+
+def ubi_query(query_id, text, hits, time="2024-05-01T10:00:00Z", client="c"):
+    return {"query_id": query_id, "user_query": text, "query_response_hit_ids": hits,
+            "timestamp": time, "client_id": client}  # fmt: skip
+
+
+def ubi_event(query_id, object_id, action="click", time="2024-05-01T10:00:05Z"):
+    return {
+        "action_name": action, "query_id": query_id, "timestamp": time,
+        "event_attributes": {"object": {"object_id": object_id, "object_id_field": "sku"},
+                             "position": {"ordinal": 3}},
+    }  # fmt: skip
+
+
+def write_ubi(folder, queries, events):
+    for name, records in (("queries", queries), ("events", events)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return folder / "queries.jsonl", folder / "events.jsonl"
+
+
+def test_ubi_pages_and_clicks(tmp_path):
+    queries = [
+        ubi_query("1", "Shoes", ["a", "b"]),
+        {"_index": "ubi_queries", "_source": ubi_query("2", "shoes", ["b", "a"])},
+        ubi_query("2", "shoes", ["b", "a"]),
+        ubi_query("3", "nothing", []),
+    ]
+    events = [
+        ubi_event("1", "b"), ubi_event("1", "b"), ubi_event("1", "a", "hover"),
+        ubi_event("2", "b", time="2024-05-01T09:00:00Z"), ubi_event(None, "b"),
+    ]  # fmt: skip
+    log = read_ubi(*write_ubi(tmp_path, queries, events))
+    assert as_counts(log) == {
+        ("shoes", "a", 0): (1, 0), ("shoes", "b", 1): (1, 1),
+        ("shoes", "b", 0): (1, 1), ("shoes", "a", 1): (1, 0),
+    }  # fmt: skip
+    said = log.description
+    assert said["pages"] == 2
+    assert said["clicks"] == 3
+    assert said["clicks on an object clicked before, counted as one"] == 1
+    assert said["clicks stamped before their page, counted all the same"] == 1
+    assert said["clicks without a query_id, left out"] == 1
+    assert said["pages with the query_id of another, left out"] == 1
+    assert said["pages without results, left out"] == 1
+
+
+def test_ubi_clicks_without_a_showing(tmp_path):
+    paths = write_ubi(
+        tmp_path, [ubi_query("1", SECRET, ["a"])], [ubi_event("1", "z"), ubi_event("9", "a")]
+    )
+    with pytest.raises(InputError, match=r"events\.jsonl, line 1: a click on a page") as e:
+        read_ubi(*paths)
+    assert SECRET not in str(e.value)
+    log = read_ubi(*paths, on_unknown="skip")
+    assert log.description["clicks without a showing, left out"] == 2
+    assert log.clicked.sum() == 0
+
+
+def test_ubi_rules(tmp_path):
+    queries = [ubi_query(str(i), "q", ["a", "b"], client="robot") for i in range(3)]
+    queries += [
+        ubi_query("8", "q", ["a", "b", "c"], time="2024-05-03T00:00:00Z", client="x"),
+        ubi_query("9", "q", ["b", "a"], time="2024-04-30T00:00:00Z", client="y"),
+    ]
+    paths = write_ubi(tmp_path, queries, [ubi_event("8", "c"), ubi_event("0", "a")])
+    log = read_ubi(*paths, rules=LogRules(max_pages=2, since="2024-05-01", depth=2))
+    assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("query", "event", "message"),
+    [
+        ({"user_query": SECRET}, {}, r"queries\.jsonl, line 1: query_id is missing"),
+        ({**ubi_query("1", SECRET, ["a"]), "query_response_hit_ids": SECRET}, {}, "is no list"),
+        (ubi_query("1", SECRET, ["a", "a"]), {}, "an object twice"),
+        (ubi_query("1", SECRET, ["a"], time="noon"), {}, "timestamp is neither"),
+        (ubi_query("1", " ", ["a"]), {}, "user_query is empty"),
+        (ubi_query("1", SECRET, ["a"]), {"event_attributes": None}, "without event_attributes"),
+        (ubi_query("1", SECRET, ["a"]), {"action_name": None}, "action_name is missing"),
+    ],
+)
+def test_bad_ubi_records_are_refused(tmp_path, query, event, message):
+    paths = write_ubi(tmp_path, [query], [{**ubi_event("1", "a"), **event}])
+    with pytest.raises(InputError, match=message) as e:
+        read_ubi(*paths)
+    assert SECRET not in str(e.value)
+
+
+# Any log --------------------------------------------------------------------------------------
+
+SESSIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["q", "Q ", "p"]),
+        st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5, unique=True),
+        st.sets(st.sampled_from("abcdef")),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(SESSIONS)
+@settings(max_examples=60, deadline=None)
+def test_any_log_is_counted(tmp_path_factory, sessions):
+    """Against a dictionary that counts row by row."""
+    rows, expected = [], {}
+    for number, (query, documents, clicked) in enumerate(sessions):
+        rows += page(f"s{number}", query, documents, clicked)
+        for k, d in enumerate(documents):
+            shown, clicks = expected.get((query.strip().lower(), d, k), (0, 0))
+            expected[query.strip().lower(), d, k] = (shown + 1, clicks + (d in clicked))
+    log = read_click_rows(write_rows(tmp_path_factory.mktemp("log") / "x.csv", rows))
+    assert as_counts(log) == expected
+    assert log.n_pages == len(sessions)
+    pages = log.pages
+    assert (pages.count >= 1).all()
+    assert int(pages.row_count.sum()) == len(rows)
+    assert log.by_pair(log.shown).sum() == len(rows)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_broken_logs_are_read_or_refused_by_line(tmp_path_factory, data):
+    """A log with a few fields replaced: either it is read, or an InputError names the file; never
+    anything else, and never a query."""
+    rows = [
+        list(row) for row in [*page("s", SECRET, list("abc"), "b"), *page("t", "q", list("ab"))]
+    ]
+    for _ in range(data.draw(st.integers(1, 3))):
+        row = data.draw(st.integers(0, len(rows) - 1))
+        column = data.draw(st.integers(0, 4))
+        values = st.sampled_from(
+            ["", "-1", "0", "2", "x", "1e9", "nan", "é\u00a0", "true", "99999"]
+        )
+        rows[row][column] = data.draw(values)
+    name = data.draw(st.sampled_from(["x.tsv", "x.jsonl"]))
+    path = write_rows(tmp_path_factory.mktemp("log") / name, rows)
+    try:
+        log = read_click_rows(path)
+    except InputError as error:
+        assert str(path) in str(error) or "no result was shown" in str(error)
+        assert SECRET not in str(error)
+    else:
+        assert (log.clicked <= log.shown).all()
+        assert np.isin(log.result_pair, np.arange(log.n_pairs)).all()
