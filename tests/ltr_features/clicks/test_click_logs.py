@@ -229,8 +229,8 @@ def test_time_chooses_pages_whatever_their_order(tmp_path):
     assert as_counts(late) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 0)}
     with pytest.raises(InputError, match="since and until need times"):
         read_click_rows(path, columns={"session": ""}, rules=LogRules(since=3))
+    bad = write_rows(tmp_path / "y.tsv", [("noon", "q", "a", 1, 0)], header)
     with pytest.raises(InputError, match="line 2: time is neither"):
-        bad = write_rows(tmp_path / "y.tsv", [("noon", "q", "a", 1, 0)], header)
         read_click_rows(bad, columns=columns)
 
 
@@ -430,11 +430,14 @@ def test_broken_logs_are_read_or_refused_by_line(tmp_path_factory, data):
         rows[row][column] = data.draw(values)
     name = data.draw(st.sampled_from(["x.tsv", "x.jsonl"]))
     path = write_rows(tmp_path_factory.mktemp("log") / name, rows)
+    log, message = None, ""
     try:
         log = read_click_rows(path)
     except InputError as error:
-        assert str(path) in str(error) or "no result was shown" in str(error)
-        assert SECRET not in str(error)
-    else:
-        assert (log.clicked <= log.shown).all()
-        assert np.isin(log.result_pair, np.arange(log.n_pairs)).all()
+        message = str(error)
+    if log is None:
+        assert str(path) in message or "no result was shown" in message
+        assert SECRET not in message
+        return
+    assert (log.clicked <= log.shown).all()
+    assert np.isin(log.result_pair, np.arange(log.n_pairs)).all()

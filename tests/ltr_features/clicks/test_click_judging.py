@@ -1,0 +1,183 @@
+"""Judgements from clicks: grades, pairs, propensities, and another ranking's clicks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from ltr_features.clicks.judging import (
+    ClickJudgements,
+    describe,
+    estimate_clicks,
+    inverse_propensity,
+    weighted_pairs,
+)
+from ltr_features.clicks.log import LogBuilder
+from ltr_features.clicks.position_models import ClickRate, PositionBased
+from ltr_features.clicks.simulation import Simulation, Users
+
+
+def counted(rows, n_documents=4):
+    """A log of (query, document, position, shown, clicked)."""
+    builder = LogBuilder(pages=False)
+    columns = np.array(rows, np.int64).T
+    builder.add_counts(*columns)
+    queries = [f"q{i}" for i in range(columns[0].max() + 1)]
+    return builder.finish(queries, [f"d{i}" for i in range(n_documents)], {})
+
+
+def judged_rows(seed=0, n_queries=10, n_documents=15):
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_documents
+    ids = np.array([f"d{i}" for i in range(n)], dtype=object)
+    queries = np.repeat([f"q{i}" for i in range(n_queries)], n_documents)
+    X = rng.random((n, 2), dtype=np.float32)
+    return RankingData.from_rows(X, rng.integers(0, 3, n), queries, document_ids=ids)
+
+
+LOG = [(0, 0, 0, 100, 50), (0, 1, 1, 100, 10), (0, 2, 2, 4, 4), (1, 3, 0, 40, 0), (2, 3, 0, 3, 3)]
+
+
+def test_grades_are_the_nearest_step():
+    judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), scale=0.5)
+    # Relevance .5, .1, (too little), 0, (too little), of .5: 1, .2, 0 times 4.
+    assert judgements.grade.tolist() == [4, 1, -1, 0, -1]
+    assert judgements.thin_queries == [1, 2]
+    frame = judgements.frame()
+    assert frame["query"].tolist() == ["q0", "q0", "q0", "q1", "q2"]
+    assert frame["shown"].tolist() == [100, 100, 4, 40, 3]
+    assert frame["clicked"].tolist() == [50, 10, 4, 0, 3]
+    said = describe(judgements)
+    assert said["pairs with enough evidence"] == 3
+    assert said["pairs by grade"] == [1, 1, 0, 0, 1]
+    assert said["queries with fewer than two judged documents"] == 2
+
+
+def test_the_scale_is_what_the_best_pairs_reach():
+    judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), n_grades=2)
+    assert judgements.best == pytest.approx(np.quantile([0.5, 0.1, 0.0], 0.99))
+    assert judgements.grade.max() == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_evidence": 0}, "min_evidence must be above 0"),
+        ({"n_grades": 1}, "n_grades must lie"),
+        ({"scale": 2}, "scale must be in"),
+        ({"min_evidence": 1000}, "the most are 100.0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    model = ClickRate().fit(counted(LOG))
+    with pytest.raises(InputError, match=message):
+        ClickJudgements(model, **settings)
+    with pytest.raises(InputError, match="not fitted"):
+        ClickJudgements(ClickRate())
+
+
+def test_rows_get_the_grades_of_their_pairs():
+    judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), scale=0.5)
+    rows = RankingData.from_rows(
+        np.arange(4)[:, None], [9, 9, 9, 9], ["q0", "q0", "q1", "q9"],
+        document_ids=np.array(["d1", "d2", "d3", "d0"], dtype=object),
+    )  # fmt: skip
+    labelled = judgements.label(rows)
+    assert labelled.y.tolist() == [1, 0]
+    assert labelled.X[:, 0].tolist() == [0, 2]
+    assert labelled.query_ids == ["q0", "q1"]
+    with pytest.raises(InputError, match="no document ids"):
+        judgements.label(RankingData.from_rows([[1.0]], [1], ["q0"]))
+    strangers = np.array(["x"] * 4, dtype=object)
+    with pytest.raises(InputError, match="do the ids"):
+        judgements.label(
+            RankingData.from_rows(rows.X, rows.y, list("abcd"), document_ids=strangers)
+        )
+
+
+def test_propensities_are_clipped():
+    weight = inverse_propensity(np.array([1.0, 0.5, 0.001, np.nan]), largest=50)
+    np.testing.assert_allclose(weight, [1, 2, 50, 0])
+    with pytest.raises(InputError, match="within 0 and 1"):
+        inverse_propensity(np.array([1.5]))
+    with pytest.raises(InputError, match="largest must be"):
+        inverse_propensity(np.array([1.0]), largest=0.5)
+
+
+def test_pairs_weigh_their_clicks_by_the_inverse_propensity():
+    log = counted([(0, 0, 0, 50, 20), (0, 0, 1, 50, 5), (0, 1, 1, 50, 10), (0, 2, 0, 50, 0)])
+    model = PositionBased().fit(log)
+    pairs = weighted_pairs(ClickJudgements(model))
+    second = 1 / model.examination_[1]
+    clicks = np.array([20 + 5 * second, 10 * second])
+    np.testing.assert_allclose(pairs.weight, clicks / clicks.mean(), rtol=1e-6)
+    assert pairs.document.tolist() == [0, 1]
+    assert pairs.weight.dtype == np.float32
+    nothing = counted([(0, 0, 0, 50, 0)])
+    with pytest.raises(InputError, match="nothing to learn from"):
+        weighted_pairs(ClickJudgements(ClickRate().fit(nothing)))
+
+
+def test_debiased_labels_are_nearer_to_the_truth():
+    data = judged_rows()
+    simulation = Simulation(data, data.X[:, 0], Users(eta=1.0), exploration=0.5, seed=1)
+    log = simulation.log(50_000)
+    truth = simulation.attraction[log.pair_document]
+    off = {}
+    for kind in (ClickRate, PositionBased):
+        judgements = ClickJudgements(kind().fit(log), scale=1.0, n_grades=101)
+        off[kind] = np.abs(judgements.grade / 100 - truth)[judgements.enough].mean()
+    assert off[PositionBased] < 0.1
+    assert off[ClickRate] > 3 * off[PositionBased]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_rankings_clicks_are_within_the_interval(seed):
+    """What a second ranker would get is estimated from the log of the first; here it is asked."""
+    data = judged_rows(seed)
+    logged = Simulation(data, data.X[:, 0], Users(), depth=15, exploration=1.0, seed=seed)
+    other = Simulation(data, data.X[:, 1], Users(), depth=15, seed=seed + 100)
+    log = logged.log(30_000)
+    examination = Users().examination(15)
+    queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
+    run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 1]})
+    estimate = estimate_clicks(log, examination, run, confidence=0.999)
+    asked = other.log(100_000)
+    truth = asked.clicked.sum() / asked.n_pages
+    assert estimate.low - 0.01 < truth < estimate.high + 0.01
+    assert abs(estimate.logged - log.clicked.sum() / 30_000) < 1e-12
+    assert estimate.unseen == 0
+    with_model = estimate_clicks(log, PositionBased().fit(log).examination_, run, confidence=0.999)
+    assert with_model.low - 0.02 < truth < with_model.high + 0.02
+
+
+def test_the_same_ranking_has_its_own_clicks():
+    data = judged_rows()
+    log = Simulation(data, data.X[:, 0], Users(), seed=2).log(5_000)
+    queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
+    run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 0]})
+    estimate = estimate_clicks(log, Users().examination(10), run)
+    assert estimate.value == pytest.approx(estimate.logged)
+    clicks = np.repeat(
+        np.add.reduceat(log.pages.click.astype(float), log.pages.offsets[:-1]), log.pages.count
+    )
+    assert estimate.standard_error == pytest.approx(clicks.std(ddof=1) / np.sqrt(len(clicks)))
+
+
+def test_results_never_shown_are_told():
+    builder = LogBuilder()
+    for _ in range(20):
+        builder.add_pages(np.zeros(2, np.int64), np.arange(2), np.arange(2),
+                          np.array([True, False]), np.array([0, 2]))  # fmt: skip
+    log = builder.finish(["q"], ["a", "b"], {})
+    run = pd.DataFrame({"qid": ["q", "q"], "docno": ["new", "a"], "score": [2.0, 1.0]})
+    estimate = estimate_clicks(log, np.array([1.0, 0.5]), run)
+    assert estimate.unseen == pytest.approx(1 / 1.5)
+    assert estimate.value == pytest.approx(0.5)
+    with pytest.raises(InputError, match="columns missing: score"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run.drop(columns="score"))
+    with pytest.raises(InputError, match="examination must be above 0"):
+        estimate_clicks(log, np.array([1.0, 0.0]), run)
+    with pytest.raises(InputError, match="confidence must be"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run, confidence=1.0)
