@@ -9,6 +9,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_features.commands import (
+    clicks,
     collections,
     columns,
     experiments,
@@ -35,6 +36,7 @@ app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
 app.command()(wikipedia.wikipedia)
+app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")
 app.add_typer(models.app, name="models")
 app.add_typer(rank.app, name="rank")

@@ -52,8 +52,11 @@ class ClickModel(ABC):
     """What makes users click, learned from a log.
 
     ``fit`` estimates, for every (query, document) pair, how attractive the result is: the
-    probability that a user who examines it clicks it. Estimates maximise the likelihood times a
-    beta prior of every pair's attractiveness.
+    probability that a user who examines it clicks it. Parameters that all pairs share (of
+    positions, say) maximise the likelihood; those of pairs, given them, the likelihood times a beta
+    prior. One prior for all at once would do harm: thousands of pairs that were hardly shown, each
+    with its made-up examinations, outweigh the clicks on lower positions, and the model takes users
+    to look there less than they do.
 
     Args:
         prior: clicks and skips, in examinations, that every pair is taken to have had before the
@@ -68,8 +71,10 @@ class ClickModel(ABC):
         examination_: float64 [positions], share of users who examine each position, as the model
             has it; NaN where nothing was shown.
         examination_error_: float64 [positions], its standard error; NaN where the model has none.
-        objective_: log-likelihood plus log prior after each iteration; never falls.
-        converged_: whether the last iteration changed no parameter by more than the tolerance.
+        log_likelihoods_: after each iteration for the shared parameters; never falls. Empty where
+            nothing is shared, or iterated.
+        objective_: log-likelihood plus log prior after each iteration for the pairs'; never falls.
+        converged_: whether the last iterations changed no parameter by more than the tolerance.
         remarks_: what must be heard of the fit, a sentence each.
 
     Source: Chuklin, Markov, de Rijke, "Click Models for Web Search", Morgan & Claypool, 2015;
@@ -86,6 +91,7 @@ class ClickModel(ABC):
     evidence_: Array
     examination_: Array
     examination_error_: Array
+    log_likelihoods_: list[float]
     objective_: list[float]
     converged_: bool
     remarks_: list[str]
@@ -100,7 +106,8 @@ class ClickModel(ABC):
             InputError: a parameter out of its range, or a log without pages where they are needed.
         """
         self._check()
-        self.objective_, self.converged_, self.remarks_ = [], True, []
+        self.log_likelihoods_, self.objective_ = [], []
+        self.converged_, self.remarks_ = True, []
         self._fit(log)
         self.log_ = log
         return self
@@ -160,17 +167,15 @@ class ClickModel(ABC):
     def _estimate(self, clicks: Array, examinations: Array) -> tuple[Array, Array]:
         """Attractiveness of pairs by clicks in examinations, and its standard error where the
         examinations are known: the mode of the beta posterior, and the curvature there."""
-        a, b = self.prior
-        n = examinations + a + b
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where(n > 0, (clicks + a) / n, 0.0)
-            error = np.where(n > 0, np.sqrt(value * (1 - value) / n), np.inf)
-        return np.minimum(value, 1.0), error
+        value = smoothed(clicks, examinations, self.prior)
+        n = examinations + sum(self.prior)
+        with np.errstate(divide="ignore"):
+            return value, np.where(n > 0, np.sqrt(value * (1 - value) / n), np.inf)
 
     def _log_prior(self, attractiveness: Array) -> float:
         a, b = self.prior
-        inside = np.clip(attractiveness, _OPEN, 1 - _OPEN)
-        return float(a * np.log(inside).sum() + b * np.log1p(-inside).sum())
+        kept = inside(attractiveness)
+        return float(a * np.log(kept).sum() + b * np.log1p(-kept).sum())
 
     def _of_pairs(self, values: Array, weight: Array, known: NDArray[np.int64]) -> Array:
         """A parameter of another log's pairs; of unknown ones the weighted mean."""
@@ -182,3 +187,9 @@ class ClickModel(ABC):
 def inside(values: Any) -> Array:
     """Probabilities, kept off 0 and 1, for logarithms and quotients."""
     return np.clip(np.asarray(values, np.float64), _OPEN, 1 - _OPEN)
+
+
+def smoothed(clicks: Array, examinations: Array, prior: tuple[float, float]) -> Array:
+    """(clicks + prior clicks) / (examinations + prior ones), 0 where nothing was examined."""
+    n = examinations + sum(prior)
+    return np.minimum((clicks + prior[0]) / np.where(n > 0, n, 1.0), 1.0)

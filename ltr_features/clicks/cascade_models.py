@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.clicks.base import Array, ClickModel, inside
+from ltr_features.clicks.base import Array, ClickModel, inside, smoothed
 from ltr_features.clicks.log import ClickLog, Pages
 from ltr_features.clicks.position_models import check_iterations, not_converged
 from ltr_features.kernels import clicks as kernels
@@ -179,29 +179,34 @@ class Continued(Downwards):
         facts = Facts.of(log, pages)
         if self.simplified:
             self._count(facts)
-            self.objective_ = [self._objective(facts, self._believe(pages))]
+            likelihood = self._log_likelihood(facts, self._believe(pages))
+            self.objective_ = [likelihood + self._priors()]
         else:
-            self.attractiveness_, _ = self._estimate(facts.clicks, log.by_pair(log.shown))
-            self._start(facts)
-            beliefs = self._iterate(facts)
+            shown = log.by_pair(log.shown)
+            self.attractiveness_ = smoothed(facts.clicks, shown, (1.0, 1.0))
+            if self._start(facts):
+                self._iterate(facts, shared=True)
+            beliefs = self._iterate(facts, shared=False)
             self.evidence_ = facts.by_pair(beliefs.examination)
             self._set_errors(facts, beliefs)
         self._set_examination(log, pages)
 
-    def _iterate(self, facts: Facts) -> Beliefs:
-        """EM, to the last beliefs."""
-        self.converged_ = False
+    def _iterate(self, facts: Facts, shared: bool) -> Beliefs:
+        """EM, to the last beliefs: by likelihood until the ``shared`` parameters stay, or with
+        them as they are and the prior until those of pairs stay."""
+        prior = (0.0, 0.0) if shared else self.prior
+        values = self.log_likelihoods_ if shared else self.objective_
         beliefs = self._believe(facts.pages)
         for _ in range(self.max_iterations):
-            change = self._attract(facts, beliefs)
-            change = max(change, self._improve(facts, beliefs))
+            shared_change = self._improve_shared(facts, beliefs) if shared else 0.0
+            pair_change = self._improve_pairs(facts, beliefs, prior)
+            change = shared_change if shared else pair_change
             beliefs = self._believe(facts.pages)
-            self.objective_.append(self._objective(facts, beliefs))
+            values.append(self._log_likelihood(facts, beliefs) + self._priors() * (not shared))
             if change <= self.tolerance:
-                self.converged_ = True
-                break
-        if not self.converged_:
-            self.remarks_.append(not_converged(self.max_iterations, change))
+                return beliefs
+        self.converged_ = False
+        self.remarks_.append(not_converged(self.max_iterations, change))
         return beliefs
 
     def _believe(self, pages: Pages) -> Beliefs:
@@ -214,14 +219,15 @@ class Continued(Downwards):
         )  # fmt: skip
         return Beliefs(examination, tail)
 
-    def _attract(self, facts: Facts, beliefs: Beliefs) -> float:
-        """The M-step of the attractiveness: clicks among examinations. The largest change."""
-        alpha, _ = self._estimate(facts.clicks, facts.by_pair(beliefs.examination))
+    def _improve_pairs(self, facts: Facts, beliefs: Beliefs, prior: tuple[float, float]) -> float:
+        """The M-step of what each pair has, the attractiveness: clicks among examinations. The
+        largest change."""
+        alpha = smoothed(facts.clicks, facts.by_pair(beliefs.examination), prior)
         change = float(np.abs(alpha - self.attractiveness_).max())
         self.attractiveness_ = alpha
         return change
 
-    def _objective(self, facts: Facts, beliefs: Beliefs) -> float:
+    def _log_likelihood(self, facts: Facts, beliefs: Beliefs) -> float:
         alpha = inside(self.attractiveness_)
         on = self._after_click(facts.pages, np.arange(len(alpha)))[facts.passed]
         return float(
@@ -230,7 +236,6 @@ class Continued(Downwards):
             + facts.weight[facts.passed] @ np.log(inside(on))
             + facts.skips.sum() * np.log(self._after_skip())
             + facts.pages.count @ np.log(np.maximum(beliefs.tail, 1e-300))
-            + self._priors()
         )
 
     def _priors(self) -> float:
@@ -250,12 +255,12 @@ class Continued(Downwards):
         self.attractiveness_, self.standard_error_ = estimate
 
     @abstractmethod
-    def _start(self, facts: Facts) -> None:
-        """Parameters to begin with, beside the attractiveness."""
+    def _start(self, facts: Facts) -> bool:
+        """Parameters to begin with, beside the attractiveness; whether shared ones are learned."""
 
     @abstractmethod
-    def _improve(self, facts: Facts, beliefs: Beliefs) -> float:
-        """Their M-step; the largest change."""
+    def _improve_shared(self, facts: Facts, beliefs: Beliefs) -> float:
+        """The M-step of what pairs share, before that of the pairs; the largest change."""
 
     @abstractmethod
     def _count(self, facts: Facts) -> None:

@@ -37,10 +37,11 @@ class DependentClick(Continued):
     def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
         return self.continuation_[np.minimum(pages.position, len(self.continuation_) - 1)]
 
-    def _start(self, facts: Facts) -> None:
+    def _start(self, facts: Facts) -> bool:
         self.continuation_ = np.full(facts.log.n_positions, 0.5)
+        return True
 
-    def _improve(self, facts: Facts, beliefs: Beliefs) -> float:
+    def _improve_shared(self, facts: Facts, beliefs: Beliefs) -> float:
         told = facts.told
         continuation = self._continued(facts, told, beliefs.examination[told + 1])
         change = float(np.abs(continuation - self.continuation_).max())

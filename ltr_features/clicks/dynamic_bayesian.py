@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.clicks.base import Array, inside
+from ltr_features.clicks.base import Array, inside, smoothed
 from ltr_features.clicks.cascade_models import ALWAYS, Beliefs, Continued, Facts
 from ltr_features.clicks.information import PageScores, pair_errors
 from ltr_features.clicks.log import Pages
@@ -79,10 +79,11 @@ class DynamicBayesian(Continued):
     def _priors(self) -> float:
         return self._log_prior(self.attractiveness_) + self._log_prior(self.satisfaction_)
 
-    def _start(self, facts: Facts) -> None:
+    def _start(self, facts: Facts) -> bool:
         self._clicks = facts.clicks
         self.continuation_ = 0.9 if self.continuation is None else self.continuation
         self.satisfaction_ = np.full(facts.log.n_pairs, 0.5)
+        return self.continuation is None
 
     def _satisfied(self, facts: Facts, beliefs: Beliefs) -> Array:
         """float64: P(satisfied | clicks) of the last clicks that have a row below them; of others
@@ -91,21 +92,24 @@ class DynamicBayesian(Continued):
         tail = np.maximum(beliefs.tail[pages.row_page[ended]], 1e-300)
         return self.satisfaction_[pages.pair[ended]] / tail
 
-    def _improve(self, facts: Facts, beliefs: Beliefs) -> float:
-        pages, weight = facts.pages, facts.weight
-        satisfied = self._satisfied(facts, beliefs)
+    def _improve_pairs(self, facts: Facts, beliefs: Beliefs, prior: tuple[float, float]) -> float:
+        change = super()._improve_pairs(facts, beliefs, prior)
         told = facts.by_pair(np.ones(len(facts.told)), facts.told)
-        sigma, _ = self._estimate(facts.by_pair(satisfied, facts.ended), told)
-        change = float(np.abs(sigma - self.satisfaction_).max())
+        satisfied = facts.by_pair(self._satisfied(facts, beliefs), facts.ended)
+        sigma = smoothed(satisfied, told, prior)
+        change = max(change, float(np.abs(sigma - self.satisfaction_).max()))
         self.satisfaction_ = sigma
-        if self.continuation is None:
-            each = weight * beliefs.examination
-            went_on = float(each.sum() - each[pages.offsets[:-1]].sum())
-            could = float(each.sum() - each[pages.offsets[1:] - 1].sum())
-            could -= float(weight[facts.ended] @ satisfied)
-            gamma = min(went_on / could, 1.0) if could > 0 else 1.0
-            change = max(change, abs(gamma - self.continuation_))
-            self.continuation_ = gamma
+        return change
+
+    def _improve_shared(self, facts: Facts, beliefs: Beliefs) -> float:
+        pages, weight = facts.pages, facts.weight
+        each = weight * beliefs.examination
+        went_on = float(each.sum() - each[pages.offsets[:-1]].sum())
+        could = float(each.sum() - each[pages.offsets[1:] - 1].sum())
+        could -= float(weight[facts.ended] @ self._satisfied(facts, beliefs))
+        gamma = min(went_on / could, 1.0) if could > 0 else 1.0
+        change = abs(gamma - self.continuation_)
+        self.continuation_ = gamma
         return change
 
     def _count(self, facts: Facts) -> None:

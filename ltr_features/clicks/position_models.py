@@ -11,10 +11,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import xlog1py, xlogy
 
 from letor.errors import InputError
-from ltr_features.clicks.base import Array, ClickModel, inside
+from ltr_features.clicks.base import Array, ClickModel, inside, smoothed
 from ltr_features.clicks.log import ClickLog
 
 _ROWS = 1 << 16  # pairs whose errors are computed at a time
+_HALVINGS = 50
+_END = 2.0**-_HALVINGS
 
 
 class _ByPosition(ClickModel):
@@ -58,22 +60,24 @@ class PositionBased(_ByPosition):
 
     P(click on d at r) = alpha_qd gamma_r (section 3.3). Only the products are in the data, so the
     first position is taken to be examined always, gamma_1 = 1: examination is that of a position
-    relative to the first one. Expectation-maximisation over whether a result was examined, E:
+    relative to the first one. gamma is estimated by expectation-maximisation over whether a result
+    was examined, E:
 
         E-step   e = 1 where clicked, else gamma_r (1 - alpha_qd) / (1 - alpha_qd gamma_r)
-        M-step   alpha_qd = (clicks + prior clicks) / (sum of e + prior),  gamma_r = mean of e
+        M-step   alpha_qd = clicks / sum of e,  gamma_r = mean of e
 
     It has the maxima of the steps in section 4.3, where attraction is hidden too, but less to
-    guess, and so arrives in fewer iterations.
+    guess, and so arrives in fewer iterations. Then each alpha is where the likelihood times its
+    prior is largest, given gamma: the root of a falling function, by bisection.
 
-    Standard errors are those of the joint estimate of all alpha and gamma: the inverse of Fisher's
-    expected information at the estimate, plus the prior's. Where no chain of pairs, each shown at
-    two positions, joins a position to the first, its examination cannot be told from the
-    attractiveness of what was shown there: ``remarks_`` says so, and errors are infinite.
+    Standard errors are those of the joint estimate of all alpha and gamma, by Fisher's expected
+    information at the estimate; that of an alpha has its prior's, too. Where no chain of pairs,
+    each shown at two positions, joins a position to the first, its examination cannot be told from
+    the attractiveness of what was shown there: ``remarks_`` says so, and errors are infinite.
 
     Args:
         prior: see :class:`ClickModel`.
-        tolerance: iterations end when no parameter changes by more; > 0.
+        tolerance: iterations end when no examination changes by more; > 0.
         max_iterations: at most so many, >= 1.
     """
 
@@ -95,55 +99,65 @@ class PositionBased(_ByPosition):
 
     def _fit(self, log: ClickLog) -> None:
         reference = int(log.result_position.min())
+        gamma = self._examination(log, reference)
+        alpha = self._attraction(log, gamma)
+        self.objective_ = [_log_likelihood(log, alpha, gamma) + self._log_prior(alpha)]
+        self.attractiveness_ = alpha
+        self.evidence_ = log.by_pair(log.shown * gamma[log.result_position])
+        self._set_errors(log, alpha, gamma, reference)
+        self.examination_ = np.where(log.by_position(log.shown) > 0, gamma, np.nan)
+
+    def _examination(self, log: ClickLog, reference: int) -> Array:
+        """gamma, by EM."""
         at_position, at_pair = log.by_position(log.shown), log.by_pair(log.clicked)
-        there = at_position > 0
-        alpha, _ = self._estimate(at_pair, log.by_pair(log.shown))
-        gamma = np.where(there, 1.0, 0.0)
-        gamma[there] = _click_rates(log)[there]
+        alpha = smoothed(at_pair, log.by_pair(log.shown), (1.0, 1.0))
+        gamma = np.where(at_position > 0, _click_rates(log), 0.0)
         gamma[reference] = 1.0
         skips = log.shown - log.clicked
         self.converged_ = False
         for _ in range(self.max_iterations):
             a, g = alpha[log.result_pair], gamma[log.result_position]
-            skipped = skips * (g * (1 - a) / np.maximum(1 - a * g, 1e-300))
-            e = log.clicked + skipped
-            new_alpha, _ = self._estimate(at_pair, log.by_pair(e))
+            e = log.clicked + skips * (g * (1 - a) / np.maximum(1 - a * g, 1e-300))
+            alpha = smoothed(at_pair, log.by_pair(e), (0.0, 0.0))
             new_gamma = log.by_position(e) / np.maximum(at_position, 1)
             new_gamma[reference] = 1.0
-            change = max(np.abs(new_alpha - alpha).max(), np.abs(new_gamma - gamma).max())
-            alpha, gamma = new_alpha, new_gamma
-            self.objective_.append(self._objective(log, alpha, gamma))
+            change = float(np.abs(new_gamma - gamma).max())
+            gamma = new_gamma
+            self.log_likelihoods_.append(_log_likelihood(log, alpha, gamma))
             if change <= self.tolerance:
                 self.converged_ = True
                 break
         if not self.converged_:
             self.remarks_.append(not_converged(self.max_iterations, change))
-        self.attractiveness_ = alpha
-        self.evidence_ = log.by_pair(log.shown * gamma[log.result_position])
-        self._set_errors(log, alpha, gamma, reference)
-        self.examination_ = np.where(there, gamma, np.nan)
+        return gamma
 
-    def _objective(self, log: ClickLog, alpha: Array, gamma: Array) -> float:
-        p = alpha[log.result_pair] * gamma[log.result_position]
-        skips = log.shown - log.clicked
-        return float(xlogy(log.clicked, p).sum() + xlog1py(skips, -p).sum()) + self._log_prior(
-            alpha
-        )
+    def _attraction(self, log: ClickLog, gamma: Array) -> Array:
+        """alpha given gamma: where a falling function is 0, or an end of [0, 1]."""
+        (a, b), clicks = self.prior, log.by_pair(log.clicked)
+        g, skips = gamma[log.result_position], log.shown - log.clicked
+        low, high = np.zeros(log.n_pairs), np.ones(log.n_pairs)
+        for _ in range(_HALVINGS):
+            alpha = (low + high) / 2
+            on = alpha[log.result_pair]
+            slope = (clicks + a) / alpha - b / (1 - alpha) - log.by_pair(skips * g / (1 - on * g))
+            low, high = np.where(slope > 0, alpha, low), np.where(slope > 0, high, alpha)
+        alpha = (low + high) / 2
+        return np.where(alpha < 2 * _END, 0.0, np.where(alpha > 1 - 2 * _END, 1.0, alpha))
 
     def _set_errors(self, log: ClickLog, alpha: Array, gamma: Array, reference: int) -> None:
         """Errors by the inverse of [[D, B], [B', C]]: D of the pairs, diagonal; C of positions."""
         a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
         information = log.shown / (1 - inside(a * g))
+        D = log.by_pair(information * g / a)
         prior = self.prior[0] / inside(alpha) ** 2 + self.prior[1] / inside(1 - alpha) ** 2
-        D = log.by_pair(information * g / a) + prior
         C = np.diag(log.by_position(information * a / g))
         shape = (log.n_pairs, log.n_positions)
         B = coo_array((information, (log.result_pair, log.result_position)), shape=shape).tocsr()
         free = np.flatnonzero(self._identified(log, reference) & (log.by_position(log.shown) > 0))
         free = free[free != reference]
-        scaled = diags_array(1 / D) @ B[:, free]
-        covariance = np.linalg.inv(C[np.ix_(free, free)] - (B[:, free].T @ scaled).toarray())
-        variance = 1 / D
+        own = (B[:, free].T @ diags_array(1 / D) @ B[:, free]).toarray()
+        covariance = np.linalg.inv(C[np.ix_(free, free)] - own)
+        variance, scaled = 1 / (D + prior), diags_array(1 / (D + prior)) @ B[:, free]
         for start in range(0, log.n_pairs, _ROWS):
             rows = scaled[start : start + _ROWS].toarray()
             variance[start : start + _ROWS] += np.einsum("ij,jk,ik->i", rows, covariance, rows)
@@ -153,7 +167,7 @@ class PositionBased(_ByPosition):
         self.standard_error_[~told] = np.inf
         self.examination_error_ = np.full(log.n_positions, np.inf)
         self.examination_error_[reference] = 0.0
-        self.examination_error_[free] = np.sqrt(np.maximum(np.diag(covariance), 0))
+        self.examination_error_[free] = np.sqrt(np.diag(covariance))
         self.examination_error_[log.by_position(log.shown) == 0] = np.nan
 
     def _identified(self, log: ClickLog, reference: int) -> NDArray[np.bool_]:
@@ -173,6 +187,11 @@ class PositionBased(_ByPosition):
                 "or take another model"
             )
         return np.asarray(joined)
+
+
+def _log_likelihood(log: ClickLog, alpha: Array, gamma: Array) -> float:
+    p = alpha[log.result_pair] * gamma[log.result_position]
+    return float(xlogy(log.clicked, p).sum() + xlog1py(log.shown - log.clicked, -p).sum())
 
 
 def _click_rates(log: ClickLog) -> Array:

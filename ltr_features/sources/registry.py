@@ -20,6 +20,7 @@ _BUILT_IN = {
     "trec": "ltr_features.sources.trec:read_trec",
     "table": "ltr_features.sources.table:read_table",
     "ir-datasets": "ltr_features.sources.ir_dataset:read_ir_dataset",
+    "clicks": "ltr_features.clicks.source:read_clicks",
     "collection": "ltr_features.text.collection_files:load_collection",
     "wikipedia-sections": "ltr_features.sources.wikipedia_sections:section_collection",
 }

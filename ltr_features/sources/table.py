@@ -62,7 +62,7 @@ def read_table(
             one query, a grade that is not known; named by file, and line or row.
     """
     documents, judgements = Path(documents), Path(judgements)
-    ids, streams = _documents(documents, document_columns)
+    ids, streams = read_documents(documents, document_columns)
     rows = {document: row for row, document in enumerate(ids)}
     wanted = {**_JUDGEMENT_COLUMNS, **(judgement_columns or {})}
     numbered = queries is None and "text" in wanted and "query" not in (judgement_columns or {})
@@ -207,9 +207,15 @@ def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> N
         raise InputError(f"{path}: two columns are called {twice[0]}; rename one of them")
 
 
-def _documents(
+def read_documents(
     path: Path, columns: Mapping[str, str | Sequence[str]]
 ) -> tuple[list[str], dict[str, list[str]]]:
+    """Ids and streams of a table of documents; ``columns`` as ``document_columns`` of
+    :func:`read_table`.
+
+    Raises:
+        InputError: as there.
+    """
     names = {key: [c] if isinstance(c, str) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *STREAMS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:

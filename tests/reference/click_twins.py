@@ -38,32 +38,54 @@ def all_clicks(n):
     return list(product((False, True), repeat=n))
 
 
-def pbm(sessions, prior=(1, 1), iterations=50):
-    """(attractiveness by pair, examination by position) after so many steps of EM."""
-    a, b = prior
-    shown, clicked, at, hit = (defaultdict(float) for _ in range(4))
-    for pairs, positions, clicks in sessions:
-        for pair, position, click in zip(pairs, positions, clicks, strict=True):
+def counted(sessions):
+    """(showings by pair, clicks by pair, positions)."""
+    shown, clicked, positions = defaultdict(float), defaultdict(float), set()
+    for pairs, at, clicks in sessions:
+        positions |= set(at)
+        for pair, click in zip(pairs, clicks, strict=True):
             shown[pair] += 1
             clicked[pair] += click
+    return shown, clicked, positions
+
+
+def ratio(above, below, prior):
+    """By key: (above + prior clicks) / (below + prior)."""
+    a, b = prior
+    return {k: (above[k] + a) / (below[k] + a + b) if below[k] + a + b else 0.0 for k in below}
+
+
+def phases(prior, iterations):
+    """(prior, whether shared parameters are learned) of each step: by likelihood first."""
+    return [((0, 0), True)] * iterations + [(prior, False)] * iterations
+
+
+def pbm(sessions, prior=(1, 1), iterations=50):
+    """(attractiveness by pair, examination by position) after so many steps of EM by likelihood,
+    and as many with the prior and the examination as it is."""
+    shown, clicked, positions = counted(sessions)
+    at, hit = defaultdict(float), defaultdict(float)
+    for _, place, clicks in sessions:
+        for position, click in zip(place, clicks, strict=True):
             at[position] += 1
             hit[position] += click
-    alpha = {pair: (clicked[pair] + a) / (shown[pair] + a + b) for pair in shown}
+    alpha = ratio(clicked, shown, (1, 1))
     rate = {k: (hit[k] + 1) / (at[k] + 2) for k in at}
     gamma = {k: rate[k] / max(rate.values()) for k in at}
-    gamma[min(at)] = 1.0
-    for _ in range(iterations):
+    gamma[min(positions)] = 1.0
+    for present, shared in phases(prior, iterations):
         looked_pair, looked = defaultdict(float), defaultdict(float)
-        for pairs, positions, clicks in sessions:
-            for pair, k, click in zip(pairs, positions, clicks, strict=True):
+        for pairs, place, clicks in sessions:
+            for pair, k, click in zip(pairs, place, clicks, strict=True):
                 e = 1.0
                 if not click:
                     e = gamma[k] * (1 - alpha[pair]) / (1 - alpha[pair] * gamma[k])
                 looked_pair[pair] += e
                 looked[k] += e
-        alpha = {p: (clicked[p] + a) / (looked_pair[p] + a + b) for p in alpha}
-        gamma = {k: looked[k] / at[k] for k in gamma}
-        gamma[min(at)] = 1.0
+        alpha = ratio(clicked, looked_pair, present)
+        if shared:
+            gamma = {k: looked[k] / at[k] for k in gamma}
+            gamma[min(positions)] = 1.0
     return alpha, gamma
 
 
@@ -85,18 +107,15 @@ def cascade(sessions, prior=(1, 1)):
 
 
 def dbn(sessions, prior=(1, 1), iterations=20, continuation=0.9):
-    """(attractiveness, satisfaction by pair, continuation) after so many steps of EM, which weighs
-    every history by its probability."""
-    a, b = prior
-    shown, clicked = defaultdict(float), defaultdict(float)
-    for pairs, _, clicks in sessions:
-        for pair, click in zip(pairs, clicks, strict=True):
-            shown[pair] += 1
-            clicked[pair] += click
-    alpha = {p: (clicked[p] + a) / (shown[p] + a + b) for p in shown}
+    """(attractiveness, satisfaction by pair, continuation) after so many steps of EM by likelihood,
+    and as many with the prior and the continuation as it is. EM weighs every history by its
+    probability."""
+    shown, clicked, _ = counted(sessions)
+    alpha = ratio(clicked, shown, (1, 1))
     sigma, gamma = dict.fromkeys(shown, 0.5), continuation
-    for _ in range(iterations):
-        looked, satisfied, told = (defaultdict(float) for _ in range(3))
+    for present, shared in phases(prior, iterations):
+        looked, satisfied = defaultdict(float), defaultdict(float)
+        told = dict.fromkeys(shown, 0.0)
         went_on, could = 0.0, 0.0
         for pairs, _, clicks in sessions:
             attraction = [alpha[p] for p in pairs]
@@ -116,24 +135,17 @@ def dbn(sessions, prior=(1, 1), iterations=20, continuation=0.9):
                     satisfied[pairs[r]] += p * content
                     could += p * (1 - content)
                     went_on += p * (not stopped)
-        alpha = {p: (clicked[p] + a) / (looked[p] + a + b) for p in shown}
-        sigma = {p: (satisfied[p] + a) / (told[p] + a + b) for p in shown}
-        gamma = min(went_on / could, 1.0)
+        alpha = ratio(clicked, looked, present)
+        sigma = ratio(satisfied, told, present)
+        gamma = min(went_on / could, 1.0) if shared else gamma
     return alpha, sigma, gamma
 
 
 def dcm(sessions, prior=(1, 1), iterations=20):
-    """(attractiveness by pair, continuation by position, NaN where none is told)."""
-    a, b = prior
-    shown, clicked, at = defaultdict(float), defaultdict(float), set()
-    for pairs, positions, clicks in sessions:
-        at |= set(positions)
-        for pair, click in zip(pairs, clicks, strict=True):
-            shown[pair] += 1
-            clicked[pair] += click
-    alpha = {p: (clicked[p] + a) / (shown[p] + a + b) for p in shown}
-    lam = dict.fromkeys(at, 0.5)
-    for _ in range(iterations):
+    """(attractiveness by pair, continuation by position), in steps as those of dbn."""
+    shown, clicked, at = counted(sessions)
+    alpha, lam = ratio(clicked, shown, (1, 1)), dict.fromkeys(at, 0.5)
+    for present, shared in phases(prior, iterations):
         looked, went_on, told = (defaultdict(float) for _ in range(3))
         for pairs, positions, clicks in sessions:
             found = histories(clicks, [alpha[p] for p in pairs], [lam[k] for k in positions], 1.0)
@@ -145,9 +157,10 @@ def dcm(sessions, prior=(1, 1), iterations=20):
                     if clicks[r] and r + 1 < len(pairs):
                         told[positions[r]] += p
                         went_on[positions[r]] += p * (r + 1 < n_examined)
-        alpha = {p: (clicked[p] + a) / (looked[p] + a + b) for p in shown}
-        mean = sum(went_on.values()) / sum(told.values())
-        lam = {k: went_on[k] / told[k] if told[k] else mean for k in at}
+        alpha = ratio(clicked, looked, present)
+        if shared:
+            mean = sum(went_on.values()) / sum(told.values())
+            lam = {k: went_on[k] / told[k] if told[k] else mean for k in at}
     return alpha, lam
 
 

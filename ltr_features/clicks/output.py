@@ -1,0 +1,128 @@
+"""What is made of a click log, as files and in a few lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from letor.trec import write_qrels
+from ltr_features.clicks.base import ClickModel
+from ltr_features.clicks.judging import (
+    ClickJudgements,
+    describe,
+    inverse_propensity,
+    weighted_pairs,
+)
+
+_DESCRIPTION = "clicks.json"
+
+
+def check_folder(folder: Path) -> None:
+    """Raise InputError unless the folder is new, empty, or of :func:`write_judgements`."""
+    ours = (folder / _DESCRIPTION).is_file()
+    if folder.exists() and not ours and (folder.is_file() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there and holds no click judgements; name another folder")
+
+
+def write_judgements(
+    judgements: ClickJudgements, folder: Path, provenance: Mapping[str, Any]
+) -> None:
+    """Write a folder of judgements, tab-separated text with a header unless said otherwise.
+
+    - ``queries.tsv``: id, text. Ids are numbers from 1 where the log's queries are texts, else the
+      log's own.
+    - ``judgements.tsv``: the rows of ``ClickJudgements.frame``, queries by id.
+    - ``qrels.txt``: TREC's format, pairs with a grade.
+    - ``pairs.tsv``: query, document, weight of clicked pairs, see ``weighted_pairs``.
+    - ``examination.tsv``: a row per position, from 1, see :func:`curve`.
+    - ``clicks.json``: how it came about.
+
+    Raises:
+        InputError: another folder is there; a document id with blanks, which qrels cannot hold.
+    """
+    check_folder(folder)
+    log = judgements.log
+    texts = log.description.get("queries") != "ids"
+    ids = [str(row + 1) for row in range(len(log.query_ids))] if texts else list(log.query_ids)
+    named = np.asarray(ids, dtype=object)
+    documents = np.asarray(log.document_ids, dtype=object)
+    table = judgements.frame().assign(query=named[log.pair_query])
+    graded = table[table["grade"] >= 0]
+    pairs = weighted_pairs(judgements)
+    frames = {
+        "queries.tsv": pd.DataFrame({"query": ids, "text": log.query_ids}),
+        "judgements.tsv": table,
+        "pairs.tsv": pd.DataFrame(
+            {
+                "query": named[pairs.query],
+                "document": documents[pairs.document],
+                "weight": pairs.weight,
+            }
+        ),
+        "examination.tsv": curve(judgements.model),
+    }
+    with atomic_path(folder, kind="folder") as temporary:
+        temporary.mkdir()
+        for name, frame in frames.items():
+            frame.to_csv(temporary / name, sep="\t", index=False, lineterminator="\n")
+        renamed = {"query": "qid", "document": "docno", "grade": "label"}
+        write_qrels(graded.rename(columns=renamed), temporary / "qrels.txt")
+        said = {
+            **provenance,
+            "log": dict(log.description),
+            "judgements": describe(judgements),
+            "converged": judgements.model.converged_,
+            "remarks": judgements.model.remarks_,
+        }
+        text = json.dumps(said, indent=1, ensure_ascii=False)
+        (temporary / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+
+def curve(model: ClickModel) -> pd.DataFrame:
+    """A row per position that was shown: ``position`` (from 1), ``shown``, ``clicked`` (int64),
+    ``click_rate``, ``examination``, its ``standard_error`` (NaN where the model has none), and
+    ``weight``, the inverse propensity of a click (float64)."""
+    log = model.log_
+    shown, clicked = log.by_position(log.shown), log.by_position(log.clicked)
+    frame = pd.DataFrame(
+        {
+            "position": np.arange(1, log.n_positions + 1),
+            "shown": shown.astype(np.int64),
+            "clicked": clicked.astype(np.int64),
+            "click_rate": clicked / np.maximum(shown, 1),
+            "examination": model.examination_,
+            "standard_error": model.examination_error_,
+            "weight": inverse_propensity(model.examination_),
+        }
+    )
+    return frame[frame["shown"] > 0].reset_index(drop=True)
+
+
+def by_label(judgements: ClickJudgements, qrels: pd.DataFrame) -> pd.DataFrame:
+    """What clicks say of judged pairs: a row per label with the number of ``pairs`` that have
+    enough evidence, their mean ``click_rate`` and ``relevance``.
+
+    Args:
+        qrels: columns ``qid``, ``docno``, ``label``; queries and documents as the log has them.
+
+    Raises:
+        InputError: no pair has both a label and enough evidence.
+    """
+    table = judgements.frame()[judgements.enough]
+    merged = table.merge(
+        qrels, left_on=["query", "document"], right_on=["qid", "docno"], how="inner"
+    )
+    if merged.empty:
+        raise InputError("no pair of the labels has enough clicks: do queries and documents agree?")
+    merged["click_rate"] = merged["clicked"] / merged["shown"]
+    groups = merged.groupby("label")
+    means = groups[["click_rate", "relevance"]].mean()
+    means.insert(0, "pairs", groups.size())
+    return means.reset_index()

@@ -1,0 +1,174 @@
+"""The source ``clicks``: a collection whose judgements come from a click log."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError
+from ltr_features.clicks.base import ClickModel
+from ltr_features.clicks.judging import ClickJudgements, describe
+from ltr_features.clicks.log import ClickLog
+from ltr_features.clicks.models import get_click_model
+from ltr_features.clicks.reading import read_click_counts, read_click_rows
+from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.ubi import read_ubi
+from ltr_features.parameters import check_values
+from ltr_features.sources.table import read_documents
+from ltr_features.text.collection import Collection, Judgements
+
+LAYOUTS = ("rows", "counts", "ubi")
+
+
+def read_log(
+    log: str | Sequence[str],
+    *,
+    layout: str = "rows",
+    columns: Mapping[str, str] | None = None,
+    events: str | None = None,
+    rules: Mapping[str, Any] | None = None,
+    on_unknown: str = "raise",
+) -> ClickLog:
+    """A click log in any of the layouts that are known.
+
+    Args:
+        log: files with rows of shown results ("rows"), or counts of them ("counts"); the export of
+            ``ubi_queries`` ("ubi").
+        layout: one of these. columns: what columns are called (rows, counts).
+        events: the export of ``ubi_events`` (ubi).
+        rules: fields of ``LogRules`` by name. on_unknown: as in ``read_ubi``.
+
+    Raises:
+        InputError: as of ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments
+            of another layout.
+    """
+    if layout not in LAYOUTS:
+        raise InputError(f"layout must be {', '.join(LAYOUTS)}, got {layout!r}")
+    known = set(LogRules.__dataclass_fields__)
+    unknown = sorted(set(rules or {}) - known)
+    if unknown:
+        raise InputError(f"rules: {', '.join(unknown)} unknown; use {', '.join(sorted(known))}")
+    check_values(LogRules, rules or {}, "rules")
+    made = LogRules(**(rules or {}))
+    if (layout == "ubi") != (events is not None):
+        raise InputError("events name the file of UBI events: give them with layout 'ubi' alone")
+    if layout == "ubi":
+        assert events is not None
+        if columns is not None or not isinstance(log, (str, os.PathLike)):
+            raise InputError("layout 'ubi' has one file of queries, and columns of its own")
+        return read_ubi(log, events, rules=made, on_unknown=on_unknown)
+    read = read_click_rows if layout == "rows" else read_click_counts
+    return read(log, columns=columns, rules=made)
+
+
+def read_clicks(
+    log: str | Sequence[str],
+    documents: str | os.PathLike[str],
+    *,
+    document_columns: Mapping[str, str | Sequence[str]],
+    layout: str = "rows",
+    columns: Mapping[str, str] | None = None,
+    events: str | None = None,
+    rules: Mapping[str, Any] | None = None,
+    model: str = "pbm",
+    model_options: Mapping[str, Any] | None = None,
+    min_evidence: float = 10.0,
+    n_grades: int = 5,
+    scale: float | None = None,
+    on_unknown: str = "raise",
+    name: str | None = None,
+) -> Collection:
+    """Read a collection of documents from a table, with queries and judgements from a click log.
+
+    Queries are the normalised texts of the log that have a judged document; their ids are numbers
+    from 1 in order of first appearance in the log.
+
+    Args:
+        log, layout, columns, events, rules: see :func:`read_log`; of ``rules``, queries must be
+            texts.
+        documents, document_columns: a table (.csv, .tsv, .jsonl, .parquet) with a row per document,
+            and its columns, as of the source ``table``.
+        model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
+        min_evidence, n_grades, scale: see ``ClickJudgements``.
+        on_unknown: "raise" or "skip" (and count) clicks on documents that the table does not have;
+            and as in ``read_ubi``.
+        name: of the collection; the documents' file name by default.
+
+    Raises:
+        InputError: files, columns or values that cannot be used; no pair with enough evidence.
+    """
+    if on_unknown not in ("raise", "skip"):
+        raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+    if (rules or {}).get("queries", "text") != "text":
+        raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
+    fitted = fitted_model(
+        read_log(
+            log, layout=layout, columns=columns, events=events, rules=rules, on_unknown=on_unknown
+        ),
+        model,
+        model_options,
+    )
+    judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
+    ids, streams = read_documents(Path(documents), document_columns)
+    query, document, grade, n_unknown = _judged_rows(judged, ids, Path(documents), on_unknown)
+    kept, query = np.unique(query, return_inverse=True)
+    return Collection(
+        name=name or Path(documents).name.split(".")[0],
+        document_ids=ids,
+        streams=streams,
+        query_ids=[str(row + 1) for row in kept.tolist()],
+        query_texts=[judged.log.query_ids[row] for row in kept.tolist()],
+        judgements=Judgements(query.astype(np.int64), document, grade),
+        description={
+            "source": "clicks",
+            "documents": len(ids),
+            "click model": model,
+            **describe(judged),
+            "judgements of documents that are not there, left out": n_unknown,
+            "log": dict(judged.log.description),
+            "remarks": list(fitted.remarks_),
+        },
+    )
+
+
+def _judged_rows(
+    judged: ClickJudgements, ids: Sequence[str], path: Path, on_unknown: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+    """Query, document and grade of each judged pair, by rows of the log's queries and of the ids;
+    how many pairs have a document that is not there."""
+    row_of = {document: row for row, document in enumerate(ids)}
+    log = judged.log
+    rows = np.array([row_of.get(document, -1) for document in log.document_ids], np.int64)
+    pair = np.flatnonzero(judged.enough)
+    there = rows[log.pair_document[pair]] >= 0
+    n_unknown = int((~there).sum())
+    if n_unknown and on_unknown == "raise":
+        first = log.document_ids[log.pair_document[pair[np.argmin(there)]]]
+        raise InputError(
+            f"{path}: {n_unknown:,} judged pairs have a document that is not there, for example "
+            f"{first!r}; add it, or read with on_unknown='skip'"
+        )
+    pair = pair[there]
+    if not len(pair):
+        raise InputError(f"{path}: no document of the table has a judgement from the clicks")
+    return log.pair_query[pair], rows[log.pair_document[pair]], judged.grade[pair], n_unknown
+
+
+def fitted_model(log: ClickLog, name: str, options: Mapping[str, Any] | None = None) -> ClickModel:
+    """A click model by name, with its parameters, fitted.
+
+    Raises:
+        InputError: no such model or parameter, or a log that it cannot learn from.
+    """
+    kind = get_click_model(name)
+    known = list(inspect.signature(kind).parameters)
+    unknown = sorted(set(options or {}) - set(known))
+    if unknown:
+        raise InputError(f"model {name!r} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    return kind(**(options or {})).fit(log)

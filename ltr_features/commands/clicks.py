@@ -1,0 +1,241 @@
+"""Clicks: ``clicks judge``, ``clicks models``, ``clicks simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ltr_features.commands.options import settings
+
+app = typer.Typer(
+    help="Judgements from click logs, click models, and simulated logs.", no_args_is_help=True
+)
+
+Logs = Annotated[
+    list[Path],
+    typer.Argument(help="Click logs (.tsv, .csv, .jsonl, .parquet), or UBI's queries (.jsonl)."),
+]
+Layout = Annotated[
+    str, typer.Option(help="rows (one per shown result), counts (of results), or ubi.")
+]
+Events = Annotated[Path | None, typer.Option(help="UBI's events (.jsonl).")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="KEY=NAME of a column: query, document, position, clicked, session, time, shown.",
+    ),
+]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        help="KEY=VALUE: queries, first_position, depth, since, until, max_clicks, max_pages.",
+    ),
+]
+Unknown = Annotated[str, typer.Option(help="UBI clicks without a showing: raise or skip.")]
+
+
+def _read(
+    log: list[Path],
+    layout: str,
+    events: Path | None,
+    columns: list[str] | None,
+    rules: dict[str, Any],
+    on_unknown: str,
+) -> Any:
+    from letor.errors import InputError
+    from ltr_features.clicks.source import read_log
+
+    if layout == "ubi" and len(log) != 1:
+        raise InputError("layout ubi has one file of queries; its events are given by --events")
+    named = {key: str(name) for key, name in settings(columns or [], "column").items()}
+    found = read_log(
+        str(log[0]) if layout == "ubi" else [str(path) for path in log],
+        layout=layout,
+        columns=named or None,
+        events=None if events is None else str(events),
+        rules=rules,
+        on_unknown=on_unknown,
+    )
+    for name, value in found.description.items():
+        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    typer.echo(
+        f"  {len(found.query_ids):,} queries, {found.n_pairs:,} pairs, "
+        f"{int(found.clicked.sum()):,} clicks on {int(found.shown.sum()):,} shown results"
+    )
+    return found
+
+
+@app.command("judge")
+def clicks_judge(
+    log: Logs,
+    out: Annotated[Path, typer.Option(help="The new folder of judgements.")],
+    layout: Layout = "rows",
+    events: Events = None,
+    column: Columns = None,
+    rule: Rules = None,
+    on_unknown: Unknown = "raise",
+    model: Annotated[str, typer.Option(help="ctr, pbm, cascade, dcm or dbn.")] = "pbm",
+    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
+    min_evidence: Annotated[
+        float, typer.Option(help="Examinations that a pair must have to be judged.")
+    ] = 10.0,
+    grades: Annotated[int, typer.Option(help="Number of grades, from 0 on.")] = 5,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="Relevance of the best grade.", show_default="99th percentile"),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Qrels to compare with, by the log's own queries.")
+    ] = None,
+) -> None:
+    """Judge the pairs of a click log: qrels, grades with their evidence, weighted pairs, and how
+    much each position is examined.
+
+    Example: ltr-features clicks judge log.tsv --rule first_position=1 --out judged"""
+    from letor.trec import read_qrels
+    from ltr_features.clicks.judging import ClickJudgements, describe
+    from ltr_features.clicks.output import by_label, check_folder, curve, write_judgements
+    from ltr_features.clicks.source import fitted_model
+
+    check_folder(out)
+    known = None if labels is None else read_qrels(labels)
+    rules, options = settings(rule or [], "rule"), settings(param or [], "param")
+    found = _read(log, layout, events, column, rules, on_unknown)
+    fitted = fitted_model(found, model, options)
+    judgements = ClickJudgements(fitted, min_evidence, grades, scale)
+    provenance = {
+        "files": [path.name for path in log],
+        "layout": layout,
+        "rules": {name: str(value) for name, value in rules.items()},
+        "model": model,
+        "parameters": {name: str(value) for name, value in options.items()},
+    }
+    write_judgements(judgements, out, provenance)
+    for name, value in describe(judgements).items():
+        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    typer.echo(curve(fitted).round(4).to_string(index=False))
+    if known is not None:
+        typer.echo(by_label(judgements, known).round(4).to_string(index=False))
+    for remark in fitted.remarks_:
+        typer.echo(f"note: {remark}", err=True)
+    typer.echo(f"{model}: {out}")
+
+
+@app.command("models")
+def clicks_models(
+    log: Logs,
+    layout: Layout = "rows",
+    events: Events = None,
+    column: Columns = None,
+    rule: Rules = None,
+    on_unknown: Unknown = "raise",
+    model: Annotated[
+        list[str] | None, typer.Option(help="Models; all that the log allows by default.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Logs to predict; else the fitted one.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="A time: fit pages before it, predict those from it on."),
+    ] = None,
+) -> None:
+    """Fit click models and say how well each predicts a log: likelihood, perplexity, examination.
+
+    Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
+    import time
+
+    import pandas as pd
+
+    from letor.errors import InputError
+    from ltr_features.clicks.models import click_models, get_click_model
+    from ltr_features.clicks.source import fitted_model
+
+    rules = settings(rule or [], "rule")
+    if split is not None and (test or {"since", "until"} & set(rules)):
+        raise InputError("--split makes its own test log; leave out --test, since and until")
+    names = model or click_models()
+    kinds = {name: get_click_model(name) for name in names}
+    earlier = rules if split is None else {**rules, "until": split}
+    train = _read(log, layout, events, column, earlier, on_unknown)
+    if test and layout == "ubi":
+        raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
+    held_out = train
+    if split is not None:
+        held_out = _read(log, layout, events, column, {**rules, "since": split}, on_unknown)
+    elif test:
+        held_out = _read(test, layout, events, column, rules, on_unknown)
+    rows, curves, remarks = [], {}, []
+    for name, kind in kinds.items():
+        if train.pages is None and not kind.from_counts:
+            if model:
+                train.needed_pages(name)
+            remarks.append(f"{name}: left out, the log has counts alone")
+            continue
+        start = time.perf_counter()
+        fitted = fitted_model(train, name)
+        seconds = time.perf_counter() - start
+        predicted = fitted.predict(held_out)
+        rows.append(
+            {
+                "model": name,
+                "log-likelihood per result": predicted.log_likelihood / predicted.n_rows,
+                "perplexity": predicted.perplexity,
+                "impossible clicks": predicted.n_impossible,
+                "seconds": seconds,
+            }
+        )
+        curves[name] = fitted.examination_
+        remarks += [f"{name}: {remark}" for remark in fitted.remarks_]
+    what = "the log that was fitted" if held_out is train else "pages that were not fitted"
+    typer.echo(f"Prediction of {what}:")
+    typer.echo(pd.DataFrame(rows).round(4).to_string(index=False))
+    typer.echo("Examination by position:")
+    positions = pd.RangeIndex(1, train.n_positions + 1, name="position")
+    typer.echo(pd.DataFrame(curves, index=positions).round(4).to_string())
+    for remark in remarks:
+        typer.echo(f"note: {remark}", err=True)
+
+
+@app.command("simulate")
+def clicks_simulate(
+    rows: Annotated[Path, typer.Argument(help="Judged rows: LETOR text or Parquet.")],
+    out: Annotated[Path, typer.Option(help="The new log: .tsv, .csv (also .gz), .parquet.")],
+    sessions: Annotated[int, typer.Option(min=1, help="Number of result pages.")] = 10_000,
+    column: Annotated[
+        str | None, typer.Option(help="The column by which results are ranked.")
+    ] = None,
+    ranker: Annotated[
+        Path | None, typer.Option(help="Folder of the ranker by which they are.")
+    ] = None,
+    users: Annotated[str, typer.Option(help="pbm, cascade, dcm or dbn.")] = "pbm",
+    eta: Annotated[float, typer.Option(help="Steepness of examination (pbm).")] = 1.0,
+    noise: Annotated[float, typer.Option(help="Clicks on examined results of grade 0.")] = 0.1,
+    continuation: Annotated[float, typer.Option(help="Going on (dcm, dbn).")] = 0.9,
+    depth: Annotated[int, typer.Option(min=1, help="Results on a page.")] = 10,
+    exploration: Annotated[
+        float, typer.Option(help="How much rankings vary, in standard deviations of the score.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
+) -> None:
+    """Simulate the clicks of users with a known behaviour, on judged rows.
+
+    Example: ltr-features clicks simulate test.txt --column bm25_whole --out log.tsv"""
+    from letor.column_names import read_rows
+    from letor.errors import InputError
+    from letor.rankers.base import Ranker
+    from ltr_features.clicks.simulation import Simulation, Users
+
+    if (column is None) == (ranker is None):
+        raise InputError("name what ranks the results: either --column or --ranker")
+    behaviour = Users(users, eta, noise, continuation)
+    production = None if ranker is None else Ranker.load(ranker)
+    data = read_rows(rows)
+    scores = data.column(str(column)) if production is None else production.predict(data)
+    simulation = Simulation(data, scores, behaviour, depth, exploration, seed)
+    n_rows = simulation.write(sessions, out)
+    typer.echo(f"{sessions:,} pages, {n_rows:,} rows: {out}")
