@@ -337,3 +337,14 @@ def test_the_order_of_pages_does_not_matter():
         logs.append(builder.finish(log.query_ids, log.document_ids, {}))
     a, b = (DynamicBayesian().fit(x) for x in logs)
     np.testing.assert_allclose(a.attractiveness_, b.attractiveness_, rtol=1e-9)
+
+
+def test_a_prior_on_pairs_does_not_move_the_examination():
+    """Sparse as logs are: 1,200 pairs with two clicks each."""
+    data = rows(60, 20, grades=(0, 2))
+    users = Users(eta=1.0, noise=0.1)
+    log = Simulation(data, data.X[:, 0], users, exploration=0.5, seed=5).log(6_000)
+    weak, strong = (PositionBased(prior=(n, n)).fit(log) for n in (0.5, 5))
+    np.testing.assert_allclose(weak.examination_, strong.examination_)
+    z = z_scores(weak.examination_, weak.examination_error_, users.examination(10))[1:]
+    assert (np.abs(z) < 4).all()

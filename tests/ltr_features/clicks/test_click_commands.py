@@ -1,0 +1,229 @@
+"""``ltr-features clicks`` and the source ``clicks``, as a stranger uses them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.trec import read_qrels
+from letor.writing import write_letor
+from ltr_features.cli import app
+from ltr_features.clicks.simulation import Simulation
+from ltr_features.sources.registry import read_collection
+
+SECRET = "secret words"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def said(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments):
+    with pytest.raises(InputError) as error:
+        run(*arguments)
+    return str(error.value)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Judged rows with one useful column, as LETOR text with document ids."""
+    rng = np.random.default_rng(0)
+    n = 12 * 15
+    y = rng.integers(0, 3, n)
+    X = np.stack([y + rng.normal(size=n), rng.random(n)], axis=1).astype(np.float32)
+    queries = np.repeat([f"{q + 1}" for q in range(12)], 15)
+    ids = np.array([f"d{i}" for i in range(n)], dtype=object)
+    comments = np.array([f"#docid = d{i}".encode() for i in range(n)], dtype=object)
+    data = RankingData.from_rows(X, y, queries, document_ids=ids, comments=comments)
+    write_letor(data, tmp_path / "rows.txt")
+    return data
+
+
+@pytest.fixture
+def log(rows, tmp_path):
+    simulation = Simulation(rows, rows.X[:, 0], exploration=1.0)
+    simulation.write(20_000, tmp_path / "log.tsv")
+    return tmp_path / "log.tsv"
+
+
+def test_simulate_judge_compare(rows, tmp_path):
+    output = said(
+        "clicks", "simulate", tmp_path / "rows.txt", "--column", "1", "--sessions", 20_000,
+        "--exploration", 1, "--out", tmp_path / "log.tsv.gz",
+    )  # fmt: skip
+    assert output.startswith("20,000 pages, 200,000 rows")
+    qrels = "".join(
+        f"{rows.query_ids[q]} 0 {d} {int(y)}\n"
+        for q, d, y in zip(rows.query_index, rows.document_ids, rows.y, strict=True)
+    )
+    (tmp_path / "qrels.txt").write_text(qrels)
+    output = said(
+        "clicks", "judge", tmp_path / "log.tsv.gz", "--rule", "queries=id", "--grades", 3,
+        "--scale", 1.0, "--labels", tmp_path / "qrels.txt", "--out", tmp_path / "judged",
+    )  # fmt: skip
+    assert "positions: from 1" in output
+    assert "12 queries" in output
+    folder = tmp_path / "judged"
+    table = pd.read_csv(folder / "judgements.tsv", sep="\t", dtype={"query": str})
+    truth = dict(zip(rows.document_ids, rows.y, strict=True))
+    expected = table["document"].map(truth).map({0: 0.1, 1: 0.4, 2: 1.0})
+    assert np.abs(table["relevance"] - expected).mean() < 0.05
+    judged = read_qrels(folder / "qrels.txt")
+    assert len(judged) == (table["grade"] >= 0).sum()
+    assert set(judged["qid"]) <= set(rows.query_ids)
+    examination = pd.read_csv(folder / "examination.tsv", sep="\t")
+    np.testing.assert_allclose(examination["examination"], 1 / examination["position"], atol=0.05)
+    np.testing.assert_allclose(examination["weight"], 1 / examination["examination"])
+    pairs = pd.read_csv(folder / "pairs.tsv", sep="\t")
+    assert pairs["weight"].mean() == pytest.approx(1, rel=1e-4)
+    description = json.loads((folder / "clicks.json").read_text())
+    assert description["model"] == "pbm"
+    assert description["log"]["pages"] == 20_000
+    assert description["converged"]
+    lines = [line.split() for line in output.splitlines()]
+    means = [float(line[3]) for line in lines if line and line[0] in "012" and len(line) == 4]
+    assert means == sorted(means)
+    assert len(means) == 3
+
+
+def test_the_same_log_gives_the_same_bytes(log, tmp_path):
+    for name in ("a", "b"):
+        said("clicks", "judge", log, "--out", tmp_path / name)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    said("clicks", "judge", log, "--out", tmp_path / "a", "--model", "ctr")  # replaces it
+    assert json.loads((tmp_path / "a" / "clicks.json").read_text())["model"] == "ctr"
+
+
+def test_query_texts_stay_out_of_what_is_printed(tmp_path):
+    lines = ["session,query,document,position,clicked"]
+    for i in range(60):
+        first, second = ("a", "b") if i % 2 else ("b", "a")
+        lines += [f"s{i},{SECRET},{first},1,1", f"s{i},{SECRET},{second},2,{i % 3 == 0:d}"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    output = said("clicks", "judge", tmp_path / "log.csv", "--out", tmp_path / "judged")
+    assert SECRET not in output
+    files = {p.name for p in (tmp_path / "judged").iterdir() if SECRET in p.read_text()}
+    assert files == {"queries.tsv"}
+
+
+def test_models_are_compared_on_later_pages(tmp_path, rows):
+    Simulation(rows, rows.X[:, 0], exploration=1.0).write(6_000, tmp_path / "log.csv")
+    frame = pd.read_csv(tmp_path / "log.csv")
+    frame["time"] = frame["session"]
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    output = said(
+        "clicks", "models", tmp_path / "log.csv", "--column", "time=time", "--split", 4001,
+        "--model", "pbm", "--model", "ctr",
+    )  # fmt: skip
+    assert "pages: 4,000" in output
+    assert "pages: 2,000" in output
+    assert "Prediction of pages that were not fitted" in output
+    lines = [line.split() for line in output.splitlines()]
+    found = {
+        line[0]: float(line[2])
+        for line in lines
+        if line[:1] in (["pbm"], ["ctr"]) and len(line) > 2
+    }
+    assert found["pbm"] < found["ctr"]
+
+
+def test_models_of_pages_are_left_out_for_counts(tmp_path):
+    text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
+    (tmp_path / "counts.csv").write_text(text)
+    output = said("clicks", "models", tmp_path / "counts.csv", "--layout", "counts")
+    assert "dbn: left out, the log has counts alone" in output
+    message = refused(
+        "clicks", "models", tmp_path / "counts.csv", "--layout", "counts", "--model", "dbn"
+    )
+    assert "counts alone" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["judge", "none.tsv", "--out", "j"], "no such file"),
+        (["judge", "LOG", "--out", "j", "--model", "ubm"], "no click model 'ubm'"),
+        (["judge", "LOG", "--out", "j", "--param", "alpha=1"], "model 'pbm' has no alpha"),
+        (["judge", "LOG", "--out", "j", "--rule", "bots=1"], "rules: bots unknown"),
+        (["judge", "LOG", "--out", "j", "--rule", "depth=x"], "rules: depth must be a whole"),
+        (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be rows"),
+        (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' alone"),
+        (["judge", "LOG", "--out", "j", "--min-evidence", "1e9"], "lower min_evidence"),
+        (["judge", "LOG", "--out", "."], "holds no click judgements"),
+        (["models", "LOG", "--split", "3"], "since and until need times"),
+        (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
+        (["simulate", "rows.txt", "--out", "x.tsv", "--column", "9"], "columns not in the data"),
+        (["simulate", "rows.txt", "--out", "x.tsv", "--column", "1", "--users", "me"], "users mu"),
+    ],
+)
+def test_mistakes_are_told(arguments, message, log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = [str(log) if a == "LOG" else a for a in arguments]
+    assert message in refused("clicks", *found)
+    assert not (tmp_path / "j").exists()
+
+
+def test_the_source_makes_a_collection(log, rows, tmp_path):
+    documents = pd.DataFrame(
+        {"id": rows.document_ids, "text": [f"t{d}" for d in rows.document_ids]}
+    )
+    documents.to_csv(tmp_path / "documents.csv", index=False)
+    collection = read_collection(
+        "clicks", log=str(log), documents=str(tmp_path / "documents.csv"),
+        document_columns={"id": "id", "body": "text"}, n_grades=3, scale=1.0,
+    )  # fmt: skip
+    assert collection.n_documents == 180
+    assert sorted(collection.query_texts) == sorted(rows.query_ids)
+    label = rows.y[collection.judgements.document]
+    assert np.corrcoef(label, collection.judgements.grade)[0, 1] > 0.9
+    query = [collection.query_texts[q] for q in collection.judgements.query]
+    of = {d: rows.query_ids[q] for d, q in zip(rows.document_ids, rows.query_index, strict=True)}
+    assert query == [of[collection.document_ids[d]] for d in collection.judgements.document]
+    assert collection.description["click model"] == "pbm"
+
+
+def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
+    text = "id,text\n" + "".join(f"{d},x\n" for d in rows.document_ids[:100])
+    (tmp_path / "documents.csv").write_text(text)
+    options = {"log": str(log), "documents": str(tmp_path / "documents.csv"),
+               "document_columns": {"id": "id", "body": "text"}}  # fmt: skip
+    with pytest.raises(InputError, match="have a document that is not there"):
+        read_collection("clicks", **options)
+    collection = read_collection("clicks", **options, on_unknown="skip")
+    assert collection.description["judgements of documents that are not there, left out"] > 0
+    assert collection.judgements.document.max() < 100
+    with pytest.raises(InputError, match="queries need their texts"):
+        read_collection("clicks", **options, rules={"queries": "id"})
+
+
+def test_ubi_from_the_command_line(tmp_path):
+    pages = [
+        {"query_id": str(i), "user_query": SECRET, "timestamp": "2024-05-01T10:00:00Z",
+         "query_response_hit_ids": ["a", "b"] if i % 2 else ["b", "a"]}
+        for i in range(40)
+    ]  # fmt: skip
+    events = [
+        {"action_name": "click", "query_id": str(i), "timestamp": "2024-05-01T10:00:01Z",
+         "event_attributes": {"object": {"object_id": "a"}}}
+        for i in range(0, 40, 3)
+    ]  # fmt: skip
+    for name, records in (("q.jsonl", pages), ("e.jsonl", events)):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
+    output = said(
+        "clicks", "judge", tmp_path / "q.jsonl", "--layout", "ubi", "--events",
+        tmp_path / "e.jsonl", "--out", tmp_path / "judged",
+    )  # fmt: skip
+    assert "pages: 40" in output
+    table = pd.read_csv(tmp_path / "judged" / "judgements.tsv", sep="\t")
+    assert dict(zip(table["document"], table["clicked"], strict=True)) == {"a": 14, "b": 0}
