@@ -13,10 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
+from letor.compression import open_output
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
-from letor.streams import open_output
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.text.records import COMPRESSED
 
