@@ -41,6 +41,9 @@ class RankingData:
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
         missing: judged documents and queries that have no row, which measures count; None where
             they are not known.
+        positions: int64 [n], where each row was shown to those whose clicks are its labels, 0 on
+            top; or None. Rankers that learn what positions do to clicks want them; files do not
+            keep them.
     """
 
     X: NDArray[np.float32]
@@ -52,6 +55,7 @@ class RankingData:
     comments: NDArray[np.object_] | StringArray | None = None
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing: Missing | None = None
+    positions: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -72,7 +76,7 @@ class RankingData:
             raise InputError(f"query_index has {len(self.query_index)} entries for {n} rows")
         if len(set(self.query_ids)) != m:
             raise InputError("query_ids must be distinct; give rows of one query one query_index")
-        for name in ("document_ids", "comments"):
+        for name in ("document_ids", "comments", "positions"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InputError(f"{name} has {len(values)} entries for {n} rows")
@@ -264,6 +268,7 @@ class RankingData:
             query_index=index.astype(np.int64),
             document_ids=None if self.document_ids is None else self.document_ids[rows],
             comments=None if self.comments is None else self.comments[rows],
+            positions=None if self.positions is None else self.positions[rows],
         )
 
     def select_queries(self, query_ids: Sequence[str]) -> RankingData:

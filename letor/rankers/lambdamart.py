@@ -18,6 +18,7 @@ from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.parameters import check_choice, check_ranges
+from letor.rankers.rows import shown_positions
 
 # Rows of one query that LightGBM's ranking objectives accept.
 MAX_ROWS_PER_QUERY = 10_000
@@ -33,6 +34,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "bagging_fraction": (1e-9, 1.0),
     "lambda_l2": (0.0, 1e300),
     "truncation_level": (1, 2**31 - 1),
+    "position_bias_regularization": (0.0, 1e300),
     "early_stopping_rounds": (1, 2**31 - 1),
     "seed": (0, 2**31 - 1),
     "num_threads": (1, 1024),
@@ -64,6 +66,10 @@ class LambdaMART(Ranker):
         truncation_level: pairs count if one of both is ranked above it.
         gain: of label l: ``exponential`` 2^l - 1 (labels up to 30), ``linear`` l, or the gains of
             labels 0, 1, 2, ...
+        position_bias: labels are clicks, and ``positions`` of the training rows say where each row
+            was shown: what a position adds to the score is learned with the trees, and left out of
+            ``predict`` (``lambdarank`` only).
+        position_bias_regularization: ridge penalty on what positions add.
         measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
@@ -93,6 +99,8 @@ class LambdaMART(Ranker):
         lambda_l2: float = 0.0,
         truncation_level: int = 30,
         gain: Literal["exponential", "linear"] | Sequence[float] = "exponential",
+        position_bias: bool = False,
+        position_bias_regularization: float = 0.0,
         measure: str = "ndcg@10",
         early_stopping_rounds: int = 100,
         normalise: str = "none",
@@ -109,6 +117,8 @@ class LambdaMART(Ranker):
         self.lambda_l2 = lambda_l2
         self.truncation_level = truncation_level
         self.gain = gain
+        self.position_bias = position_bias
+        self.position_bias_regularization = position_bias_regularization
         self.measure = measure
         self.early_stopping_rounds = early_stopping_rounds
         self.normalise = normalise
@@ -139,13 +149,17 @@ class LambdaMART(Ranker):
     def _check(self) -> None:
         check_ranges(self, _RANGES)
         check_choice(self, "objective", ("lambdarank", "rank_xendcg"))
+        check_choice(self, "position_bias", (False, True))
+        if self.position_bias and self.objective != "lambdarank":
+            raise InputError("position_bias=True: only objective='lambdarank' learns it")
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
         label_gain = self._label_gain([train] if valid is None else [train, valid])
         parameters = self._lightgbm_parameters(label_gain)
         rng = np.random.default_rng(self.seed)
-        dataset, _ = _lightgbm_dataset(train, rng, parameters)
+        positions = shown_positions(train, "position_bias") if self.position_bias else None
+        dataset, _ = _lightgbm_dataset(train, rng, parameters, positions=positions)
         curve: list[float] = []
         callbacks: list[Callable[..., Any]] = []
         options: dict[str, Any] = {}
@@ -213,6 +227,7 @@ class LambdaMART(Ranker):
             "bagging_freq": 1 if self.bagging_fraction < 1 else 0,
             "lambda_l2": self.lambda_l2,
             "lambdarank_truncation_level": self.truncation_level,
+            "lambdarank_position_bias_regularization": self.position_bias_regularization,
             "label_gain": label_gain,
             "seed": self.seed,
             "deterministic": True,
@@ -257,6 +272,7 @@ def _lightgbm_dataset(
     rng: np.random.Generator,
     parameters: Mapping[str, Any],
     reference: lightgbm.Dataset | None = None,
+    positions: NDArray[np.int64] | None = None,
 ) -> tuple[lightgbm.Dataset, NDArray[np.int64]]:
     """The rows grouped by query and shuffled within it, and which rows these are."""
     rows = np.lexsort((rng.random(len(data)), data.query_index))
@@ -267,6 +283,7 @@ def _lightgbm_dataset(
         feature_name=[f"f{j}" for j in range(data.X.shape[1])],
         params=dict(parameters),
         reference=reference,
+        position=None if positions is None else positions[rows],
     )
     return dataset, rows
 

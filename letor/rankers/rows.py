@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -79,6 +80,21 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
             "leave them out with select_columns(ranker.feature_names_)"
         )
     return data.select_columns(names)
+
+
+def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
+    """int64 [n]: where each row was shown.
+
+    Raises:
+        InputError: it is not known, or below 0.
+    """
+    if data.positions is None:
+        raise InputError(
+            f"{parameter} needs to know where each row was shown: RankingData(..., positions=...)"
+        )
+    if len(data) and data.positions.min() < 0:
+        raise InputError(f"{parameter}: positions must be 0 or more, the top being 0")
+    return data.positions
 
 
 def _labelled(X: Any, y: Any, qid: Any, name: str) -> RankingData:

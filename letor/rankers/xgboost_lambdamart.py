@@ -19,6 +19,7 @@ from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Ranker
 from letor.rankers.parameters import check_choice, check_ranges
+from letor.rankers.rows import shown_positions
 
 MODEL_FILE = "model.json"
 
@@ -30,6 +31,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "subsample": (1e-6, 1.0),
     "colsample_bytree": (1e-6, 1.0),
     "reg_lambda": (0.0, 1e300),
+    "lambdarank_bias_norm": (1e-9, 1e9),
     "early_stopping_rounds": (1, 2**31 - 1),
     "seed": (0, 2**31 - 1),
 }
@@ -52,6 +54,10 @@ class XGBoostLambdaMART(Ranker):
         subsample: share of rows drawn for each tree.
         colsample_bytree: share of columns tried for each tree.
         reg_lambda: ridge penalty on leaf values.
+        lambdarank_unbiased: labels are clicks, and ``positions`` of the training rows say where
+            each row was shown: what positions do to clicks and to skips is learned with the trees
+            (not with ``rank:map``). Rows are in the order of their positions then.
+        lambdarank_bias_norm: of that, the power p of the paper's regularisation, above 0.
         measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
@@ -74,6 +80,8 @@ class XGBoostLambdaMART(Ranker):
         subsample: float = 1.0,
         colsample_bytree: float = 1.0,
         reg_lambda: float = 1.0,
+        lambdarank_unbiased: bool = False,
+        lambdarank_bias_norm: float = 1.0,
         measure: str = "ndcg@10",
         early_stopping_rounds: int = 100,
         normalise: str = "none",
@@ -87,6 +95,8 @@ class XGBoostLambdaMART(Ranker):
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
         self.reg_lambda = reg_lambda
+        self.lambdarank_unbiased = lambdarank_unbiased
+        self.lambdarank_bias_norm = lambdarank_bias_norm
         self.measure = measure
         self.early_stopping_rounds = early_stopping_rounds
         self.normalise = normalise
@@ -109,11 +119,18 @@ class XGBoostLambdaMART(Ranker):
     def _check(self) -> None:
         check_ranges(self, _RANGES)
         check_choice(self, "objective", ("rank:ndcg", "rank:map", "rank:pairwise"))
+        check_choice(self, "lambdarank_unbiased", (False, True))
+        if self.lambdarank_unbiased and self.objective == "rank:map":
+            raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
         rng = np.random.default_rng(self.seed)
-        matrix, _ = self._matrix(train, rng)
+        order = None
+        if self.lambdarank_unbiased:
+            # XGBoost takes a row's place within its query to be where it was shown.
+            order = shown_positions(train, "lambdarank_unbiased").astype(np.float64)
+        matrix, _ = self._matrix(train, rng, order)
         held_out, best = None, BestOf(None, 1)
         if valid is not None:
             held_out, rows = self._matrix(valid, rng)
@@ -171,6 +188,8 @@ class XGBoostLambdaMART(Ranker):
             "colsample_bytree": self.colsample_bytree,
             "lambda": self.reg_lambda,
             "tree_method": "hist",
+            "lambdarank_unbiased": self.lambdarank_unbiased,
+            "lambdarank_bias_norm": self.lambdarank_bias_norm,
             "ndcg_exp_gain": bool(train.y.max() <= 30),
             "disable_default_eval_metric": True,
             "seed": self.seed,
@@ -179,10 +198,10 @@ class XGBoostLambdaMART(Ranker):
         }
 
     def _matrix(
-        self, data: RankingData, rng: np.random.Generator
+        self, data: RankingData, rng: np.random.Generator, order: NDArray[Any] | None = None
     ) -> tuple[xgboost.DMatrix, NDArray[np.int64]]:
-        """The rows grouped by query and shuffled within it, and which rows these are."""
-        rows = np.lexsort((rng.random(len(data)), data.query_index))
+        """The rows grouped by query, within it in an order or shuffled; which rows these are."""
+        rows = np.lexsort((rng.random(len(data)) if order is None else order, data.query_index))
         X = data.X[rows]
         X = np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)
         y = np.minimum(data.y[rows], 1.0) if self.objective == "rank:map" else data.y[rows]

@@ -119,30 +119,77 @@ class ClickJudgements:
         Raises:
             InputError: rows without document ids, or no row that has a grade.
         """
-        if data.document_ids is None:
-            raise InputError("rows have no document ids to find their clicks by")
-        queries = {query: row for row, query in enumerate(self.log.query_ids)}
-        documents = {document: row for row, document in enumerate(self.log.document_ids)}
-        grades = dict(
-            zip(
-                zip(self.log.pair_query.tolist(), self.log.pair_document.tolist(), strict=True),
-                self.grade.tolist(),
-                strict=True,
-            )
-        )
-        code = [queries.get(query, -1) for query in data.query_ids]
-        grade = np.array(
-            [
-                grades.get((code[query], documents.get(str(document), -1)), UNJUDGED)
-                for query, document in zip(
-                    data.query_index.tolist(), list(data.document_ids), strict=True
-                )
-            ],
-            np.float32,
-        )
+        rows = _rows_of_pairs(self.log, data)
+        there = rows >= 0
+        grade = np.full(len(data), UNJUDGED, np.float32)
+        grade[rows[there]] = self.grade[there]
         if not (grade >= 0).any():
             raise InputError("no row has a grade: do the ids of the log and of the rows agree?")
         return replace(data, y=grade, missing=None).select_rows(grade >= 0)
+
+
+def click_rows(log: ClickLog, data: RankingData) -> RankingData:
+    """Result pages as rows for rankers that learn from clicks themselves and what positions do to
+    them (``LambdaMART(position_bias=True)``, ``XGBoostLambdaMART(lambdarank_unbiased=True)``): each
+    page that has a click and a skip is a query of its own, as often as it was seen; labels are its
+    clicks, 0 or 1, and ``positions`` where its rows were shown.
+
+    Args:
+        log: with pages. data: rows of its (query, document) pairs, by ids; pairs that it lacks are
+            left out.
+
+    Raises:
+        InputError: rows without document ids, or no page is left.
+    """
+    pages = log.needed_pages("click_rows")
+    found = _rows_of_pairs(log, data)[pages.pair]
+    usable = found >= 0
+    starts = pages.offsets[:-1]
+    n_clicks = np.add.reduceat((usable & pages.click).astype(np.int64), starts)
+    n_skips = np.add.reduceat((usable & ~pages.click).astype(np.int64), starts)
+    times = np.where((n_clicks > 0) & (n_skips > 0), pages.count, 0)
+    shown = np.repeat(np.arange(len(pages)), times)
+    sizes = np.diff(pages.offsets)[shown]
+    ends = np.cumsum(sizes)
+    row = np.arange(int(sizes.sum())) + np.repeat(starts[shown] - (ends - sizes), sizes)
+    index = np.repeat(np.arange(len(shown)), sizes)
+    row, index = row[usable[row]], index[usable[row]]
+    if not len(row):
+        raise InputError("no page has a click and a skip on rows of the data: do the ids agree?")
+    return RankingData(
+        data.X[found[row]],
+        pages.click[row].astype(np.float32),
+        [f"page{number + 1}" for number in range(len(shown))],
+        index,
+        list(data.column_names),
+        positions=pages.position[row],
+    )
+
+
+def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
+    """int64 [pairs]: the row of each of the log's pairs, by ids; -1 for none.
+
+    Raises:
+        InputError: the rows have no document ids.
+    """
+    if data.document_ids is None:
+        raise InputError("rows have no document ids to find their clicks by")
+    documents = [str(document) for document in data.document_ids]
+    of = {
+        (data.query_ids[query], document): row
+        for row, (query, document) in enumerate(
+            zip(data.query_index.tolist(), documents, strict=True)
+        )
+    }
+    return np.array(
+        [
+            of.get((log.query_ids[query], log.document_ids[document]), -1)
+            for query, document in zip(
+                log.pair_query.tolist(), log.pair_document.tolist(), strict=True
+            )
+        ],
+        dtype=np.int64,
+    )
 
 
 def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
@@ -228,21 +275,25 @@ def estimate_clicks(
     confidence: float = 0.95,
 ) -> ClickEstimate:
     """Clicks per page that another ranking would have had, from clicks on the logged ones, without
-    showing it to anybody: each logged click on d at position k counts examination(new position of
-    d) / examination(k); those on documents which the new ranking does not show count 0. Unbiased
-    if clicks are position-based and every result that the new ranking shows has been shown; queries
-    are as frequent as in the log. The interval is normal, over pages as independent draws; it takes
-    the examination as given.
+    showing it to anybody: each logged click on d counts by how much more the other ranking would
+    have it examined than the log did, examination(new position of d) over the mean examination of d
+    on the query's pages (0 on those that did not show it). Clicks on documents which the other
+    ranking does not show count 0. It is right if clicks are position-based and every result of the
+    other ranking has been shown; queries are as frequent as in the log. The interval is normal,
+    over pages as independent draws, with the means' own error in it (delta method); it takes the
+    examination as given.
 
     Args:
         log: with pages. examination: float64 [positions], > 0 where results were shown, as of
-            ``PositionBased.examination_``; the new ranking is cut to as many positions.
+            ``PositionBased.examination_``; the other ranking is cut to as many positions.
         run: columns ``qid``, ``docno``, ``score``, as of ``letor.trec.read_run``; queries of the
             log that it lacks are taken to show nothing.
-        largest: of the quotients, see :func:`inverse_propensity`.
+        largest: of the quotients, >= 1: a result that was shown once in a thousand pages tells
+            little with much noise. What it cuts off is missing from the value.
+        confidence: of the interval, in (0, 1).
 
     Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, "Offline evaluation of ranking
-    policies with click models", KDD 2018, section 4 (position-based estimator).
+    policies with click models", KDD 2018 (estimator of the position-based model).
 
     Raises:
         InputError: a log without pages, a column that is missing, or values out of range.
@@ -250,18 +301,27 @@ def estimate_clicks(
     pages = log.needed_pages("estimate_clicks")
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be in (0, 1), got {confidence}")
+    if largest < 1:
+        raise InputError(f"largest must be 1 or more, got {largest}")
     shown = np.zeros(log.n_positions, dtype=bool)
     shown[log.result_position] = True
     if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():
         raise InputError("examination must be above 0 at every position that the log shows")
     new, unseen = _new_positions(log, run, examination)
+    page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
+    n_pages = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
+    examined = log.by_pair(log.shown * examination[log.result_position])
     at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
-    ratio = np.minimum(at_new[pages.pair] / examination[pages.position], largest)
-    each = np.add.reduceat(np.where(pages.click, ratio, 0.0), pages.offsets[:-1])
+    weight = np.minimum(at_new * n_pages[log.pair_query] / examined, largest)
+    rate = log.by_pair(log.clicked) / examined
+    of_query = np.bincount(
+        log.pair_query, weights=weight * rate * examined, minlength=len(n_pages)
+    ) / np.maximum(n_pages, 1)
     n = log.n_pages
-    value = float(pages.count @ each) / n
-    spread = float(pages.count @ (each - value) ** 2) / max(n - 1, 1)
-    error = float(np.sqrt(spread / n))
+    value = float(n_pages @ of_query) / n
+    surprise = weight[pages.pair] * (pages.click - examination[pages.position] * rate[pages.pair])
+    influence = np.add.reduceat(surprise, pages.offsets[:-1]) + of_query[page_query] - value
+    error = float(np.sqrt(pages.count @ influence**2)) / n
     margin = float(norm.ppf(0.5 + confidence / 2)) * error
     logged = float(log.clicked.sum()) / n
     return ClickEstimate(value, value - margin, value + margin, error, confidence, logged, unseen)

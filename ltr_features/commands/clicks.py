@@ -227,13 +227,13 @@ def clicks_simulate(
     Example: ltr-features clicks simulate test.txt --column bm25_whole --out log.tsv"""
     from letor.column_names import read_rows
     from letor.errors import InputError
-    from letor.rankers.base import Ranker
+    from letor.rankers.registry import load_ranker
     from ltr_features.clicks.simulation import Simulation, Users
 
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
     behaviour = Users(users, eta, noise, continuation)
-    production = None if ranker is None else Ranker.load(ranker)
+    production = None if ranker is None else load_ranker(ranker)
     data = read_rows(rows)
     scores = data.column(str(column)) if production is None else production.predict(data)
     simulation = Simulation(data, scores, behaviour, depth, exploration, seed)

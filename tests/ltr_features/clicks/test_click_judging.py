@@ -133,13 +133,15 @@ def test_debiased_labels_are_nearer_to_the_truth():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_another_rankings_clicks_are_within_the_interval(seed):
-    """What a second ranker would get is estimated from the log of the first; here it is asked."""
+@pytest.mark.parametrize("depth", [5, 15])
+def test_another_rankings_clicks_are_within_the_interval(seed, depth):
+    """What a second ranker would get is estimated from the log of the first; here it is asked. With
+    a depth of 5 most pages lack most documents."""
     data = judged_rows(seed)
-    logged = Simulation(data, data.X[:, 0], Users(), depth=15, exploration=1.0, seed=seed)
-    other = Simulation(data, data.X[:, 1], Users(), depth=15, seed=seed + 100)
+    logged = Simulation(data, data.X[:, 0], Users(), depth=depth, exploration=1.0, seed=seed)
+    other = Simulation(data, data.X[:, 1], Users(), depth=depth, seed=seed + 100)
     log = logged.log(30_000)
-    examination = Users().examination(15)
+    examination = Users().examination(depth)
     queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
     run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 1]})
     estimate = estimate_clicks(log, examination, run, confidence=0.999)
@@ -162,7 +164,23 @@ def test_the_same_ranking_has_its_own_clicks():
     clicks = np.repeat(
         np.add.reduceat(log.pages.click.astype(float), log.pages.offsets[:-1]), log.pages.count
     )
-    assert estimate.standard_error == pytest.approx(clicks.std(ddof=1) / np.sqrt(len(clicks)))
+    assert estimate.standard_error == pytest.approx(clicks.std() / np.sqrt(len(clicks)))
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    data = judged_rows(3)
+    queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
+    run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 1]})
+    rank = run.groupby("qid")["score"].rank(ascending=False, method="first")
+    users = Users()
+    p = Simulation(data, data.X[:, 0], users).attraction
+    truth = (p / rank)[rank <= 8].sum() / data.n_queries
+    within = 0
+    for seed in range(60):
+        logged = Simulation(data, data.X[:, 0], users, depth=8, exploration=1.0, seed=seed)
+        estimate = estimate_clicks(logged.log(3_000), users.examination(8), run, confidence=0.8)
+        within += estimate.low <= truth <= estimate.high
+    assert 0.8 - 3.5 * np.sqrt(0.16 / 60) < within / 60 < 0.8 + 3.5 * np.sqrt(0.16 / 60)
 
 
 def test_results_never_shown_are_told():
