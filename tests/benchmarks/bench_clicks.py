@@ -4,8 +4,9 @@
 
 Sessions of users who click by position, on 100 queries of 20 documents, pages of 10 results. Twins
 (tests/reference/click_twins.py) are loops over sessions and dictionaries, as click models are
-usually written; both take as many steps of EM, and predict the log; ours give standard errors, too. PyClick by Ilya Markov could not be installed from a
-registry: the package of that name there moves the mouse. Reading is timed on the same log as TSV.
+usually written; both take as many steps of EM and predict the log; ours give standard errors, too.
+PyClick by Ilya Markov could not be installed from a registry: the package of that name there moves
+the mouse. Reading is timed on the same log as TSV.
 """
 
 import argparse
