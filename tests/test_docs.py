@@ -17,8 +17,8 @@ from ltr_features.sample import write_sample
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
 PAGES = [
-    "docs/researcher", "docs/engineer", "docs/given", "docs/pyterrier", "docs/experiments",
-    "README",
+    "docs/researcher", "docs/engineer", "docs/given", "docs/clicks", "docs/pyterrier",
+    "docs/experiments", "README",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from letor.errors import InputError
 from ltr_features.clicks.log import ClickLog
@@ -108,7 +109,8 @@ class ClickModel(ABC):
         self._check()
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, []
-        self._fit(log)
+        with threadpool_limits(limits=1, user_api="blas"):  # the same sums on any machine's cores
+            self._fit(log)
         self.log_ = log
         return self
 

@@ -29,6 +29,8 @@ class Facts:
             were surely examined.
         told: int64, clicked rows that have a row below them. ended: int64, those that are last
             clicks. passed: int64, those that are not.
+        count: float64 [s], how often each page was seen. last: int64 [s], row of its last click;
+            its first row where nothing is clicked.
     """
 
     log: ClickLog
@@ -39,6 +41,8 @@ class Facts:
     told: NDArray[np.int64]
     ended: NDArray[np.int64]
     passed: NDArray[np.int64]
+    count: Array
+    last: NDArray[np.int64]
 
     @classmethod
     def of(cls, log: ClickLog, pages: Pages) -> Facts:
@@ -52,7 +56,11 @@ class Facts:
             np.bincount(pages.pair[rows], weight[rows], minlength=log.n_pairs).astype(np.float64)
             for rows in (pages.click, skips)
         )
-        return cls(log, pages, weight, clicks, skipped, told, told[at_last], told[~at_last])
+        last_row = pages.offsets[:-1] + np.maximum(pages.last_click, 0)
+        return cls(
+            log, pages, weight, clicks, skipped, told, told[at_last], told[~at_last],
+            pages.count.astype(np.float64), last_row,
+        )  # fmt: skip
 
     def by_pair(self, values: NDArray[Any], rows: Any = slice(None)) -> Array:
         """float64 [pairs]: sums of a value of each of the rows."""
@@ -83,7 +91,8 @@ class Downwards(ClickModel):
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]]:
         pages = log.needed_pages(type(self).__name__)
         alpha = self._of_pairs(self.attractiveness_, self.evidence_, known)
-        marginal, conditional = self._predicted(pages, alpha, self._after_click(pages, known))
+        after = self._after_click(pages, slice(None), known)
+        marginal, conditional = self._predicted(pages, alpha, after)
         yield (
             pages.position,
             pages.row_count,
@@ -101,8 +110,8 @@ class Downwards(ClickModel):
 
     def _set_examination(self, log: ClickLog, pages: Pages) -> None:
         """The share of users who examine each position, by the model, over the log's pages."""
-        same = np.arange(log.n_pairs)
-        marginal, _ = self._predicted(pages, self.attractiveness_, self._after_click(pages, same))
+        after = self._after_click(pages, slice(None))
+        marginal, _ = self._predicted(pages, self.attractiveness_, after)
         alpha = np.maximum(self.attractiveness_[pages.pair], 1e-300)
         K = log.n_positions
         reached = np.bincount(pages.position, pages.row_count * marginal / alpha, minlength=K)
@@ -115,8 +124,11 @@ class Downwards(ClickModel):
         """P(next row is examined | examined and not clicked)."""
 
     @abstractmethod
-    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
-        """float64 [n]: P(next row is examined | clicked), by row; ``known`` maps pairs."""
+    def _after_click(
+        self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
+    ) -> Array:
+        """float64: P(next row is examined | clicked) of some rows; ``known``: the rows of this
+        model's pairs, where the pages are of another log."""
 
 
 class Cascade(Downwards):
@@ -151,8 +163,10 @@ class Cascade(Downwards):
     def _after_skip(self) -> float:
         return 1.0
 
-    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
-        return np.zeros(len(pages.pair))
+    def _after_click(
+        self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
+    ) -> Array:
+        return np.zeros(len(pages.pair[rows]))
 
 
 class Continued(Downwards):
@@ -179,7 +193,7 @@ class Continued(Downwards):
         facts = Facts.of(log, pages)
         if self.simplified:
             self._count(facts)
-            likelihood = self._log_likelihood(facts, self._believe(pages))
+            likelihood = self._log_likelihood(facts, self._believe(facts))
             self.objective_ = [likelihood + self._priors()]
         else:
             shown = log.by_pair(log.shown)
@@ -196,12 +210,12 @@ class Continued(Downwards):
         them as they are and the prior until those of pairs stay."""
         prior = (0.0, 0.0) if shared else self.prior
         values = self.log_likelihoods_ if shared else self.objective_
-        beliefs = self._believe(facts.pages)
+        beliefs = self._believe(facts)
         for _ in range(self.max_iterations):
             shared_change = self._improve_shared(facts, beliefs) if shared else 0.0
             pair_change = self._improve_pairs(facts, beliefs, prior)
             change = shared_change if shared else pair_change
-            beliefs = self._believe(facts.pages)
+            beliefs = self._believe(facts)
             values.append(self._log_likelihood(facts, beliefs) + self._priors() * (not shared))
             if change <= self.tolerance:
                 return beliefs
@@ -209,13 +223,13 @@ class Continued(Downwards):
         self.remarks_.append(not_converged(self.max_iterations, change))
         return beliefs
 
-    def _believe(self, pages: Pages) -> Beliefs:
+    def _believe(self, facts: Facts) -> Beliefs:
         """The E-step."""
+        pages = facts.pages
         examination, tail = np.empty(len(pages.pair)), np.empty(len(pages))
-        same = np.arange(len(self.attractiveness_))
         kernels.examined(
-            pages.offsets, pages.last_click, self.attractiveness_[pages.pair],
-            self._after_click(pages, same), self._after_skip(), examination, tail,
+            pages.offsets, pages.last_click, pages.pair, self.attractiveness_,
+            self._after_click(pages, facts.last), self._after_skip(), examination, tail,
         )  # fmt: skip
         return Beliefs(examination, tail)
 
@@ -229,13 +243,13 @@ class Continued(Downwards):
 
     def _log_likelihood(self, facts: Facts, beliefs: Beliefs) -> float:
         alpha = inside(self.attractiveness_)
-        on = self._after_click(facts.pages, np.arange(len(alpha)))[facts.passed]
+        on = self._after_click(facts.pages, facts.passed)
         return float(
             facts.clicks @ np.log(alpha)
             + facts.skips @ np.log1p(-alpha)
             + facts.weight[facts.passed] @ np.log(inside(on))
             + facts.skips.sum() * np.log(self._after_skip())
-            + facts.pages.count @ np.log(np.maximum(beliefs.tail, 1e-300))
+            + facts.count @ np.log(np.maximum(beliefs.tail, 1e-300))
         )
 
     def _priors(self) -> float:

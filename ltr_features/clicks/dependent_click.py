@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,8 +36,10 @@ class DependentClick(Continued):
     def _after_skip(self) -> float:
         return 1.0
 
-    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
-        return self.continuation_[np.minimum(pages.position, len(self.continuation_) - 1)]
+    def _after_click(
+        self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
+    ) -> Array:
+        return self.continuation_[np.minimum(pages.position[rows], len(self.continuation_) - 1)]
 
     def _start(self, facts: Facts) -> bool:
         self.continuation_ = np.full(facts.log.n_positions, 0.5)

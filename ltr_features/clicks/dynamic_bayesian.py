@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,12 +71,13 @@ class DynamicBayesian(Continued):
     def _after_skip(self) -> float:
         return self.continuation_
 
-    def _after_click(self, pages: Pages, known: NDArray[np.int64]) -> Array:
-        if len(known) == len(self.satisfaction_) and (known == np.arange(len(known))).all():
-            sigma = self.satisfaction_
-        else:
-            sigma = self._of_pairs(self.satisfaction_, self._clicks, known)
-        return self.continuation_ * (1 - sigma[pages.pair])
+    def _after_click(
+        self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
+    ) -> Array:
+        sigma = self.satisfaction_
+        if known is not None:
+            sigma = self._of_pairs(sigma, self._clicks, known)
+        return self.continuation_ * (1 - sigma[pages.pair[rows]])
 
     def _priors(self) -> float:
         return self._log_prior(self.attractiveness_) + self._log_prior(self.satisfaction_)

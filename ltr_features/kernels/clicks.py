@@ -3,7 +3,8 @@
 A user examines the first row. An examined row is clicked with the probability attraction[r]; then
 the next row is examined with the probability after_click[r], after a row that is not clicked with
 the probability after_skip. Page s owns rows ``offsets[s]:offsets[s + 1]``; ``last`` is int64 [s],
-the number within the page of its last clicked row, -1 where none is. All probabilities are float64.
+the number within the page of its last clicked row, -1 where none is. All probabilities are float64,
+one per row unless said otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numba as nb
 
 
 @nb.njit(cache=True, nogil=True)
-def examined(offsets, last, attraction, after_click, after_skip, examination, tail):
+def examined(offsets, last, pair, attraction, after_last, after_skip, examination, tail):
     """Given the clicks of each page: which rows were examined, and how likely the silence after
     the last click was.
 
@@ -25,6 +26,8 @@ def examined(offsets, last, attraction, after_click, after_skip, examination, ta
     odds after_skip T : 1 - after_skip.
 
     Args:
+        pair: int64 [n]. attraction: by pair.
+        after_last: float64 [s], kappa of each page; any value where there is no click.
         examination: float64 [n], written: P(row examined | clicks).
         tail: float64 [s], written: P(no click below the last | last click); P(no click) where
             there is none.
@@ -34,14 +37,14 @@ def examined(offsets, last, attraction, after_click, after_skip, examination, ta
         below_click = first + last[s] + 1
         silent = 1.0
         for r in range(stop - 1, below_click - 1, -1):
-            silent = (1.0 - attraction[r]) * (1.0 - after_skip + after_skip * silent)
+            silent = (1.0 - attraction[pair[r]]) * (1.0 - after_skip + after_skip * silent)
             examination[r] = silent  # kept here until the way down
         for r in range(first, below_click):
             examination[r] = 1.0
         if last[s] < 0:
             tail[s], reach = silent, 1.0
         else:
-            kappa = after_click[below_click - 1]
+            kappa = after_last[s]
             tail[s] = 1.0 - kappa + kappa * silent
             reach = kappa * silent / tail[s] if tail[s] > 0.0 else 0.0
         for r in range(below_click, stop):

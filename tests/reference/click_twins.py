@@ -3,7 +3,7 @@ could have happened."""
 
 from collections import defaultdict
 from itertools import product
-from math import log
+from math import log, log2
 
 
 def sessions_of(log_):
@@ -171,3 +171,38 @@ def log_likelihood(sessions, parameters, prior_terms=0.0):
     for pairs, positions, clicks in sessions:
         total += log(sum(p for _, p in histories(clicks, *parameters(pairs, positions))))
     return total
+
+
+def by_position(alpha, gamma):
+    """For :func:`prediction`: clicks that depend on pair and position alone."""
+    return lambda pairs, positions, _: [
+        (alpha[p] * gamma[k],) * 2 for p, k in zip(pairs, positions, strict=True)
+    ]
+
+
+def downwards(alpha, after_click, after_skip):
+    """For :func:`prediction`: clicks of users who go down the page; ``after_click(pair, position)``
+    is how they go on after a click."""
+
+    def probabilities(pairs, positions, clicks):
+        found, reached, given = [], 1.0, 1.0
+        for pair, k, click in zip(pairs, positions, clicks, strict=True):
+            a, on = alpha[pair], after_click(pair, k)
+            found.append((reached * a, given * a))
+            reached *= a * on + (1 - a) * after_skip
+            given = on if click else given * (1 - a) * after_skip / (1 - given * a)
+        return found
+
+    return probabilities
+
+
+def prediction(sessions, probabilities, least=1e-6):
+    """(log-likelihood of all rows, mean over positions of the perplexity)."""
+    total, bits, rows = 0.0, defaultdict(float), defaultdict(int)
+    for pairs, positions, clicks in sessions:
+        found = probabilities(pairs, positions, clicks)
+        for (marginal, conditional), k, click in zip(found, positions, clicks, strict=True):
+            total += log(max(conditional if click else 1 - conditional, least))
+            bits[k] -= log2(max(marginal if click else 1 - marginal, least))
+            rows[k] += 1
+    return total, sum(2 ** (bits[k] / rows[k]) for k in rows) / len(rows)

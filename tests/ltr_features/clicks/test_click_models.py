@@ -130,8 +130,8 @@ def test_what_was_examined_is_the_sum_over_all_histories(page):
     last = np.array([max([r for r in range(n) if clicks[r]], default=-1)])
     examination, tail = np.empty(n), np.empty(1)
     kernels.examined(
-        np.array([0, n]), last, np.array(attraction), np.array(after_click), after_skip,
-        examination, tail,
+        np.array([0, n]), last, np.arange(n), np.array(attraction),
+        np.array([after_click[last[0]]]), after_skip, examination, tail,
     )  # fmt: skip
     found = twins.histories(clicks, attraction, after_click, after_skip)
     total = sum(p for _, p in found)
@@ -348,3 +348,17 @@ def test_a_prior_on_pairs_does_not_move_the_examination():
     np.testing.assert_allclose(weak.examination_, strong.examination_)
     z = z_scores(weak.examination_, weak.examination_error_, users.examination(10))[1:]
     assert (np.abs(z) < 4).all()
+
+
+def test_predictions_equal_the_twins():
+    log = simulation("dbn", continuation=0.9).log(300)
+    sessions = twins.sessions_of(log)
+    pbm, dcm = PositionBased().fit(log), DependentClick().fit(log)
+    for model, twin in (
+        (pbm, twins.by_position(pbm.attractiveness_, pbm.examination_)),
+        (dcm, twins.downwards(dcm.attractiveness_, lambda _, k: dcm.continuation_[k], 1.0)),
+    ):
+        likelihood, perplexity = twins.prediction(sessions, twin)
+        predicted = model.predict(log)
+        assert predicted.log_likelihood == pytest.approx(likelihood)
+        assert predicted.perplexity == pytest.approx(perplexity)
