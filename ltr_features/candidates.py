@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,8 @@ from ltr_features.parallel import map_blocks
 from ltr_features.parameters import check_values
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
-from ltr_features.text.candidates import bm25_pool
-from ltr_features.text.collection import Pairs
+from ltr_features.text.candidates import PoolRecall, bm25_pool, pool_recall
+from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS
 
@@ -52,6 +53,22 @@ class Candidates:
     pairs: Pairs
     sources: tuple[str, ...]
     found_by: NDArray[np.bool_]
+
+    @property
+    def origins(self) -> list[str] | None:
+        """The sources of each pair, ``bm25+lsi``; None where there is but one source."""
+        if len(self.sources) == 1:
+            return None
+        return ["+".join(compress(self.sources, row)) for row in self.found_by.tolist()]
+
+    def recalls(self, judgements: Judgements, n_queries: int) -> dict[str, PoolRecall]:
+        """The recall of the candidates of each source."""
+        found = {}
+        for i, name in enumerate(self.sources):
+            rows = self.found_by[:, i]
+            pairs = Pairs(self.pairs.query[rows], self.pairs.document[rows])
+            found[name] = pool_recall(pairs, judgements, n_queries)
+        return found
 
 
 class CandidateSource(ABC):
@@ -204,6 +221,22 @@ _KINDS: dict[str, type[CandidateSource]] = {
 }
 
 
+def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
+    """The class of a source, by its name and settings.
+
+    Raises:
+        InputError: there is none.
+    """
+    kind = options.get("source", "model" if name in MODELS else name)
+    if kind not in _KINDS:
+        near = get_close_matches(str(kind), [*_KINDS, *MODELS], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(
+            f"candidates.{name}: no source {kind!r}; there are {', '.join(_KINDS)}{hint}"
+        )
+    return _KINDS[kind]
+
+
 def candidate_sources(
     settings: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, CandidateSource]:
@@ -225,16 +258,10 @@ def candidate_sources(
         if not isinstance(given, Mapping):
             raise InputError(f"{what} must be a table, {{ depth = 100 }}, got {given!r}")
         options = dict(given)
-        kind = options.pop("source", None)
-        if kind is None:
-            kind = "model" if name in MODELS else name
-            if name in MODELS:
-                options.setdefault("model", name)
-        if kind not in _KINDS:
-            near = get_close_matches(str(kind), [*_KINDS, *MODELS], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"{what}: no source {kind!r}; there are {', '.join(_KINDS)}{hint}")
-        made = _KINDS[kind]
+        kind = str(options.pop("source", "model" if name in MODELS else name))
+        if kind == "model" and name in MODELS:
+            options.setdefault("model", name)
+        made = source_kind(name, given)
         names = [part.name for part in fields(made)]  # type: ignore[arg-type]
         unknown = sorted(set(options) - set(names))
         if unknown:
@@ -244,6 +271,50 @@ def candidate_sources(
         if (options.get("depth") or 1) < 1:
             raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
         found[name] = made(**options)
+    return found
+
+
+def candidate_pairs(
+    context: ColumnContext,
+    candidates: int | Mapping[str, Mapping[str, Any]],
+    *,
+    on_empty: Literal["raise", "keep"] = "raise",
+) -> Pairs:
+    """The pairs of :func:`choose_candidates`."""
+    return choose_candidates(context, candidates, on_empty=on_empty).pairs
+
+
+def choose_candidates(
+    context: ColumnContext,
+    candidates: int | Mapping[str, Mapping[str, Any]],
+    *,
+    on_empty: Literal["raise", "keep"] = "raise",
+) -> Candidates:
+    """Candidates of every query.
+
+    Args:
+        candidates: settings of sources, see :func:`candidate_sources`; a number is how many of
+            BM25's best.
+        on_empty: queries for which no source has a document: "raise", or "keep" them without a
+            pair. They have no rows then, and a ranking of them is empty; it must count 0 in every
+            mean, or results of different candidates cannot be compared.
+
+    Raises:
+        InputError: wrong settings, a query has no candidate (unless kept), or none has.
+    """
+    if isinstance(candidates, int):
+        candidates = {"bm25": {"depth": candidates}}
+    found = find_candidates(context, candidate_sources(candidates))
+    collection = context.collection
+    counts = np.bincount(found.pairs.query, minlength=collection.n_queries)
+    if not counts.any() or (on_empty == "raise" and not counts.all()):
+        empty = np.flatnonzero(counts == 0)
+        raise InputError(
+            f"{len(empty)} of {collection.n_queries} queries have no candidate from "
+            f"{', '.join(found.sources)} (for bm25: no document has one of their words); the first "
+            f"is {collection.query_ids[empty[0]]!r} ({collection.query_texts[empty[0]]!r}). Remove "
+            "these queries, add documents or sources, or keep them without rows by on_empty='keep'"
+        )
     return found
 
 

@@ -19,6 +19,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, NotFittedError
 from letor.files import atomic_path
 from letor.folds import Fold
+from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -27,7 +28,7 @@ from ltr_features.columns.notes import column_notes, column_of, family_notes, fa
 from ltr_features.columns.out_of_fold import keep_groups, train_parts
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
+from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer
@@ -45,7 +46,9 @@ class FeatureBuilder:
         families: column families, as objects or by name; or their names with their parameters. By
             default ``letor46``.
         models: columns of models that are trained; they come after the families' columns.
-        depth: candidates per query in :meth:`build` and :meth:`folds`: BM25's best.
+        depth: candidates per query in :meth:`folds`: BM25's best.
+        candidates: other sources of candidates, ``{"bm25": {"depth": 100}, "judged": {}}``, see
+            :func:`ltr_features.candidates.candidate_sources`.
         models_folder: where trained models are kept and found again; by default nowhere.
         threads: worker threads; None for one per core. Numbers do not depend on it.
         progress: whether to show a progress bar (on stderr); None for notebooks only.
@@ -64,6 +67,7 @@ class FeatureBuilder:
         models: Sequence[LearnedColumn] = (),
         *,
         depth: int = 100,
+        candidates: Mapping[str, Mapping[str, Any]] | None = None,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         progress: bool | None = None,
@@ -73,6 +77,7 @@ class FeatureBuilder:
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
         self.models = tuple(models)
         self.depth = depth
+        self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.progress = progress
@@ -84,6 +89,7 @@ class FeatureBuilder:
             raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
         if depth < 1:
             raise InputError(f"depth must be 1 or more, got {depth}")
+        candidate_sources(self.candidates)
 
     def fit(
         self,
@@ -126,7 +132,7 @@ class FeatureBuilder:
                 raise InputError("folds: train_queries are not the training queries of one of them")
             parts = train_parts(context.collection, folds, fold)
         listed = any(recipe.learns_from_lists for recipe in self.models)
-        pairs = candidate_pairs(context, self.depth, on_empty="keep") if listed else None
+        pairs = candidate_pairs(context, self.candidates, on_empty="keep") if listed else None
         by_group = keep_groups(context.collection, folds)
         fitted = []
         with self._folder() as folder:
@@ -150,8 +156,8 @@ class FeatureBuilder:
     ) -> list[tuple[RankingData, RankingData, RankingData]]:
         """(training, validation, test) rows of each fold, without leaks: no row is scored by a
         model that saw its label (training rows are scored out of fold). Relevant documents that
-        BM25 does not find, and queries for which it finds nothing, have no rows; they are
-        ``missing``, and measures count them.
+        are no candidates, and queries without any, have no rows; they are ``missing``, and measures
+        count them.
 
         Warns:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
@@ -161,15 +167,15 @@ class FeatureBuilder:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
         context = self._context(collection, analyzer)
-        table = build_columns(
-            context, candidate_pairs(context, self.depth, on_empty="keep"), self.families
-        )
+        found = choose_candidates(context, self.candidates, on_empty="keep")
+        table = build_columns(context, found.pairs, self.families, origins=found.origins)
         made = learned_columns(context, table, self.models, folds, folder=self.models_folder)
-        result, found = [], {}
+        result, notes = [], {}
         for fold in tracked(made, len(folds), "folds", self.progress):
             result.append(fold.parts())
-            found[fold.fold.name] = {**table.provenance, **fold.provenance}
-        warn_of([*context.collection.remarks, *told_once(found)])
+            notes[fold.fold.name] = fold.provenance
+        families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
+        warn_of([*context.collection.remarks, *families, *told_once(notes)])
         return result
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -278,6 +284,7 @@ class FeatureBuilder:
                 "families": [family_notes(family) for family in self.families],
                 "models": [column_notes(column) for column in self.models],
                 "depth": self.depth,
+                "candidates": self.candidates,
             }
             text = json.dumps(description, indent=1, ensure_ascii=False)
             (partial / _FEATURES).write_text(text + "\n", encoding="utf-8")
@@ -313,6 +320,7 @@ class FeatureBuilder:
                 [family_of(notes, families, folder) for notes in description["families"]],
                 [column_of(notes, models, folder) for notes in description["models"]],
                 depth=description["depth"],
+                candidates=description.get("candidates"),
                 threads=threads,
             )
         except InputError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,47 +26,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Pairs
-
-
-def candidate_pairs(
-    context: ColumnContext, depth: int, *, on_empty: Literal["raise", "keep"] = "raise"
-) -> Pairs:
-    """Candidates of every query: BM25's best ``depth`` documents over all streams together,
-    without the document that the query was made from. Labels are not looked at.
-
-    Args:
-        on_empty: queries whose words occur in no document have no candidates: "raise", or "keep"
-            them without a pair. They have no rows then, and a ranking of them is empty; it must
-            count 0 in every mean, or results of different candidates cannot be compared.
-
-    Raises:
-        InputError: a query has no candidate (unless kept), or none has.
-    """
-    collection = context.collection
-    sources = collection.query_sources
-    pool = bm25_pool(
-        context.index,
-        context.query_counts,
-        depth if sources is None else depth + 1,
-        threads=context.threads,
-    )
-    if sources is not None:
-        kept = pool.document != sources[pool.query]
-        pool = Pairs(pool.query[kept], pool.document[kept])
-    counts = np.bincount(pool.query, minlength=collection.n_queries)
-    if not counts.any() or (on_empty == "raise" and not counts.all()):
-        empty = np.flatnonzero(counts == 0)
-        raise InputError(
-            f"{len(empty)} of {collection.n_queries} queries have no candidate: no document has "
-            f"one of their words; the first is {collection.query_ids[empty[0]]!r} "
-            f"({collection.query_texts[empty[0]]!r}). Remove these queries, add documents, or "
-            "keep them without rows by on_empty='keep'"
-        )
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    best = np.arange(len(pool)) - starts < depth
-    return Pairs(pool.query[best], pool.document[best])
 
 
 def build_columns(
@@ -74,11 +34,14 @@ def build_columns(
     pairs: Pairs,
     families: Sequence[ColumnFamily],
     *,
+    origins: Sequence[str] | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> RankingData:
     """Rows of the pairs, in their order, with the families' columns and the judged grades.
 
     Args:
+        origins: the sources of each pair, see :attr:`~.candidates.Candidates.origins`, for the
+            comments.
         on_progress: called before each family with its name, how many are done, and of how many.
 
     Returns:
@@ -116,9 +79,15 @@ def build_columns(
         query_index=index.astype(np.int64),
         column_names=names,
         document_ids=document_ids,
+        comments=None if origins is None else _comments(document_ids, origins),
         provenance=provenance,
         missing=missing_rows(collection, pairs),
     )
+
+
+def _comments(document_ids: NDArray[np.object_], origins: Sequence[str]) -> NDArray[np.object_]:
+    told = zip(document_ids, origins, strict=True)
+    return np.array([f"#docid = {name} from = {origin}".encode() for name, origin in told], object)
 
 
 def missing_rows(collection: Collection, pairs: Pairs) -> Missing:

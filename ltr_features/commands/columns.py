@@ -81,6 +81,14 @@ def columns_build(
         ),
     ] = None,
     depth: Annotated[int, typer.Option(min=1, help="Candidates per query: BM25's best.")] = 100,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another source of candidates, with its options: judged, lsi.depth=50, "
+            "run.path=engine.run, letor.files=[...]; bm25.depth=100 too only where it is named. "
+            "Several are united."
+        ),
+    ] = None,
     folds: Annotated[
         int | None, typer.Option(min=4, help="Write so many folds; with --model 5 by default.")
     ] = None,
@@ -102,14 +110,17 @@ def columns_build(
     from letor.column_names import write_rows
     from letor.folds import k_fold
     from letor.writing import check_ids
+    from ltr_features.candidates import candidate_sources, choose_candidates
     from ltr_features.columns.context import open_workspace
-    from ltr_features.feature_table import build_columns, candidate_pairs, learned_columns
+    from ltr_features.feature_table import build_columns, learned_columns
     from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)
     in_folds = folds is not None or bool(recipes)
+    chosen = _candidates(candidates or [], depth)
+    candidate_sources(chosen)
     _check_target(out, folds=(folds or 5) if in_folds else 0)
     context = open_workspace(workspace, threads=threads)
     collection = context.collection
@@ -120,7 +131,7 @@ def columns_build(
     if in_folds:
         groups = _groups(collection) if by_group else None
         split = k_fold(collection.query_ids, folds or 5, seed=seed, groups=groups)
-    pairs = candidate_pairs(context, depth, on_empty="keep")
+    found = choose_candidates(context, chosen, on_empty="keep")
     reporter = Reporter(shown=progress)
 
     def show(family: str, done: int, total: int) -> None:
@@ -129,7 +140,9 @@ def columns_build(
 
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
-            data = build_columns(context, pairs, families, on_progress=show)
+            data = build_columns(
+                context, found.pairs, families, origins=found.origins, on_progress=show
+            )
         made = learned_columns(
             context,
             data,
@@ -152,6 +165,10 @@ def columns_build(
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
     # Last, where nothing scrolls them away.
+    if len(found.sources) > 1:
+        recalls = found.recalls(collection.judgements, collection.n_queries)
+        told = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
+        typer.echo(f"Recall of relevant documents: {', '.join(told)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
@@ -233,6 +250,12 @@ def _families(
     by_family = settings(options, "option")
     _check_owners("--option", by_family, names)
     return [get_family(name, **by_family.get(name, {})) for name in names]
+
+
+def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]]:
+    """Settings of sources of candidates; BM25 alone where none is named."""
+    found = settings([c if "=" in c else f"{c}={{}}" for c in given], "candidates")
+    return found or {"bm25": {"depth": depth}}
 
 
 def _recipes(

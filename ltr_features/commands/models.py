@@ -225,11 +225,11 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
+    from ltr_features.candidates import candidate_pairs
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import save_fitted
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
-    from ltr_features.feature_table import candidate_pairs
     from ltr_features.studies.progress import Reporter
 
     if out.suffix != ".safetensors":

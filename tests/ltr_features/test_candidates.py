@@ -1,13 +1,22 @@
 """Candidates from every source, against slow twins."""
 
+import json
+import re
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from typer.testing import CliRunner
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.folds import k_fold
+from letor.svmlight import read_letor
+from letor.trec import read_qrels
 from letor.writing import write_letor
 from ltr_features.candidates import (
     Candidates,
@@ -15,8 +24,11 @@ from ltr_features.candidates import (
     find_candidates,
     top_rows,
 )
+from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
+from ltr_features.feature_builder import FeatureBuilder
+from ltr_features.sample import write_sample
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
@@ -170,3 +182,85 @@ def test_top_rows_are_those_of_a_stable_sort(scores, depth):
 def test_wrong_settings_are_refused(context, settings, message):
     with pytest.raises(InputError, match=message):
         find_candidates(context, candidate_sources(settings))
+
+
+def test_builders_take_them(tmp_path):
+    collection = make_collection()
+    settings = {"bm25": {"depth": 6}, "judged": {}}
+    builder = FeatureBuilder(["vsm"], candidates=settings)
+    folds = k_fold(collection.query_ids, 4, seed=0)
+    train, vali, test = builder.folds(collection, folds)[0]
+    assert all(part.missing is None or part.missing.n_relevant == 0 for part in (train, vali, test))
+    named = [bytes(comment).decode() for comment in train.comments]
+    assert any(comment.endswith("from = bm25+judged") for comment in named)
+    assert any(comment.endswith("from = judged") for comment in named)
+    builder.fit(collection, folds[0].train).save(tmp_path / "features")
+    assert FeatureBuilder.load(tmp_path / "features").candidates == settings
+    with pytest.raises(InputError, match="no source 'bm52'"):
+        FeatureBuilder(["vsm"], candidates={"bm52": {}})
+
+
+def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_sample("sample")
+
+    def done(command):
+        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result
+
+    done("index beir folder=sample/beir --out workspace")
+    build = "columns build --workspace workspace --family vsm --out "
+    united = "--candidates bm25.depth=10 --candidates lsi.depth=10 --candidates judged"
+    recall = done(f"{build} rows.txt {united}").stderr
+    assert re.search(
+        r"Recall of relevant documents: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall
+    )
+    rows = read_letor("rows.txt")
+    assert len(rows) > len(read_qrels("sample/trec/qrels.txt"))
+    Path("e.toml").write_text(EXPERIMENT, encoding="utf-8")
+    done("run e.toml --data . --out out")
+    facts = Path("out/report/report.html").read_text(encoding="utf-8")
+    assert "bm25 (10), lsi (10)" in facts
+    told = json.loads(Path("out/letor/base/recall.json").read_text())
+    assert f"{told['lsi']:.3f}" in facts
+    # Another run file makes the columns again, another spelling of its path does not.
+    Path("e.toml").write_text(
+        EXPERIMENT.replace("lsi = { depth = 10 }", 'run = { path = "sample/runs/lsa.run" }')
+    )
+    assert "candidates" in done("run e.toml --data . --out out --verbose").output
+    Path("e.toml").write_text(EXPERIMENT.replace("lsi", "lsj"))
+    result = CliRunner().invoke(app, ["run", "e.toml", "--data", ".", "--out", "out"])
+    assert "no source 'lsj'" in str(result.exception)
+
+
+EXPERIMENT = """
+kind = "ranking"
+title = "Candidates"
+[collection]
+source = "beir"
+folder = "sample/beir"
+[candidates]
+bm25 = { depth = 10 }
+lsi = { depth = 10 }
+[[columns]]
+family = "vsm"
+[[rankers]]
+name = "linear"
+ranker = "coordinate-ascent"
+params = { n_sweeps = 1, n_restarts = 1 }
+[[splits]]
+name = "by-query"
+title = "Unseen queries"
+folds = 5
+[[systems]]
+name = "vsm"
+score = "vsm"
+[[systems]]
+name = "learned"
+columns = ["vsm"]
+ranker = "linear"
+[evaluation]
+measures = ["NDCG@10"]
+comparisons = [["learned", "vsm"]]
+"""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.missing import Missing
+from ltr_features.candidates import candidate_pairs
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import fold_scores, keep_groups
@@ -22,7 +23,6 @@ from ltr_features.columns.term_space import TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import (
     build_columns,
-    candidate_pairs,
     grades,
     learned_columns,
     missing_rows,

@@ -12,6 +12,7 @@ from typing import Any
 from letor.errors import InputError
 from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
+from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
@@ -68,6 +69,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
         *_collection_problems(config, data),
         *_group_problems(config, data),
         *_text_problems(config),
+        *_candidate_problems(config, data),
         *(said for part in config.columns for said in _family_problems(part, data)),
         *(said for part in config.models for said in _model_problems(part)),
         *(said for part in config.rankers for said in _ranker_problems(part)),
@@ -103,6 +105,19 @@ def _group_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         read_query_groups(data / config.groups)
     except InputError as error:
         yield f"groups: {error}"
+
+
+def _candidate_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    if config.candidates is not None and "candidate_depth" in config.model_fields_set:
+        yield "candidates and candidate_depth are both given; give bm25 = { depth = ... }"
+    try:
+        candidate_sources(config.candidate_settings)
+    except InputError as error:
+        yield str(error)
+        return
+    for name, options in config.candidate_settings.items():
+        kind = source_kind(name, options)
+        yield from _missing_files(f"candidates.{name}", kind, with_paths(kind, options, data))
 
 
 def _text_problems(config: ExperimentConfig) -> Iterator[str]:

@@ -206,6 +206,8 @@ class ExperimentConfig(Section):
 
     ``groups`` names a file, query id, tab, group: queries that belong together are tested together,
     and kept together by splits "by group"; by default the groups that the collection has.
+    ``candidates`` are settings of sources, see
+    :func:`ltr_features.candidates.candidate_sources`; by default BM25's best ``candidate_depth``.
     """
 
     kind: Literal["ranking"] = "ranking"
@@ -217,6 +219,7 @@ class ExperimentConfig(Section):
     repeats: int = Field(1, ge=1)
     groups: str | None = None
     candidate_depth: int = Field(100, ge=1)
+    candidates: dict[str, dict[str, Any]] | None = None
     columns: tuple[FamilyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
     rankers: tuple[RankerConfig, ...] = ()
@@ -225,6 +228,11 @@ class ExperimentConfig(Section):
     evaluation: EvaluationConfig
     expected: tuple[ExpectedConfig, ...] = ()
     nearest_words: tuple[str, ...] = ()
+
+    @property
+    def candidate_settings(self) -> dict[str, dict[str, Any]]:
+        """The sources of candidates by name."""
+        return self.candidates or {"bm25": {"depth": self.candidate_depth}}
 
     @property
     def all_systems(self) -> list[SystemConfig]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +17,12 @@ from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.parquet import read_parquet, write_parquet
 from letor.writing import check_ids
+from ltr_features.candidates import choose_candidates, source_kind
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
-from ltr_features.feature_table import build_columns, candidate_pairs, table_pairs
+from ltr_features.feature_table import build_columns, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_files import read_query_groups
@@ -137,15 +139,36 @@ class Preparation(Study):
         return made
 
     @cached_property
+    def candidate_inputs(self) -> dict[str, dict[str, Any]]:
+        """What the candidates depend on: settings, and the content of files that they name."""
+        digests = self.runner.stages.digests
+        return {
+            name: with_content(source_kind(name, options), options, self.data, digests)
+            for name, options in self.config.candidate_settings.items()
+        }
+
+    @cached_property
     def columns_stage(self) -> Planned:
         config = self.config
 
         def make(path: Path) -> None:
-            pairs = candidate_pairs(self.context, config.candidate_depth, on_empty="keep")
-            families = self.column_families()
-            data = build_columns(self.context, pairs, families, on_progress=self._built)
-            write_parquet(data, path / "table.parquet")
+            found = choose_candidates(self.context, settings, on_empty="keep")
+            table = build_columns(
+                self.context,
+                found.pairs,
+                self.column_families(),
+                origins=found.origins,
+                on_progress=self._built,
+            )
+            write_parquet(table, path / "table.parquet")
+            recalls = found.recalls(self.collection.judgements, self.collection.n_queries)
+            told = {name: recall.mean for name, recall in recalls.items()}
+            (path / "recall.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
 
+        settings = {
+            name: with_paths(source_kind(name, options), options, self.data)
+            for name, options in config.candidate_settings.items()
+        }
         data, digests = self.data, self.runner.stages.digests
         inputs = {
             "index": self.key(self.index_stage),
@@ -153,9 +176,9 @@ class Preparation(Study):
                 {part.family: with_content(families()[part.family], part.options, data, digests)}
                 for part in config.columns
             ],
-            "candidate_depth": config.candidate_depth,
+            "candidates": self.candidate_inputs,
         }
-        size = f"{len(config.columns)} families, at most {config.candidate_depth} rows per query"
+        size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
         return Planned("letor/base", inputs, make, size, "columns", code=_CODE)
 
     def _built(self, family: str, done: int, total: int) -> None:
@@ -237,6 +260,13 @@ class Preparation(Study):
     @cached_property
     def _document_rows(self) -> dict[str, int]:
         return {document: row for row, document in enumerate(self.collection.document_ids)}
+
+    @cached_property
+    def recalls(self) -> dict[str, float]:
+        """Mean recall of each source of candidates."""
+        path = self.done(self.columns_stage).path / "recall.json"
+        found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        return found
 
     @cached_property
     def recall(self) -> float:

@@ -47,8 +47,7 @@ def make_report(experiment: RankingStages) -> Report:
     """The report's data."""
     config, collection, outputs = experiment.config, experiment.collection, experiment.outputs
     facts = {str(k): _fact(v) for k, v in collection.description.items()}
-    facts["candidates per query"] = f"BM25's best {config.candidate_depth}"
-    facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
+    facts |= _candidate_facts(experiment)
     facts |= _left_out(experiment)
     curves: list[TrainingCurve] = []
     words: list[NearestWords] = []
@@ -76,6 +75,21 @@ def make_report(experiment: RankingStages) -> Report:
         versions=versions(),
         warnings=check_expected(config, studies),
     )
+
+
+def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
+    """Where the candidates come from, and how many of the relevant documents are among them."""
+    settings = experiment.config.candidate_settings
+    told = (
+        f"{name} ({options['depth']})" if options.get("depth") else name
+        for name, options in settings.items()
+    )
+    facts = {"candidates (at most, per query)": ", ".join(told)}
+    if len(settings) > 1:
+        for name, recall in experiment.recalls.items():
+            facts[f"mean recall of the candidates of {name}"] = f"{recall:.3f}"
+    facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
+    return facts
 
 
 def _left_out(experiment: RankingStages) -> dict[str, str]:
@@ -108,7 +122,7 @@ def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
         },
         **{f"ranker {r.name}": {"ranker": r.ranker, **r.params} for r in config.rankers},
         "evaluation": config.evaluation.model_dump(),
-        "run": {"seed": config.seed, "candidates": config.candidate_depth},
+        "run": {"seed": config.seed, "candidates": config.candidate_settings},
     }
 
 

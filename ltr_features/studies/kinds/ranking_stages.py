@@ -185,7 +185,7 @@ class RankingStages(Preparation):
             "model": model.model_dump(mode="json", exclude={"name"}),
             "split": {} if unlabelled else self.rule(split),
             # Folds hold the queries that have candidates.
-            "candidates": {} if unlabelled else self.config.candidate_depth,
+            "candidates": {} if unlabelled else self.candidate_inputs,
             "seed": self.config.seed + (0 if unlabelled else split.fit),
         }
         n = split.folds * (1 + (split.inner_parts or split.folds - 2))

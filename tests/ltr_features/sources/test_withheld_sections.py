@@ -11,13 +11,14 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
+from ltr_features.candidates import candidate_pairs
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
-from ltr_features.feature_table import build_columns, candidate_pairs
+from ltr_features.feature_table import build_columns
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
