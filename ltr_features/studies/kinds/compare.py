@@ -12,7 +12,7 @@ from pydantic import Field
 from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import unjudged_queries
+from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
 from letor.trec import read_qrels
 from ltr_features.studies.config import Section, nearest, read_config
@@ -186,8 +186,8 @@ def compare_files(
 
 
 def comparison_report(
-    rankings: Mapping[str, pd.DataFrame],
-    qrels: pd.DataFrame,
+    rankings: Mapping[str, Any],
+    qrels: Any,
     *,
     baselines: Sequence[str],
     measures: Sequence[str] = DEFAULT_MEASURES,
@@ -202,6 +202,7 @@ def comparison_report(
     """The report on rankings (columns ``qid``, ``docno``, ``score``) of the same queries.
 
     Args:
+        rankings, qrels: frames, or what else ``letor.evaluation.evaluate`` takes: objects of ranx.
         hard_by: the ranking that says which queries are hard. groups: of the queries.
         texts: of queries. titles: of documents. notes: further facts, by label.
 
@@ -209,6 +210,7 @@ def comparison_report(
         InputError: a judged query without a group, or ``hard_by`` is a baseline.
     """
     test = test or TestSettings()
+    rankings, qrels = {name: as_frame(run) for name, run in rankings.items()}, as_frame(qrels)
     every = list(dict.fromkeys([*measures, hard_measure]))
     values = {name: evaluate(qrels, run, every) for name, run in rankings.items()}
     others = [name for name in rankings if name not in baselines]
