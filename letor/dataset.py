@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
-from letor.frames import frame_rows, make_table, matrix
+from letor.frames import frame_rows, labels_and_queries, make_table, matrix
 from letor.missing import Missing
 from letor.string_array import StringArray
 
@@ -101,15 +101,14 @@ class RankingData:
             kwargs: further attributes of the class.
 
         Raises:
-            InputError: values are not numbers, or the lengths differ.
+            InputError: values are not numbers, a query id is missing, or the lengths differ.
         """
         values, names = matrix(X)
-        if len(qid) != len(values):
-            raise InputError(f"qid has {len(qid)} entries for {len(values)} rows")
-        ids, index = distinct(qid)
+        labels, queries = labels_and_queries(y, qid, len(values))
+        ids, index = distinct(queries)
         names = names or [str(j + 1) for j in range(values.shape[1])]
         names = names if column_names is None else list(column_names)
-        return cls(values, np.asarray(y, dtype=np.float32), ids, index, names, **kwargs)
+        return cls(values, labels, ids, index, names, **kwargs)
 
     @classmethod
     def from_frame(

@@ -46,6 +46,8 @@ class Evaluator:
     Attributes:
         without_rows: float64 [r], the values of ``data.queries_without_rows``: 0, or by the empty
             rule.
+        n_empty: number of queries without relevant documents (NDCG: without gain).
+        n_missing: number of relevant documents (NDCG: with gain) without a row.
 
     Raises:
         InputError: labels are negative or not finite, have no gain in the definition's tuple, or
@@ -67,13 +69,13 @@ class Evaluator:
         self._value = value[: len(data)]
         found = np.bincount(judged.query, weights=value > 0, minlength=len(judged.sizes))
         self._relevant = found[: data.n_queries].astype(np.int64)
-        self._lost = int((value[len(data) :] > 0).sum())
+        self.n_missing = int((value[len(data) :] > 0).sum())
         unjudged = frozenset() if data.missing is None else data.missing.unjudged
         self._unjudged = np.fromiter((q in unjudged for q in data.query_ids), dtype=bool)
         rest = found[data.n_queries :]
         self.without_rows = np.where(rest > 0, 0.0, _EMPTY_VALUE[definition.empty])
-        self._n_empty = int((found[: data.n_queries][~self._unjudged] == 0).sum())
-        self._n_empty += int((rest == 0).sum())
+        self.n_empty = int((found[: data.n_queries][~self._unjudged] == 0).sum())
+        self.n_empty += int((rest == 0).sum())
 
     def _prepare_ideal(self, value: NDArray[np.float64], judged: _Judged) -> None:
         """The ideal ranking of the documents of each query with rows, those without a row too."""
@@ -86,16 +88,6 @@ class Evaluator:
         self._best = kernels.dcg(ideal, offsets, self._discounts, self._cutoff)
         rank = np.arange(len(ideal)) - np.repeat(offsets[:-1], sizes)
         self._ideal = ideal[rank < np.repeat(self._sizes, sizes)]
-
-    @property
-    def n_empty(self) -> int:
-        """Number of queries without relevant documents (NDCG: without gain)."""
-        return self._n_empty
-
-    @property
-    def n_missing(self) -> int:
-        """Number of relevant documents (NDCG: with gain) without a row."""
-        return self._lost
 
     def per_query(self, scores: ArrayLike) -> NDArray[np.float64]:
         """float64 [m]: the value of each query in the order of ``data.query_ids``; NaN for those

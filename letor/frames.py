@@ -92,6 +92,25 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     return single, None
 
 
+def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], list[str]]:
+    """(float32 [n], [n]): the label and the query id of each row.
+
+    Raises:
+        InputError: labels are not numbers, a query id is missing, or the lengths differ.
+    """
+    try:
+        labels = np.asarray(y, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the labels y must be numbers: {error}") from None
+    queries = np.empty(len(qid), dtype=object)
+    queries[:] = list(qid)
+    if len(queries) != n:
+        raise InputError(f"qid has {len(queries)} entries for {n} rows")
+    if pd.isna(queries).any():
+        raise InputError(f"qid: row {int(np.argmax(pd.isna(queries)))} has no query id")
+    return labels, [str(q) for q in queries]
+
+
 def arrow_table(frame: Any) -> pa.Table:
     """The frame as an Arrow table without an index of pandas, its names distinct strings.
 

@@ -30,7 +30,10 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
         InputError: missing column, duplicate pair, label that is not a whole number, NaN score, or
             a run that shares no query with the judgements.
     """
-    qrels, run = _checked(qrels, "label", "qrels"), _checked(run, "score", "run")
+    qrels, run = checked_frame(qrels, "label", "qrels"), checked_frame(run, "score", "run")
+    for table, what in ((qrels, "qrels"), (run, "run")):
+        if table.empty:
+            raise InputError(f"{what} has no rows")
     queries = pd.Index(qrels["qid"].unique(), name="qid")
     run = run[run["qid"].isin(queries)]
     if run.empty:
@@ -89,7 +92,7 @@ def to_ranx(table: pd.DataFrame) -> Any:
     Of equal scores ranx takes the rows as they come: sort them first where that matters.
     """
     value = "label" if "label" in table.columns else "score"
-    checked = _checked(table, value, "the frame")
+    checked = checked_frame(table, value, "the frame")
     with numba_settings_kept():
         import ranx
 
@@ -122,21 +125,25 @@ def _missing(lost: pd.DataFrame, without_rows: set[str]) -> Missing:
     return Missing(relevant)
 
 
-def _checked(table: Any, value: str, what: str) -> pd.DataFrame:
-    """The three columns, ids as strings and the value as float64."""
+def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
+    """The columns ``qid`` and ``docno`` as strings, and ``value`` (label or score) as float64.
+
+    Raises:
+        InputError: a column is missing, a pair is there twice, a label is not a whole number, or a
+            score is NaN; ``what`` names the table.
+    """
     table = as_frame(table)
     missing = [c for c in ("qid", "docno", value) if c not in table.columns]
     if missing:
         raise InputError(
             f"{what} lacks the column {', '.join(missing)}; it has {', '.join(map(str, table))}"
         )
-    if table.empty:
-        raise InputError(f"{what} has no rows")
     table = pd.DataFrame(
         {
-            "qid": table["qid"].astype(str).astype(object),
-            "docno": table["docno"].astype(str).astype(object),
-            value: table[value].astype(np.float64),
+            # As objects: strings of Arrow cannot hold bytes that are not UTF-8.
+            "qid": pd.Series([str(q) for q in table["qid"].tolist()], dtype=object),
+            "docno": pd.Series([str(d) for d in table["docno"].tolist()], dtype=object),
+            value: table[value].to_numpy(dtype=np.float64),
         }
     )
     twice = table.duplicated(["qid", "docno"])

@@ -103,12 +103,24 @@ def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
         kept = flags & kernels.BAD == 0
         X, y, spans, query_index = X[kept], y[kept], spans[kept], query_index[kept]
     if np.any(flags & (kernels.HAS_NULL | kernels.HAS_NON_FINITE)):
-        shape = (len(query_ids), X.shape[1]) if use_minimum else (0, 0)
-        lowest = np.full(shape, np.inf, dtype=np.float32)
-        kernels.replace_marks(X, X.view(np.uint32), NULL_BITS, use_minimum, query_index, lowest)
+        _replace_marks(X, query_index, use_minimum)
     texts, documents = _pack_comments(rows.buffer, spans) if comments else (None, None)
     names = [str(j + 1) for j in range(X.shape[1])]
     return RankingData(X, y, query_ids, query_index, names, documents, texts)
+
+
+def _replace_marks(
+    X: NDArray[np.float32], query_index: NDArray[np.int64], use_minimum: bool
+) -> None:
+    """Replace all marks by the plain NaN, or NULL (if asked) by LETOR's MIN rule: the least value
+    of its column within its query, 0 if it has none."""
+    rows, columns = np.nonzero(X.view(np.uint32) == NULL_BITS)
+    X[np.isnan(X)] = np.nan
+    if use_minimum and len(rows):
+        order = np.argsort(query_index, kind="stable")
+        starts = np.flatnonzero(np.diff(query_index[order], prepend=-1))
+        lowest = np.fmin.reduceat(X[order], starts, axis=0)
+        X[rows, columns] = np.nan_to_num(lowest[query_index[rows], columns])
 
 
 def _number_queries(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:

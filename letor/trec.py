@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
+from letor.judged_runs import checked_frame
 
 QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
@@ -81,11 +82,9 @@ def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         InputError: a column is missing, an id is empty or contains blanks, a label is not a whole
             number, or a document is judged twice for a query.
     """
-    qids, docnos = _checked_ids(qrels, "label")
-    labels = np.asarray(qrels["label"], dtype=np.float64)
-    if not np.array_equal(labels, np.floor(labels)) or np.isinf(labels).any():
-        raise InputError("labels of qrels must be whole numbers")
-    whole = labels.astype(np.int64).tolist()
+    qrels = checked_frame(qrels, "label", "qrels")
+    qids, docnos = _checked_ids(qrels)
+    whole = qrels["label"].astype(np.int64).tolist()
     lines = (f"{q} 0 {d} {y}\n" for q, d, y in zip(qids, docnos, whole, strict=True))
     _write(path, lines)
 
@@ -102,9 +101,10 @@ def write_run(run: pd.DataFrame, path: str | os.PathLike[str], tag: str = "ltr-f
         InputError: a column is missing, an id or the tag is empty or contains blanks, a score is
             not finite in float32, or a document occurs twice for a query.
     """
-    qids, docnos = _checked_ids(run, "score")
+    run = checked_frame(run, "score", "run")
+    qids, docnos = _checked_ids(run)
     _check_words([tag], "tag")
-    scores = np.asarray(run["score"], dtype=np.float64)
+    scores = run["score"].to_numpy()
     if not (np.abs(scores) < np.finfo(np.float32).max).all():
         position = int(np.argmax(~(np.abs(scores) < np.finfo(np.float32).max)))
         raise InputError(
@@ -225,18 +225,10 @@ def _checked_frame(
     )
 
 
-def _checked_ids(frame: pd.DataFrame, value: str) -> tuple[list[str], list[str]]:
-    missing = [c for c in ("qid", "docno", value) if c not in frame.columns]
-    if missing:
-        raise InputError(f"columns missing: {', '.join(missing)}; found {list(frame.columns)}")
-    qids, docnos = [str(q) for q in frame["qid"]], [str(d) for d in frame["docno"]]
+def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
+    qids, docnos = frame["qid"].tolist(), frame["docno"].tolist()
     _check_words(qids, "query id")
     _check_words(docnos, "document id")
-    pairs = set()
-    for pair in zip(qids, docnos, strict=True):
-        if pair in pairs:
-            raise InputError(f"document {pair[1]!r} occurs twice for query {pair[0]!r}")
-        pairs.add(pair)
     return qids, docnos
 
 

@@ -228,29 +228,6 @@ def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
 
 
 @njit(cache=True, nogil=True)
-def replace_marks(X, bits, null, use_minimum, query_index, lowest):
-    """Replace NULLs by LETOR's MIN rule (if asked) and all other marks by the plain NaN.
-
-    MIN rule: NULL becomes the least value of its column within its query, 0 if it has none.
-    ``bits`` is X seen as uint32, ``null`` the pattern that stands for NULL, ``lowest`` float32
-    [m, p] filled with +inf.
-    """
-    n, p = X.shape
-    if use_minimum:
-        for i in range(n):
-            for j in range(p):
-                if X[i, j] < lowest[query_index[i], j]:
-                    lowest[query_index[i], j] = X[i, j]
-    for i in range(n):
-        for j in range(p):
-            if use_minimum and bits[i, j] == null:
-                least = lowest[query_index[i], j]
-                X[i, j] = least if least < np.inf else np.float32(0.0)
-            elif np.isnan(X[i, j]):
-                X[i, j] = np.float32(np.nan)
-
-
-@njit(cache=True, nogil=True)
 def pack_comments(buffer, spans, offsets, packed, document_spans):
     """Copy the comments side by side and find the document id of each.
 

@@ -77,7 +77,7 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
     if unknown:
         raise InputError(
             f"{what} have columns that the ranker was not trained on: {', '.join(unknown[:20])}; "
-            "leave them out with select_columns(ranker.feature_names_)"
+            "leave them out, ranker.feature_names_ are those to keep"
         )
     return data.select_columns(names)
 

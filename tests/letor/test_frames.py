@@ -134,3 +134,15 @@ def test_infinite_values_are_kept() -> None:
 def test_arrays_that_cannot_be_rows_are_named(X: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         RankingData.from_rows(X, [0] * len(X), ["q", "q"])
+
+
+def test_labels_and_queries_that_cannot_be_are_named() -> None:
+    X = [[1.0], [2.0]]
+    with pytest.raises(InputError, match=r"labels y must be numbers.*'good'"):
+        RankingData.from_rows(X, ["good", "bad"], ["q", "q"])
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(InputError, match="qid: row 1 has no query id"):
+            RankingData.from_rows(X, [0, 1], ["q", missing])
+    with pytest.raises(InputError, match="3 labels"):
+        RankingData.from_rows(X, [0, 1, 2], ["q", "q"])
+    assert RankingData.from_rows(X, [0, 1], pd.Series([7, 7])).query_ids == ["7"]

@@ -136,15 +136,15 @@ def test_frames_that_no_file_can_hold_are_refused(tmp_path):
         write_run(good.assign(docno=["d 1", "d2"]), path)
     with pytest.raises(InputError, match="query id ''"):
         write_run(good.assign(qid=["", "q"]), path)
-    with pytest.raises(InputError, match="document 'd' occurs twice for query 'q'"):
+    with pytest.raises(InputError, match="once; the first is query 'q', document 'd'"):
         write_run(good.assign(docno="d"), path)
-    with pytest.raises(InputError, match="document d1 is nan"):
+    with pytest.raises(InputError, match="document 'd1' has a score that is NaN"):
         write_run(run_frame([1.0, np.nan]), path)
     with pytest.raises(InputError, match="document d0 is 1e"):
         write_run(run_frame([1e39, 1.0]), path)
     with pytest.raises(InputError, match="tag 'a b'"):
         write_run(good, path, tag="a b")
-    with pytest.raises(InputError, match="columns missing: label"):
+    with pytest.raises(InputError, match="qrels lacks the column label"):
         write_qrels(good, path)
     with pytest.raises(InputError, match="whole numbers"):
         write_qrels(good.assign(label=[0.5, 1]), path)

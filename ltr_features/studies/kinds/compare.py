@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from pydantic import Field
 from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import unjudged_queries
+from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
 from letor.trec import read_qrels
 from ltr_features.studies.config import Section, nearest, read_config
@@ -110,23 +110,27 @@ class CompareConfig(Section):
         return self.hard_measure or self.measures[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Given:
     """What the files say.
 
     Attributes:
-        rankings: of each system, columns ``qid``, ``docno``, ``score``.
-        qrels: columns ``qid``, ``docno``, ``label``.
+        rankings: of each system, columns ``qid``, ``docno``, ``score``, or an object of ranx.
+        qrels: columns ``qid``, ``docno``, ``label``, or an object of ranx.
         texts: of queries. titles: of documents. groups: of queries, if there are any.
         notes: further facts, by label.
     """
 
     rankings: dict[str, pd.DataFrame]
     qrels: pd.DataFrame
-    texts: dict[str, str]
-    titles: dict[str, str]
-    groups: dict[str, str] | None
-    notes: dict[str, str]
+    texts: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rankings = {name: as_frame(run) for name, run in self.rankings.items()}
+        self.qrels = as_frame(self.qrels)
 
 
 class CompareStudy(Study):
