@@ -16,10 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from letor.files import atomic_path
 from ltr_features.studies.manifest import write_manifest
+from ltr_features.studies.page import pages
 from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.report import Report
+from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
@@ -42,10 +43,9 @@ class Contents:
     def write(self, folder: Path) -> None:
         """Write all files into an existing folder."""
         for name, text in {"report.html": self.page, **self.texts}.items():
-            with atomic_path(folder / name) as partial:
-                partial.write_text(text, encoding="utf-8", newline="\n")
+            pages.write(text, folder / name)
         for name, frame in self.tables.items():
-            frame.to_csv(folder / f"{name}.csv", index=False)
+            write_csv(frame, folder / f"{name}.csv")
 
 
 class Study(ABC):

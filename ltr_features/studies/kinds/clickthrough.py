@@ -19,14 +19,13 @@ from letor.errors import InputError
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
-from ltr_features.studies.kinds.clickthrough_page import render
+from ltr_features.studies.kinds.clickthrough_page import document
 from ltr_features.studies.kinds.clickthrough_scoring import Grids, ranked
 from ltr_features.studies.kinds.clickthrough_tables import (
     Results,
     RowFit,
     RowResult,
     csv_rows,
-    table_text_of,
     time_rows,
 )
 from ltr_features.studies.kinds.given_files import read_query_groups
@@ -169,8 +168,7 @@ class ClickthroughStudy(TaskStudy):
                 groups[name] = of
                 facts[name]["groups of test queries"] = len(set(of.values()))
         results = Results(config, rows, facts, groups)
-        tables = [table_text_of(results, table) for table in config.tables]
-        return contents(config, render(results), tables, csv_rows(results), time_rows(results))
+        return contents(document(results), csv_rows(results), time_rows(results))
 
 
 def _plain(inputs: dict[str, Any]) -> dict[str, Any]:

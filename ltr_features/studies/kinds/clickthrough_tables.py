@@ -11,18 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.clickthrough_config import (
-    ClickthroughConfig,
-    RowConfig,
-    TableConfig,
-)
-from ltr_features.studies.kinds.task_tables import Row, compare_rows, table_text
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TableConfig
+from ltr_features.studies.kinds.task_tables import Row, compare_rows
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.refits import (
-    repeats_told,
-    spreads,
-    with_spread,
-)
+from ltr_features.studies.statistics.refits import repeats_told, spreads
 from ltr_features.studies.statistics.significance import corrected
 
 
@@ -97,25 +89,6 @@ class Check:
         return self.outcome == "held"
 
 
-def header(config: ClickthroughConfig) -> tuple[str, ...]:
-    """Column names; those of the paper's numbers start with "|"."""
-    paper = [f"{'| Paper ' if i == 0 else ''}@{k}" for i, k in enumerate(config.cutoffs)]
-    return ("Model", *config.measures, "Weights", "Fit s", *paper)
-
-
-def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
-    """The texts of a row, as many as :func:`header` has."""
-    config, found = results.config, results.rows[table.name, row.label]
-    means = [
-        with_spread(f"{found.per_query[measure].mean():.3f}", found.spread[measure])
-        for measure in config.measures
-    ]
-    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.weights)
-    paper = [f"{value:.3f}" for value in row.paper] or [""] * len(config.cutoffs)
-    paper[0] = f"| {paper[0]}"
-    return [row.label, *means, weights, f"{found.first.seconds:.1f}", *paper]
-
-
 def checks(results: Results, table: TableConfig) -> list[Check]:
     """The table's expectations, tested query by query."""
     if not table.expectations:
@@ -176,22 +149,6 @@ def facts_line(results: Results, table: TableConfig) -> str:
     )
     told = repeats_told(results.config.repeats)
     return f"{sizes}. {told}" if told else sizes
-
-
-def table_text_of(results: Results, table: TableConfig) -> str:
-    """The table as plain text."""
-    tested = [check_text(check, results.config.measures) for check in checks(results, table)]
-    for label in table.evaluations:
-        work = " ".join(f"{value:.1f}" for value in results.rows[table.name, label].evaluations)
-        tested.append(f"{label}, function and gradient evaluations by iteration: {work}")
-    return table_text(
-        table,
-        facts_line(results, table),
-        header(results.config),
-        [cells(results, table, row) for row in table.rows],
-        tested,
-        results.rows,
-    )
 
 
 def csv_rows(results: Results) -> list[dict[str, Any]]:

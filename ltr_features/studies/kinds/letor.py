@@ -27,8 +27,8 @@ from letor.tuning import GRIDS, tune
 from ltr_features.studies.config import read_config, refitted, slug
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_page import render
-from ltr_features.studies.kinds.letor_tables import Results, make_tables
+from ltr_features.studies.kinds.letor_page import document
+from ltr_features.studies.kinds.letor_tables import Results, make_tables, summary
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 
@@ -41,7 +41,7 @@ class LetorStudy(Study):
     ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` beside the page.
     Rankers train on one thread."""
 
-    timed = ("tables.txt", "times.csv")
+    timed = ("times.csv",)
     config: StudyConfig
     _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
 
@@ -137,8 +137,9 @@ class LetorStudy(Study):
             frames.append(values)
         results = Results(trained, pd.concat(frames, ignore_index=True), self._data[2])
         tables = make_tables(self.config, results)
-        page = render(self.config, results, tables)
-        return Contents(page, tables.texts(self.config, results), tables.frames(results))
+        page = document(self.config, results, tables)
+        texts = {"tables.txt": page.text(), "results.json": summary(self.config, results, tables)}
+        return Contents(page.html(), texts, tables.frames(results))
 
 
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:

@@ -16,10 +16,6 @@ from ltr_features.studies.statistics.significance import TestSettings, compare
 
 _KEYS = ["scheme", "fold", "ranker"]
 
-#: Columns of a comparison that reports show.
-COMPARED = ["system", "measure", "difference", "low", "high", "p", "p_corrected", "effect", "won",
-            "tied", "lost"]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Results:
@@ -63,13 +59,6 @@ class Tables:
         names = ("folds", "means", "errors", "times", "comparisons")
         return {"per_query": results.per_query, **{name: getattr(self, name) for name in names}}
 
-    def texts(self, config: StudyConfig, results: Results) -> dict[str, str]:
-        """The tables for people and for programs, by file."""
-        return {
-            "tables.txt": _text(config, results, self) + "\n",
-            "results.json": _summary(config, results, self) + "\n",
-        }
-
 
 def make_tables(config: StudyConfig, results: Results) -> Tables:
     """Means, standard errors, times, comparisons and checks."""
@@ -90,9 +79,9 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
 
 
-def _summary(config: StudyConfig, results: Results, tables: Tables) -> str:
+def summary(config: StudyConfig, results: Results, tables: Tables) -> str:
     """All numbers as JSON."""
-    summary = {
+    found = {
         "title": config.title,
         "measures": {n: parse_measure(t).definition for n, t in config.measures.items()},
         "means": tables.means.to_dict(orient="records"),
@@ -104,7 +93,7 @@ def _summary(config: StudyConfig, results: Results, tables: Tables) -> str:
         ],
         "checks": [{"held": held, "text": text} for held, text in tables.checks],
     }
-    return json.dumps(summary, indent=1, ensure_ascii=False)
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
@@ -160,51 +149,3 @@ def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) 
         table.insert(0, "scheme", scheme)
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
-
-
-def _text(config: StudyConfig, results: Results, tables: Tables) -> str:
-    parts = [config.title, config.introduction, *config.notes]
-    means = tables.means.merge(tables.times, on=["scheme", "ranker"])
-    for scheme in config.schemes:
-        table = _of(means, scheme.name)
-        rows = {r.label: r.values for r in config.references if r.scheme == scheme.name}
-        table = pd.concat([table, pd.DataFrame.from_dict(rows, orient="index")])
-        n = tables.folds.loc[tables.folds["scheme"] == scheme.name, "fold"].nunique()
-        parts.append(
-            f"{scheme.name}: mean over {n} folds of the mean over the test queries"
-            f"{f' and over {config.repeats} fits' if config.repeats > 1 else ''}; validation: "
-            f"{config.tune_measure} of the chosen parameters\n" + _framed(table)
-        )
-        errors = _of(tables.errors, scheme.name)
-        parts.append(
-            f"{scheme.name}: standard errors of these means over queries\n" + _framed(errors)
-        )
-        if len(tables.comparisons):
-            table = tables.comparisons[tables.comparisons["scheme"] == scheme.name]
-            parts.append(
-                f"{scheme.name}: against {config.baseline}\n"
-                + _framed(table[_compared(results)].set_index("system"))
-            )
-        lines = ["  " + line for line in choices(results.trained, scheme.name)]
-        parts.append(f"{scheme.name}: parameters chosen, number of folds\n" + "\n".join(lines))
-    parts.append("\n".join(f"{'+' if held else '-'} {text}" for held, text in tables.checks))
-    parts.append(tables.settings.description)
-    parts.append(
-        "\n".join(f"{n}: {parse_measure(text).definition}" for n, text in config.measures.items())
-    )
-    return "\n\n".join(part for part in parts if part)
-
-
-def _compared(results: Results) -> list[str]:
-    refits = ["n_fits", "spread", "p_refits"] if results.per_query["fit"].max() else []
-    groups = [] if results.groups is None else ["n_groups", "design_effect"]
-    return [*COMPARED, *refits, *groups]
-
-
-def _of(table: pd.DataFrame, scheme: str) -> pd.DataFrame:
-    return table[table["scheme"] == scheme].drop(columns="scheme").set_index("ranker")
-
-
-def _framed(table: pd.DataFrame) -> str:
-    shown = table.rename_axis(None)
-    return shown.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")

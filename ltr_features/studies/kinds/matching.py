@@ -23,14 +23,13 @@ from ltr_features.studies.kinds.matching_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.matching_curves import training_curve
-from ltr_features.studies.kinds.matching_page import render
+from ltr_features.studies.kinds.matching_page import document
 from ltr_features.studies.kinds.matching_rows import make_row
 from ltr_features.studies.kinds.matching_tables import (
     Results,
     RowFit,
     RowResult,
     csv_rows,
-    table_text_of,
     time_rows,
 )
 from ltr_features.studies.kinds.task_tables import TaskStudy, contents
@@ -145,8 +144,7 @@ class MatchingStudy(TaskStudy):
             },
             {name: self.facts(name) for name in self.config.tasks},
         )
-        tables = [table_text_of(results, table) for table in self.config.tables]
-        return contents(self.config, render(results), tables, csv_rows(results), time_rows(results))
+        return contents(document(results), csv_rows(results), time_rows(results))
 
     def _row(self, table: TableConfig, row: RowConfig) -> RowResult:
         fits = []

@@ -1,71 +1,123 @@
-"""The report of a matching experiment as one self-contained HTML file."""
+"""What the report of a matching experiment shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from markupsafe import Markup
-
-from ltr_features.studies.kinds.matching_figures import scatter_chart
+from ltr_features.studies.kinds.matching_config import PaperNumbers, RowConfig, TableConfig
 from ltr_features.studies.kinds.matching_tables import (
-    HEADER,
     Results,
-    cells,
     check_text,
     order_checks,
     task_line,
 )
-from ltr_features.studies.page import pages
-from ltr_features.studies.page.figures import curve_chart
+from ltr_features.studies.page import figures
+from ltr_features.studies.page.figures import Drawing
+from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
-from ltr_features.studies.page.tables import row_remarks
+from ltr_features.studies.page.tables import Cell, Table, row_remarks
+from ltr_features.studies.statistics.refits import with_spread
+
+DEFINITIONS = {
+    "Rank loss": "Share of sampled triples (query, relevant document, other document) that are "
+    "ordered wrongly; ties count half; standard error over queries.",
+    "MAP, P@10": "Over the fixed test queries; the document that a query was made of and its "
+    "training links are not ranked; of documents with equal scores the irrelevant ones come first.",
+    "Order": "Differences in average precision, query by query, with Fisher's randomisation test "
+    "(two-sided, 10,000 permutations; queries made of one document change their sign together). "
+    '"A tie": the opposite order, not significantly.',
+    "Train s": "Seconds to train the model that is reported; tuning: those of all that were tried. "
+    "Compiling is not counted.",
+}
+_SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
 
 
-def render(results: Results) -> str:
-    """The page as HTML. The same results give the same text."""
-    tables = [
-        {
-            "config": table,
-            "task": task_line(results, table),
-            "rows": [cells(results, table, row) for row in table.rows],
-            "checks": [
-                (check.outcome, check_text(check)) for check in order_checks(results, table)
+def document(results: Results) -> Document:
+    """Every table with what was expected of it, then the figures."""
+    config = results.config
+    sections = [
+        Section(
+            name=table.name,
+            title=table.title,
+            facts=task_line(results, table),
+            tables=[_table(results, table)],
+            checks=[
+                (_SIGNS.get(check.outcome, "✗"), check_text(check))
+                for check in order_checks(results, table)
             ],
-            "remarks": row_remarks(table, results.rows),
-        }
-        for table in results.config.tables
+            remarks=row_remarks(table, results.rows),
+            notes=table.notes,
+        )
+        for table in config.tables
     ]
-    return pages.render(
-        "matching.html.jinja",
-        config=results.config,
-        header=HEADER,
-        tables=tables,
-        scatters=list(_scatters(results)),
-        curves=list(_curves(results)),
-    )
+    drawn = [*_scatters(results), *_curves(results)]
+    if drawn:
+        notes = config.curves.notes if config.curves else ()
+        sections.append(Section("figures", "Figures", figures=drawn, notes=notes))
+    return Document(config.title, config.introduction, sections, config.notes, DEFINITIONS)
 
 
-def _scatters(results: Results) -> Iterator[tuple[str, Markup]]:
+def _table(results: Results, table: TableConfig) -> Table:
+    return Table(
+        table.title,
+        [
+            "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "Tuning s",
+            "Paper: loss", "Paper: MAP", "Paper: P@10",
+        ],
+        [_cells(results, table, row) for row in table.rows],
+        "Means ± standard errors; on the right, what the paper reports on its data.",
+    )  # fmt: skip
+
+
+def _cells(results: Results, table: TableConfig, row: RowConfig) -> list[Cell | str]:
+    paper = _paper(row.paper)
+    if row.model is None:
+        return [Cell(row.label, style="biased"), *["–"] * 6, *paper]
+    found = results.rows[table.name, row.label]
+    m, spread, first = found.measures, found.spread, found.first
+    loss = f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}"
+    return [
+        row.label,
+        with_spread(loss, 100 * spread["rank_loss"], 2),
+        with_spread(f"{m['map']:.3f} ±{m['map_error']:.3f}", spread["map"]),
+        with_spread(f"{m['p10']:.3f} ±{m['p10_error']:.3f}", spread["p10"]),
+        _thousands(first.result["parameters"]),
+        f"{first.seconds:.1f}",
+        f"{first.tuning_seconds:.0f}" if len(first.result["trials"]) > 1 else "–",
+        *paper,
+    ]
+
+
+def _paper(paper: PaperNumbers) -> list[str]:
+    def with_error(value: float | None, error: float | None) -> str:
+        if value is None:
+            return "–"
+        return f"{value:.3f}" + (f" ±{error:.3f}" if error is not None else "")
+
+    loss = "–" if paper.rank_loss is None else f"{paper.rank_loss:g}%"
+    return [loss, with_error(paper.map, paper.map_error), with_error(paper.p10, paper.p10_error)]
+
+
+def _thousands(n: int) -> str:
+    if n >= 1_000_000:
+        return f"{n / 1e6:.1f}M"
+    return f"{n / 1e3:.0f}k" if n >= 1000 else str(n)
+
+
+def _scatters(results: Results) -> Iterator[tuple[str, Drawing]]:
     scatter = results.config.scatter
     if scatter is None:
         return
-    own = results.rows[scatter.table, scatter.model].per_query[: scatter.n_queries]
-    for number, label in enumerate(scatter.against):
-        other = results.rows[scatter.table, label].per_query[: scatter.n_queries]
-        chart = scatter_chart(
-            other["ap"].to_numpy(), own["ap"].to_numpy(), label, scatter.model, f"scatter{number}"
-        )
-        better, worse = int((own["ap"] > other["ap"]).sum()), int((own["ap"] < other["ap"]).sum())
-        caption = (
-            f"Average precision of {len(own)} queries: {scatter.model} against {label}; "
-            f"{better} above the diagonal, {worse} below."
-        )
-        yield caption, chart
+    own = results.rows[scatter.table, scatter.model].per_query["ap"][: scatter.n_queries]
+    for label in scatter.against:
+        other = results.rows[scatter.table, label].per_query["ap"][: scatter.n_queries]
+        values = other.to_numpy(), own.to_numpy()
+        drawing = figures.scatter(*values, label, scatter.model, "Average precision")
+        yield f"{drawing.title}; {drawing.description}", drawing
 
 
-def _curves(results: Results) -> Iterator[tuple[str, Markup]]:
-    shares = sorted({share for share, _ in results.curves})
-    for number, share in enumerate(shares):
+def _curves(results: Results) -> Iterator[tuple[str, Drawing]]:
+    for share in sorted({share for share, _ in results.curves}):
         series = {}
         for (other, rank), points in results.curves.items():
             if other == share:
@@ -73,7 +125,5 @@ def _curves(results: Results) -> Iterator[tuple[str, Markup]]:
                 for part in ("train", "test"):
                     series[f"{part}, N = {rank}"] = (epochs, [point[part] for point in points])
         curve = TrainingCurve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
-        yield (
-            f"{curve.name}: rank loss of training and test links.",
-            curve_chart(curve, f"curve{number}"),
-        )
+        if drawing := figures.curves(curve):
+            yield f"{curve.name}: rank loss of training and test links.", drawing

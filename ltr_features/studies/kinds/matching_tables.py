@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.matching_config import (
-    MatchingConfig,
-    PaperNumbers,
-    RowConfig,
-    TableConfig,
-)
-from ltr_features.studies.kinds.task_tables import Row, compare_rows, table_text
+from ltr_features.studies.kinds.matching_config import MatchingConfig, TableConfig
+from ltr_features.studies.kinds.task_tables import Row, compare_rows
 from ltr_features.studies.page.verdicts import p_equals
-from ltr_features.studies.statistics.refits import repeats_told, with_spread
-
-HEADER = (
-    "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "(tuning)",
-    "| Paper: loss", "MAP", "P@10",
-)  # fmt: skip
+from ltr_features.studies.statistics.refits import repeats_told
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,37 +130,6 @@ def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
     return OrderCheck(low, high, float(found["difference"]), p, told)
 
 
-def cells(results: Results, table: TableConfig, row: RowConfig) -> list[str]:
-    """The texts of a row, as many as ``HEADER`` has."""
-    paper = _paper(row.paper)
-    if row.model is None:
-        return [row.label, *[""] * (len(HEADER) - len(paper) - 1), *paper]
-    found = results.rows[table.name, row.label]
-    m, spread, first = found.measures, found.spread, found.first
-    loss = f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}"
-    ours = [
-        with_spread(loss, 100 * spread["rank_loss"], 2),
-        with_spread(f"{m['map']:.3f} ±{m['map_error']:.3f}", spread["map"]),
-        with_spread(f"{m['p10']:.3f} ±{m['p10_error']:.3f}", spread["p10"]),
-        _thousands(first.result["parameters"]),
-        f"{first.seconds:.1f}",
-        f"{first.tuning_seconds:.0f}" if len(first.result["trials"]) > 1 else "",
-    ]
-    return [row.label, *ours, *paper]
-
-
-def table_text_of(results: Results, table: TableConfig) -> str:
-    """The table as plain text."""
-    return table_text(
-        table,
-        task_line(results, table),
-        HEADER,
-        [cells(results, table, row) for row in table.rows],
-        [check_text(check) for check in order_checks(results, table)],
-        results.rows,
-    )
-
-
 def check_text(check: OrderCheck) -> str:
     """ "A < B: holds (+0.0123, p < 0.0001)"."""
     p = "" if np.isnan(check.p) else f", {p_equals(check.p)}"
@@ -230,23 +189,3 @@ def time_rows(results: Results) -> list[dict[str, Any]]:
         }
         for (table, label), row in results.rows.items()
     ]
-
-
-def _paper(paper: PaperNumbers) -> list[str]:
-    def with_error(value: float | None, error: float | None) -> str:
-        if value is None:
-            return ""
-        return f"{value:.3f}" + (f" ±{error:.3f}" if error is not None else "")
-
-    loss = "" if paper.rank_loss is None else f"{paper.rank_loss:g}%"
-    return [
-        f"| {loss}",
-        with_error(paper.map, paper.map_error),
-        with_error(paper.p10, paper.p10_error),
-    ]
-
-
-def _thousands(n: int) -> str:
-    if n >= 1_000_000:
-        return f"{n / 1e6:.1f}M"
-    return f"{n / 1e3:.0f}k" if n >= 1000 else str(n)

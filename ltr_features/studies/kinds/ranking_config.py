@@ -99,7 +99,8 @@ class SplitConfig(Section):
 
 
 class SystemConfig(Section):
-    """A system: a single column as score, or a ranker on columns.
+    """A system: a single column as score, or a ranker on columns. ``label`` is what the report's
+    verdict calls it, e.g. "the 46 word columns"; its name by default.
 
     ``columns`` names families, models or single columns; ``rankers`` makes one system of each
     ranker, called "name, ranker". ``ranker`` is the only ranker of the file by default.
@@ -114,6 +115,7 @@ class SystemConfig(Section):
     """
 
     name: str
+    label: str = ""
     description: str = ""
     score: str | None = None
     columns: tuple[str, ...] = ()
@@ -137,7 +139,12 @@ class SystemConfig(Section):
         """One system per ranker."""
         return [
             self.model_copy(
-                update={"name": f"{self.name}, {ranker}", "ranker": ranker, "rankers": ()}
+                update={
+                    "name": f"{self.name}, {ranker}",
+                    "label": f"{self.label}, {ranker}" if self.label else "",
+                    "ranker": ranker,
+                    "rankers": (),
+                }
             )
             for ranker in self.rankers
         ] or [self]
@@ -147,12 +154,15 @@ class EvaluationConfig(Section):
     """Measures (the first is the primary one), comparisons and hard queries (if a baseline of
     them is named). A comparison of two systems with ``rankers`` is one for each ranker.
 
+    ``headline`` is the comparison that the report's first screen tells beside the first one.
+
     ``column_value`` names a system whose column groups are valued: it is trained anew without
     each of them, and the first one is trained with each of the others.
     """
 
     measures: tuple[str, ...] = Field(min_length=1)
     comparisons: tuple[tuple[str, str], ...] = Field(min_length=1)
+    headline: tuple[str, str] | None = None
     hard_baseline: str | None = None
     hard_systems: tuple[str, ...] = ()
     hard_selectors: tuple[str, ...] = ()
@@ -166,6 +176,12 @@ class EvaluationConfig(Section):
     confidence: float = Field(0.95, gt=0, lt=1)
     correction: str = "holm"
     column_value: str | None = None
+
+    @model_validator(mode="after")
+    def _headline_is_compared(self) -> EvaluationConfig:
+        if self.headline is not None and self.headline not in self.comparisons:
+            raise ValueError(f"headline {list(self.headline)}: add it to the comparisons")
+        return self
 
     @property
     def all_measures(self) -> list[str]:
@@ -243,6 +259,12 @@ class ExperimentConfig(Section):
             dict.fromkeys(chain.from_iterable(map(self._each, self.evaluation.comparisons)))
         )
 
+    @property
+    def headline(self) -> tuple[str, str] | None:
+        """The comparison that is told beside the first one, of the first ranker."""
+        pair = self.evaluation.headline
+        return None if pair is None else next(self._each(pair), None)
+
     def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
         """A comparison, for every ranker of its two systems."""
         rankers = {s.name: s.rankers for s in self.systems}
@@ -284,7 +306,9 @@ class ExperimentConfig(Section):
 def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> SystemConfig:
     """The system on other columns."""
     text = f"For the value of columns: {', '.join(columns)}."
-    return system.model_copy(update={"name": name, "description": text, "columns": columns})
+    return system.model_copy(
+        update={"name": name, "label": "", "description": text, "columns": columns}
+    )
 
 
 def demo_path() -> Path:

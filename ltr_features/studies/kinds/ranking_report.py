@@ -146,6 +146,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             for system in config.all_systems
         ],
         pairs=config.pairs,
+        second=config.headline,
         measures=list(evaluation.measures),
         groups=experiment.groups,
         query_texts=dict(
@@ -291,6 +292,7 @@ def _system(
     table = pd.read_csv(importance) if importance.exists() else None
     return SystemResult(
         name=system.name,
+        label=system.label,
         description=system.description,
         per_query=per_query,
         fits=fits,

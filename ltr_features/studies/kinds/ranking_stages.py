@@ -236,7 +236,7 @@ class RankingStages(Preparation):
 
         seen = _seen(system)
         told = system.model_dump(
-            mode="json", exclude={"description", "ranker", "rankers", "repeats"}
+            mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
         inputs = {
             "columns": self.key(self.columns_stage),

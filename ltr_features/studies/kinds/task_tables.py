@@ -14,7 +14,7 @@ import pandas as pd
 
 from ltr_features.studies.config import slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.page.tables import aligned, row_remarks, wrapped
+from ltr_features.studies.page.pages import Document
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
@@ -151,33 +151,9 @@ class TaskStudy(Study):
         return {"models": self.config.seed, **tasks}
 
 
-def table_text(
-    table: Any,
-    sizes: str,
-    header: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    tested: Sequence[str],
-    rows: Mapping[tuple[str, str], Row[Any]],
-) -> str:
-    """A table, the outcome of what was expected of it, and its notes, as plain text.
-
-    Args:
-        sizes: of the task. tested: what became of each expectation. rows: of all tables.
-    """
-    parts = [f"{table.title} [{table.name}]", wrapped(sizes), aligned(header, cells, left=1)]
-    parts += [wrapped(text) for text in tested]
-    parts += [wrapped(f"{label}: {text}") for label, text in row_remarks(table, rows)]
-    return "\n".join([*parts, *(wrapped(note) for note in table.notes)])
-
-
 def contents(
-    config: Any,
-    page: str,
-    tables: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
-    times: Sequence[Mapping[str, Any]],
+    page: Document, rows: Sequence[Mapping[str, Any]], times: Sequence[Mapping[str, Any]]
 ) -> Contents:
     """The report: the page, ``tables.txt``, ``rows.csv`` and ``times.csv``."""
-    text = "\n\n".join([config.title, *tables, *config.notes])
     frames = {"rows": pd.DataFrame(rows), "times": pd.DataFrame(times)}
-    return Contents(page, {"tables.txt": f"{text}\n"}, frames)
+    return Contents(page.html(), {"tables.txt": page.text()}, frames)

@@ -10,24 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 
-from ltr_features.studies.page import figures, pages, verdicts
-from ltr_features.studies.page.report import Report, Study, SystemResult
+from ltr_features.studies.page import pages, verdicts
+from ltr_features.studies.page import study_tables as tables
+from ltr_features.studies.page.figures import BARS, FAMILY_COLOURS
+from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.study_figures import (
-    correlation_figure,
+    ReportFigures,
+    StudyFigures,
     family_numbers,
-    gains_figure,
-    has_importance,
-    importance_figure,
+    report_figures,
 )
-from ltr_features.studies.page.tables import baseline_letters, marks_note, significance_marks
 from ltr_features.studies.statistics.correlation import DEFINITION as CORRELATION
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
-from ltr_features.studies.statistics.significance import TIE
-
-EXTREME_QUERIES = 8
 
 
 def write(report: Report, path: str | os.PathLike[str]) -> Path:
@@ -41,162 +37,125 @@ def write(report: Report, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def render(report: Report) -> str:
-    """The report as HTML. The same report gives the same text: no time stamp, no random id."""
-    environment = pages.environment()
-    environment.filters |= {
-        "value": verdicts.value,
-        "signed": verdicts.signed,
-        "percent": verdicts.percent,
-        "p_value": verdicts.p_value,
-        "plain": _plain,
+def render(report: Report, figures: ReportFigures | None = None) -> str:
+    """The report as HTML; ``figures`` are those of :func:`report_figures`."""
+    figures = figures or report_figures(report)
+    anchors = {name: f"definition-{i + 1}" for i, (name, _) in enumerate(report.definitions)}
+    families = {
+        family: FAMILY_COLOURS[i % len(FAMILY_COLOURS)]
+        for family, i in family_numbers(report).items()
     }
-    definitions = report.definitions
-    return environment.get_template("report.html.jinja").render(
+    return pages.render(
+        "report.html.jinja",
+        title=report.title,
         report=report,
-        studies=[_study_view(report, s, f"s{i + 1}") for i, s in enumerate(report.studies)],
-        definitions=definitions,
-        anchors={name: f"definition-{i + 1}" for i, (name, _) in enumerate(definitions)},
-        hard_definitions=HARD_DEFINITIONS,
-        correlation_definition=CORRELATION,
-        trained=any(c.training_distance is not None for c in report.columns),
-        families=sorted({c.family for c in report.columns}),
-        family_number=family_numbers(report),
-        colours=figures.COLOURS,
-        curves=[
-            (curve, figures.curve_chart(curve, f"curve{i + 1}"))
-            for i, curve in enumerate(report.curves)
+        sentence=verdicts.verdict_sentence(report),
+        second=verdicts.second_sentence(report),
+        outcomes=[_outcome(study) for study in report.studies],
+        figures=figures,
+        studies=[
+            _study_view(study, of, anchors, f"s{i + 1}")
+            for i, (study, of) in enumerate(zip(report.studies, figures.studies, strict=True))
         ],
-        numbered=_Numbering(),
-        style=Markup(pages.template_text("style.css")),
-        script=Markup(pages.template_text("script.js")),
+        columns=tables.columns_table(report.columns) if report.columns else None,
+        families={f: c for f, c in families.items() if f in {x.family for x in report.columns}},
+        words=[(one, tables.words_table(one)) for one in report.nearest_words],
+        all_definitions=_definitions(report),
+        anchors=anchors,
+        correlation_definition=CORRELATION,
     )
 
 
-class _Numbering:
-    """Numbers tables and figures in order of appearance: ``numbered("Table")`` is "Table 1"."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-
-    def __call__(self, kind: str) -> str:
-        self._last[kind] = self._last.get(kind, 0) + 1
-        return f"{kind} {self._last[kind]}"
+def _definitions(report: Report) -> list[tuple[str, str]]:
+    """Of the measures, the tests, and of hard queries where there are any."""
+    tests = dict.fromkeys(study.test.description for study in report.studies)
+    found = [*report.definitions, *(("Statistics", text) for text in tests)]
+    if any(tables.hard_query_rows(study, estimate=False) for study in report.studies):
+        found += [(f"Hard queries: {name}", f"{text}.") for name, text in HARD_DEFINITIONS.items()]
+    return found
 
 
-def _study_view(report: Report, study: Study, key: str) -> dict[str, Any]:
+def _outcome(study: Study) -> dict[str, Any]:
+    """What the first screen says of a study."""
+    found = verdicts.verdict(study)
+    row = found.row
+    return {
+        "name": study.name,
+        "style": verdicts.STYLES[found.outcome],
+        "difference": verdicts.signed(row["difference"]),
+        "numbers": (
+            f"{study.measures[0]} {verdicts.value(row['baseline_mean'])} → "
+            f"{verdicts.value(row['system_mean'])} ({verdicts.percent(row['relative'])}), "
+            f"{study.test.confidence:.0%} interval {verdicts.signed(row['low'])} to "
+            f"{verdicts.signed(row['high'])}, {verdicts.p_equals(row['p_corrected'])}. "
+            f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
+        ),
+        "hard": _hard_in_short(study),
+        "remarks": verdicts.column_verdicts(study),
+    }
+
+
+def _hard_in_short(study: Study) -> str:
+    headline = [
+        row
+        for row in tables.hard_query_rows(study, estimate=True)
+        if row["system"] == study.pairs[0][0] and row["n_queries"]
+    ]
+    if not headline:
+        return ""
+    row = headline[0]
+    return (
+        f"On the {row['n_queries']:,} queries that are hard for {row['chosen_by']}: "
+        f"{verdicts.signed(row['gain'])} {study.hard_measure} "
+        f"({verdicts.signed(row['low'])} to {verdicts.signed(row['high'])})."
+    )
+
+
+def _study_view(
+    study: Study, figures: StudyFigures, anchors: Mapping[str, str], key: str
+) -> dict[str, Any]:
     """What the template shows of one study."""
-    primary = study.measures[0]
+    headline = study.pairs[0]
+    difference = study.per_query_difference(headline, study.measures[0])
     return {
         "key": key,
         "study": study,
+        "figures": figures,
+        "averaged": len(study.queries) > BARS,
         "verdict": verdicts.verdict(study),
-        "column_verdicts": verdicts.column_verdicts(study),
         "group_verdict": verdicts.group_verdict(study),
         "hard_verdict": verdicts.hard_query_verdict(study),
-        "letters": baseline_letters(study),
-        "marks": significance_marks(study),
-        "marks_note": marks_note(study),
-        "marks_style": f" of-{min(len(study.baselines), 4)}",
-        "best": {
-            m: max(f"{s.per_query[m].mean():.4f}" for s in study.systems) for m in study.measures
-        },
-        "comparisons": {m: _comparison_rows(study, m) for m in study.measures},
-        "charts": [
-            (pair, gains_figure(study, pair, f"{key}-gain{i + 1}"))
-            for i, pair in enumerate(study.pairs)
+        "systems": tables.systems_table(study, anchors),
+        "comparisons": {m: tables.comparison_table(study, m) for m in study.measures},
+        "extremes": tables.extreme_tables(study),
+        "classes": tables.class_table(study),
+        "hard": tables.hard_query_table(study),
+        "other_choices": tables.other_choices_table(study),
+        "column_value": tables.value_table(study),
+        "nearest": tables.nearest_columns_table(study, figures.correlation.nearest)
+        if figures.correlation
+        else None,
+        "moves": [
+            (study.text_of(one.query), verdicts.signed(difference[one.query]),
+             tables.moves_table(study, one))
+            for one in study.drill_down
         ],
-        "hard_baseline": study.hard_baseline or study.pairs[0][1],
-        **_hard_rows(study),
-        "importance": [
-            (system, *importance_figure(report, system, f"{key}-columns{i + 1}"))
-            for i, system in enumerate(_headline_first(study))
-            if has_importance(system)
-        ],
-        "correlation": correlation_figure(study, f"{key}-correlation"),
-        "extremes": _extremes(study, primary),
-        "difference": dict(
-            zip(
-                study.queries,
-                study.values(study.pairs[0][0], primary) - study.values(study.pairs[0][1], primary),
-                strict=True,
-            )
-        ),
-        "kinds": _kinds(study),
         "pushed": any(move.columns for one in study.drill_down for move in one.moves),
+        "kinds": _kinds(study),
         "data": _embedded(study),
-    }
+    }  # fmt: skip
 
 
-def _plain(setting: Any, between: str = ", ") -> str:
-    """A setting in words: lists without brackets, "none" and "yes" for Python's words."""
-    if isinstance(setting, list | tuple):
-        return between.join(_plain(one, " / ") for one in setting) or "none"
-    if isinstance(setting, bool):
-        return "yes" if setting else "no"
-    return "none" if setting is None else str(setting)
-
-
-def _headline_first(study: Study) -> list[SystemResult]:
-    headline = study.pairs[0][0]
-    return sorted(study.systems, key=lambda s: s.name != headline)
-
-
-def _comparison_rows(study: Study, measure: str) -> list[dict[str, Any]]:
-    table = study.comparisons[study.comparisons["measure"] == measure]
-    limit = float(np.nanmax(np.abs(table[["low", "high", "difference"]].to_numpy())))
-    rows = []
-    for row in table.to_dict("records"):
-        outcome = verdicts.outcome_of(pd.Series(row))
-        style = {"helps": "gain", "hurts": "loss"}.get(outcome, "unsure")
-        ends = row["low"], row["difference"], row["high"]
-        chart = "" if np.isnan(ends).any() else figures.interval_chart(*ends, limit, style)
-        rows.append({**row, "style": style, "chart": chart})
-    return rows
-
-
-def _hard_rows(study: Study) -> dict[str, list[dict[str, Any]]]:
-    """The estimates on hard queries, and what other choices of queries give."""
-    if study.hard_queries is None or study.hard_queries.empty:
-        return {"hard": [], "other_choices": []}
-    estimate = study.hard_queries["estimate"].astype(bool)
-    return {
-        "hard": study.hard_queries[estimate].to_dict("records"),
-        "other_choices": study.hard_queries[~estimate].to_dict("records"),
-    }
-
-
-def _extremes(study: Study, measure: str) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The headline pair's largest gains and losses."""
-    system, baseline = study.pairs[0]
-    a, b = study.values(system, measure), study.values(baseline, measure)
-    d = a - b
-    tables = []
-    for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
-        order = np.argsort(-sign * d, kind="stable")[:EXTREME_QUERIES]
-        rows = [
-            {
-                "query": study.queries[i],
-                "text": study.query_texts.get(study.queries[i], study.queries[i]),
-                "baseline": b[i],
-                "system": a[i],
-                "difference": d[i],
-            }
-            for i in order
-            if sign * d[i] > TIE
-        ]
-        tables.append((title, rows))
-    return tables
-
-
-def _kinds(study: Study) -> list[tuple[str, list[tuple[str, int]]]]:
-    """For each property of queries its classes and how many queries each has."""
+def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, int]]]]:
+    """Number and name of each property of queries that sets them apart, its classes, and how many
+    queries each has."""
     if study.query_kinds is None:
         return []
     found = []
-    for name, column in study.query_kinds.reindex(study.queries).items():
+    for number, (name, column) in enumerate(study.query_kinds.reindex(study.queries).items()):
         counts = column.value_counts(sort=False)
-        found.append((str(name), [(str(label), int(n)) for label, n in counts.items()]))
+        if len(counts) > 1:
+            found.append((number, str(name), [(str(label), int(n)) for label, n in counts.items()]))
     return found
 
 

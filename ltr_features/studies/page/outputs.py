@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from letor.files import atomic_path
-from ltr_features.studies.page import html
-from ltr_features.studies.page.latex import latex_tables
+from ltr_features.studies.page import html, pages
 from ltr_features.studies.page.report import Report, Study, SystemResult
-from ltr_features.studies.page.standalone import write_figures
-from ltr_features.studies.page.tables import report_text
+from ltr_features.studies.page.study_figures import report_figures
+from ltr_features.studies.page.study_tables import latex_tables, report_text
+from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.statistics.paired_tests import group_labels
 
 
@@ -28,19 +27,20 @@ def write_outputs(report: Report, path: Path) -> None:
 
     The same report gives the same files.
     """
-    html.write(report, path / "report.html")
-    _write_text(path / "summary.txt", report_text(report))
+    figures = report_figures(report)
+    pages.write(html.render(report, figures), path / "report.html")
+    pages.write(report_text(report), path / "summary.txt")
     frames = tables_of(report)
-    frames["comparisons"].to_csv(path / "comparisons.csv", index=False)
+    write_csv(frames["comparisons"], path / "comparisons.csv")
     (path / "tables").mkdir()
     for name, frame in frames.items():
-        frame.to_csv(path / "tables" / f"{name}.csv", index=False)
+        write_csv(frame, path / "tables" / f"{name}.csv")
         frame.to_json(
             path / "tables" / f"{name}.json", orient="records", indent=1, double_precision=15
         )
         frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
-    _write_text(path / "tables.tex", latex_tables(report))
-    write_figures(report, path / "figures")
+    pages.write(latex_tables(report), path / "tables.tex")
+    figures.write(path / "figures")
 
 
 def tables_of(report: Report) -> dict[str, pd.DataFrame]:
@@ -115,8 +115,3 @@ def _moves(study: Study) -> pd.DataFrame:
             for move in one.moves
         ]
     )
-
-
-def _write_text(path: Path, text: str) -> None:
-    with atomic_path(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")

@@ -1,7 +1,9 @@
-"""Self-contained HTML pages from the package's templates."""
+"""Self-contained HTML pages: one skeleton for all kinds of studies; the same content as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,31 +12,125 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from letor.files import atomic_path
+from ltr_features.studies.page.figures import FAMILY_COLOURS, PALETTE, Drawing
+from ltr_features.studies.page.tables import Table, wrapped
 
 
-def environment() -> Environment:
-    """The templates; a name that a template does not get is an error."""
-    return Environment(
+@dataclass(frozen=True)
+class Section:
+    """A part of a study's page.
+
+    Attributes:
+        name: unique on the page. facts: sizes, in a sentence.
+        checks: sign (✓, ≈, ✗) and sentence of each expectation. remarks: what they are about, and
+            a sentence. notes: sentences.
+        figures: caption and drawing. folded: lines under a heading that is closed at first.
+    """
+
+    name: str
+    title: str
+    facts: str = ""
+    tables: Sequence[Table] = ()
+    checks: Sequence[tuple[str, str]] = ()
+    remarks: Sequence[tuple[str, str]] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[tuple[str, Drawing]] = ()
+    folded: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Document:
+    """All that the page of a study shows, and its text for the terminal.
+
+    Attributes:
+        notes: what was found. definitions: of what the tables show, by name.
+    """
+
+    title: str
+    introduction: str
+    sections: Sequence[Section]
+    notes: Sequence[str] = ()
+    definitions: Mapping[str, str] = field(default_factory=dict)
+
+    def html(self) -> str:
+        """The page."""
+        return render("document.html.jinja", title=self.title, document=self)
+
+    def text(self) -> str:
+        """Tables, checks and notes as plain text."""
+        parts = [self.title, *map(wrapped, (self.introduction, *self.notes))]
+        parts += [_section_text(section) for section in self.sections]
+        parts.append("\n".join(wrapped(f"{n}: {text}") for n, text in self.definitions.items()))
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section_text(section: Section) -> str:
+    parts = [f"{section.title} [{section.name}]", wrapped(section.facts)]
+    for table in section.tables:
+        parts += [f"\n{table.name}", table.text(), wrapped(table.caption)]
+    parts += [wrapped(f"{sign} {text}") for sign, text in section.checks]
+    parts += [wrapped(f"{label}: {text}") for label, text in section.remarks]
+    parts += map(wrapped, section.notes)
+    for heading, lines in section.folded.items():
+        parts += [heading, *(wrapped(f"  {line}") for line in lines)]
+    return "\n".join(part for part in parts if part)
+
+
+class Numbering:
+    """Numbers tables and figures in order of appearance: ``numbered("Table")`` is "Table 1"."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def __call__(self, kind: str) -> str:
+        self._last[kind] = self._last.get(kind, 0) + 1
+        return f"{kind} {self._last[kind]}"
+
+
+def render(template: str, **values: Any) -> str:
+    """A page from a template. The same values give the same text: no time stamp, no random id; a
+    name that a template does not get is an error."""
+    environment = Environment(
         loader=PackageLoader("ltr_features.studies.page", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def template_text(name: str) -> str:
-    """The text of a file among the templates."""
-    return (resources.files("ltr_features.studies.page") / "templates" / name).read_text("utf-8")
-
-
-def render(template: str, **values: Any) -> str:
-    """A page; the style sheet is among its values. The same values give the same text."""
-    style = Markup(template_text("style.css"))
-    return environment().get_template(template).render(style=style, **values)
+    environment.filters["plain"] = _plain
+    environment.globals |= {
+        "numbered": Numbering(),
+        "colours": _colours(),
+        "style": _source("style.css"),
+        "script": _source("script.js"),
+    }
+    return environment.get_template(template).render(**values)
 
 
 def write(content: str, path: Path) -> None:
-    """Write a page in one step."""
+    """Write a text file in one step."""
     with atomic_path(path) as partial:
         partial.write_text(content, encoding="utf-8", newline="\n")
+
+
+def _colours() -> Markup:
+    """The palette as CSS: variables for light and dark, and a class for each family's colour."""
+    light = "".join(f"--{name}: {light};" for name, (light, _) in PALETTE.items())
+    both = "".join(f"--{name}: light-dark({a}, {b});" for name, (a, b) in PALETTE.items())
+    families = "".join(f".{name} {{ background: var(--{name}); }}" for name in FAMILY_COLOURS)
+    supported = "@supports (color: light-dark(#000, #fff))"
+    return Markup(f":root {{ {light} }}\n{supported} {{ :root {{ {both} }} }}\n{families}")
+
+
+def _source(name: str) -> Markup:
+    folder = resources.files("ltr_features.studies.page") / "templates"
+    return Markup((folder / name).read_text("utf-8"))
+
+
+def _plain(setting: Any, between: str = ", ") -> str:
+    """A setting in words: lists without brackets, "none" and "yes" for Python's words."""
+    if isinstance(setting, list | tuple):
+        return between.join(_plain(one, " / ") for one in setting) or "none"
+    if isinstance(setting, bool):
+        return "yes" if setting else "no"
+    return "none" if setting is None else str(setting)

@@ -21,6 +21,7 @@ class SystemResult:
     Attributes:
         name: short and unique within the study; used in tables and in ``Study.pairs``.
         description: what it is, in a sentence.
+        label: what a verdict calls it, e.g. "the 46 word columns"; the name by default.
         per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
             ``letor.evaluation.evaluate`` returns it (folds concatenated).
         fits: of a trained system the same frame of each fit, whose mean ``per_query`` is; empty
@@ -36,6 +37,7 @@ class SystemResult:
     fits: Sequence[pd.DataFrame] = ()
     columns: Sequence[str] = ()
     importance: pd.DataFrame | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Study:
         split_rule: how training and test queries were separated, in words.
         systems: in the order of the tables.
         pairs: declared comparisons (system, baseline) by name; the first is the headline.
+        second: a further pair that the first screen tells of, or None.
         measures: columns of ``per_query`` to report; the first is the primary measure.
         groups: group of each query, where queries belong together (are made from one article,
             say); they are tested by group.
@@ -109,6 +112,7 @@ class Study:
     systems: Sequence[SystemResult]
     pairs: Sequence[tuple[str, str]]
     measures: Sequence[str]
+    second: tuple[str, str] | None = None
     groups: Mapping[str, Hashable] | None = None
     query_texts: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -143,6 +147,14 @@ class Study:
         """The system of that name."""
         return next(s for s in self.systems if s.name == name)
 
+    def label_of(self, name: str) -> str:
+        """What a verdict calls the system of that name."""
+        return self.system(name).label or name
+
+    def text_of(self, query: str) -> str:
+        """The query's text, or its id where it has none."""
+        return self.query_texts.get(query) or query
+
     @property
     def n_fits(self) -> int:
         """How often the system that was fitted most often was; 1 if that is not known."""
@@ -163,6 +175,11 @@ class Study:
         frame = self.system(system).per_query
         order = self.systems[0].per_query.index
         return frame.loc[order, measure].to_numpy(dtype=np.float64)
+
+    def per_query_difference(self, pair: tuple[str, str], measure: str) -> pd.Series:
+        """float64: system minus baseline, index = ``queries``."""
+        system, baseline = (self.values(name, measure) for name in pair)
+        return pd.Series(system - baseline, self.queries)
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:

@@ -1,27 +1,109 @@
-"""The figures of a study: what the page shows and what is written as files of their own."""
+"""The figures of a report: each is shown on the page and written as files of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
-from markupsafe import Markup
 
+from ltr_features.studies.config import slug
 from ltr_features.studies.page import figures
-from ltr_features.studies.page.report import Report, Study, SystemResult
+from ltr_features.studies.page.figures import Drawing, Estimate
+from ltr_features.studies.page.report import Report, Study, SystemResult, TrainingCurve
+from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.significance import TIE
 
 IMPORTANT_COLUMNS = 20
-NEAREST_OF = 12
+CORRELATED_COLUMNS = 14
+NEAREST_OF = 8
+SCATTERED = 2000
+SYSTEMS = 7
+"""Most systems of a study on the first screen."""
 
 
-def gains_figure(study: Study, pair: tuple[str, str], key: str) -> Markup:
-    """Per-query differences of a pair in the primary measure."""
-    measure = study.measures[0]
-    differences = study.values(pair[0], measure) - study.values(pair[1], measure)
-    title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
-    return figures.gain_loss_chart(differences, measure, title, key, TIE)
+@dataclass(frozen=True)
+class Importance:
+    """The most important columns of a system, and the families' shares in words."""
+
+    system: str
+    drawing: Drawing
+    words: str
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """What is shown of the correlation of columns.
+
+    Attributes:
+        drawing: the heat map. hidden: number of the columns that are not in it.
+        nearest: of the columns that the system has beyond its baseline (of those with most gain
+            where there are none) the columns most like each, with their correlation.
+    """
+
+    drawing: Drawing
+    hidden: int
+    nearest: list[tuple[str, list[tuple[str, float]]]]
+
+
+@dataclass(frozen=True)
+class StudyFigures:
+    """The figures of one study; ``gains`` by pair, the headline's first, and ``scatter`` of the
+    headline, are by query."""
+
+    study: Study
+    gains: Sequence[tuple[tuple[str, str], Drawing]]
+    scatter: Drawing | None
+    hard: Drawing | None
+    importance: Sequence[Importance]
+    correlation: Correlation | None
+
+
+@dataclass(frozen=True)
+class ReportFigures:
+    """All figures of a report."""
+
+    overview: Drawing
+    studies: Sequence[StudyFigures]
+    curves: Sequence[tuple[TrainingCurve, Drawing]]
+
+    def named(self) -> Iterator[tuple[str, Drawing]]:
+        """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
+        ``STUDY-scatter``, ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and
+        ``STUDY-correlation``; ``curve-NAME`` of each model."""
+        yield "overview", self.overview
+        for of in self.studies:
+            name = slug(of.study.name)
+            for pair, drawing in of.gains:
+                yield f"{name}-gains-{'-'.join(map(slug, pair))}", drawing
+            if of.scatter is not None:
+                yield f"{name}-scatter", of.scatter
+            if of.hard is not None:
+                yield f"{name}-hard-queries", of.hard
+            for one in of.importance:
+                yield f"{name}-importance-{slug(one.system)}", one.drawing
+            if of.correlation is not None:
+                yield f"{name}-correlation", of.correlation.drawing
+        for curve, drawing in self.curves:
+            yield f"curve-{slug(curve.name)}", drawing
+
+    def write(self, folder: Path) -> None:
+        """Write every figure into a new folder, as SVG and as PDF."""
+        folder.mkdir()
+        for name, drawing in self.named():
+            drawing.write(folder / name)
+
+
+def report_figures(report: Report) -> ReportFigures:
+    """The figures; they are drawn when they are written or shown."""
+    curves = ((curve, figures.curves(curve)) for curve in report.curves)
+    return ReportFigures(
+        _overview(report),
+        [_study_figures(report, study) for study in report.studies],
+        [(curve, drawing) for curve, drawing in curves if drawing is not None],
+    )
 
 
 def family_numbers(report: Report) -> dict[str, int]:
@@ -30,13 +112,87 @@ def family_numbers(report: Report) -> dict[str, int]:
     return {family: i for i, family in enumerate(dict.fromkeys(families))}
 
 
-def has_importance(system: SystemResult) -> bool:
-    """Whether there is something to draw."""
+def _overview(report: Report) -> Drawing:
+    """Systems that are compared with the headline's baseline, in the primary measure."""
+    panels = []
+    for study in report.studies:
+        measure, baseline = study.measures[0], study.pairs[0][1]
+        mean = float(study.values(baseline, measure).mean())
+        estimates = [Estimate(study.label_of(baseline), mean, f"{mean:.3f}")]
+        for pair in [pair for pair in study.pairs if pair[1] == baseline][:SYSTEMS]:
+            row = study.comparison(pair, measure)
+            middle, low, high = (mean + row[name] for name in ("difference", "low", "high"))
+            style = STYLES[outcome_of(row)]
+            label = study.label_of(pair[0])
+            estimates.append(Estimate(label, middle, f"{middle:.3f}", style, low, high))
+        ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
+        panels.append((study.name, ordered, mean))
+    measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))
+    return figures.forest(panels, measures, f"Mean {measures} of the compared systems")
+
+
+def _study_figures(report: Report, study: Study) -> StudyFigures:
+    headline = study.pairs[0][0]
+    ranked = sorted(filter(_has_importance, study.systems), key=lambda s: s.name != headline)
+    return StudyFigures(
+        study,
+        [(pair, _gains(study, pair)) for pair in study.pairs],
+        _scatter(study),
+        _hard(study),
+        [_importance(report, system) for system in ranked],
+        _correlation(study),
+    )
+
+
+def _gains(study: Study, pair: tuple[str, str]) -> Drawing:
+    """Per-query differences of a pair in the primary measure."""
+    measure = study.measures[0]
+    differences = study.per_query_difference(pair, measure).to_numpy()
+    title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
+    return figures.gains(differences, measure, title, TIE)
+
+
+def _scatter(study: Study) -> Drawing | None:
+    """The headline pair, a point per query; None for too many of them."""
+    if len(study.queries) > SCATTERED:
+        return None
+    (system, baseline), measure = study.pairs[0], study.measures[0]
+    values = study.values(baseline, measure), study.values(system, measure)
+    return figures.scatter(*values, study.label_of(baseline), study.label_of(system), measure)
+
+
+def _hard(study: Study) -> Drawing | None:
+    """The estimates on hard queries, each beside that on all queries."""
+    table = study.hard_queries
+    if table is None or table.empty:
+        return None
+    chosen = table[table["estimate"].astype(bool) & (table["n_queries"] > 0)]
+    if chosen.empty:
+        return None
+    baseline, measure = study.hard_baseline or study.pairs[0][1], study.hard_measure
+    panels = []
+    for row in chosen.to_dict("records"):
+        rows = []
+        if (row["system"], baseline) in study.pairs and measure in study.measures:
+            every = study.comparison((row["system"], baseline), measure)
+            rows.append(_difference("all queries", every, every["difference"]))
+        rows.append(_difference("hard queries", row, row["gain"]))
+        panels.append((study.label_of(str(row["system"])), rows, 0.0))
+    title = f"Hard queries: difference in {measure} from {study.label_of(baseline)}"
+    return figures.forest(panels, f"difference in {measure}", title)
+
+
+def _difference(label: str, row: pd.Series | dict[str, float], middle: float) -> Estimate:
+    low, high = float(row["low"]), float(row["high"])
+    style = "gain" if low > 0 else "loss" if high < 0 else "unsure"
+    return Estimate(label, float(middle), signed(middle), style, low, high)
+
+
+def _has_importance(system: SystemResult) -> bool:
     return system.importance is not None and bool(system.importance["gain"].sum() > 0)
 
 
-def importance_figure(report: Report, system: SystemResult, key: str) -> tuple[Markup, str]:
-    """The chart of the most important columns, and the families' shares in words."""
+def _importance(report: Report, system: SystemResult) -> Importance:
     numbers = family_numbers(report)
     family = {c.name: c.family for c in report.columns}
     table = pd.DataFrame(system.importance)[["column", "gain"]]
@@ -54,27 +210,11 @@ def importance_figure(report: Report, system: SystemResult, key: str) -> tuple[M
     if hidden:
         rest = 100 * table["share"].iloc[len(shown) :].sum()
         words += f"; {hidden} further columns, not drawn, have {rest:.1f} % together"
-    chart = figures.importance_chart(shown, list(numbers), f"Columns used by {system.name}", key)
-    return chart, words
+    title = f"Columns used by {system.name}"
+    return Importance(system.name, figures.importance(shown, list(numbers), title), words)
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """What is shown of the correlation of columns.
-
-    Attributes:
-        chart: the heat map. names: of the columns in it. hidden: number of the others.
-        nearest: of the columns that the system has beyond its baseline (of those with most gain
-            where there are none) the columns most like each, with their correlation.
-    """
-
-    chart: Markup
-    names: list[str]
-    hidden: int
-    nearest: list[tuple[str, list[tuple[str, float]]]]
-
-
-def correlation_figure(study: Study, key: str) -> Correlation | None:
+def _correlation(study: Study) -> Correlation | None:
     """The heat map of the headline pair's columns; None if there is nothing to draw."""
     table = study.column_correlation
     if table is None:
@@ -85,14 +225,12 @@ def correlation_figure(study: Study, key: str) -> Correlation | None:
         if one.importance is not None:
             gain |= dict(zip(one.importance["column"], one.importance["gain"], strict=True))
     added = [name for name in system.columns if name not in baseline.columns]
-    names = chosen_columns(table, gain, added)
+    names = chosen_columns(table, gain, added, CORRELATED_COLUMNS)
     if len(names) < 2:
         return None
-    values = table.loc[names, names].to_numpy()
     of = [name for name in names if name in added] or names
     return Correlation(
-        figures.correlation_chart(names, values, key),
-        names,
+        figures.correlation(names, table.loc[names, names].to_numpy()),
         len(table) - len(names),
         nearest_columns(table, of[:NEAREST_OF]),
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
-from ltr_features.studies.page.report import Study
+from ltr_features.studies.page.report import Report, Study
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
+STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
+"""Colours of the outcomes."""
 FEW_GROUPS = 20
 """Below so many groups bootstrap intervals are known to be too narrow."""
 
@@ -32,7 +35,7 @@ class Verdict:
     row: pd.Series
 
 
-def outcome_of(row: pd.Series) -> Outcome:
+def outcome_of(row: Mapping[str, Any] | pd.Series) -> Outcome:
     """Outcome of one row of ``Study.comparisons``."""
     if not row["significant"]:
         return "no significant difference"
@@ -44,20 +47,69 @@ def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
     pair = pair or study.pairs[0]
     row = study.comparison(pair, study.measures[0])
     outcome = outcome_of(row)
-    headlines = {
-        "helps": f"{pair[0]} is significantly better than {pair[1]}.",
-        "hurts": f"{pair[0]} is significantly worse than {pair[1]}.",
-        "no significant difference": f"No significant difference between {pair[0]} and {pair[1]}.",
-    }
+    system, against = (study.label_of(name) for name in pair)
+    headline = f"{_BEGINNINGS[outcome].format(system=system, against=against)}."
     details = f"{_numbers(study, row)} {_other_measures(study, pair, outcome)}".strip()
-    return Verdict(outcome, headlines[outcome], details, row)
+    return Verdict(outcome, _capital(headline, pair), details, row)
+
+
+_BEGINNINGS: Mapping[Outcome, str] = {
+    "helps": "{system} did significantly better than {against}",
+    "hurts": "{system} did significantly worse than {against}",
+    "no significant difference": "no significant difference between {system} and {against}",
+}
+_FURTHER: Mapping[Outcome, str] = {
+    "helps": "significantly better",
+    "hurts": "significantly worse",
+    "no significant difference": "no significant difference",
+}
+
+
+def verdict_sentence(report: Report) -> str:
+    """The headline verdicts of all studies in one sentence, with the systems' everyday names."""
+    return _sentence(report, [study.pairs[0] for study in report.studies])
+
+
+def second_sentence(report: Report) -> str:
+    """The same of the further pairs that the author names; "" where there is none."""
+    if any(study.second is None for study in report.studies):
+        return ""
+    return _sentence(report, [study.second for study in report.studies if study.second])
+
+
+def _sentence(report: Report, pairs: Sequence[tuple[str, str]]) -> str:
+    studies = report.studies
+    labels = [tuple(map(s.label_of, pair)) for s, pair in zip(studies, pairs, strict=True)]
+    found = [verdict(s, pair) for s, pair in zip(studies, pairs, strict=True)]
+    if len(studies) == 1 or len(set(labels)) > 1:
+        return " ".join(v.headline for v in found)
+    where: dict[Outcome, list[str]] = {}
+    for study, one in zip(studies, found, strict=True):
+        where.setdefault(one.outcome, []).append(f"on {_lower(study.name)}")
+    (first, names), *others = where.items()
+    system, against = labels[0]
+    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {_listed(names)}"]
+    parts += [f"{_FURTHER[outcome]} {_listed(of)}" for outcome, of in others]
+    return f"{_capital('; '.join(parts), pairs[0])}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+
+
+def _capital(text: str, pair: tuple[str, str]) -> str:
+    """With a capital, but for the name of a system, which is written as it is."""
+    return text if text.startswith(pair[0]) else text[:1].upper() + text[1:]
+
+
+def _lower(name: str) -> str:
+    return name[:1].lower() + name[1:] if name[1:2].islower() else name
 
 
 def _numbers(study: Study, row: pd.Series) -> str:
-    change = "gain" if row["difference"] > 0 else "loss" if row["difference"] < 0 else "change"
     text = (
-        f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: a "
-        f"mean {change} of {signed(row['difference'])} ({percent(row['relative'])}), "
+        f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: "
+        f"{row['system']} {changes(row['difference'])} ({percent(row['relative'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
         f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over "
         f"{len(study.comparisons)} tests), "
@@ -171,9 +223,9 @@ def hard_query_verdict(study: Study) -> str:
     p, family = row["p_corrected"], f"{study.test.correction_name} over {len(table)} systems"
     return (
         f"On hard queries (the {row['n_queries']:,}{groups} that a third ranking, "
-        f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) the gain of "
-        f"{row['system']} over {study.hard_baseline or study.pairs[0][1]} is "
-        f"{signed(row['gain'])} ({percent(row['relative_gain'])}), "
+        f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) {row['system']} "
+        f"{changes(row['gain'])} against {study.hard_baseline or study.pairs[0][1]} "
+        f"({percent(row['relative_gain'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
         f"{p_equals(p)}{f' ({family})' if len(table) > 1 else ''}."
     )
@@ -188,6 +240,14 @@ def column_verdicts(study: Study) -> list[str]:
 def value(x: float) -> str:
     """Four decimals: "0.4123"."""
     return f"{x:.4f}"
+
+
+def changes(x: float) -> str:
+    """A mean difference as a verb: "gains 0.0123", "loses 0.0123"."""
+    shown = f"{abs(x):.4f}"
+    if float(shown) == 0:
+        return "neither gains nor loses"
+    return f"{'gains' if x > 0 else 'loses'} {shown}"
 
 
 def signed(x: float) -> str:

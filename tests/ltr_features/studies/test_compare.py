@@ -152,7 +152,7 @@ def test_the_command_takes_names_texts_and_measures(files, tmp_path):
     arguments += ["--measure", "NDCG@5", "--queries", str(texts), "--permutations", "100"]
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    assert "New is significantly better than Old" in result.output
+    assert "New did significantly better than Old" in result.output
     assert "text 7" in (tmp_path / "out" / "report" / "report.html").read_text()
 
 

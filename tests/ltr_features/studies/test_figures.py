@@ -1,180 +1,197 @@
-"""Figures as SVG: well-formed, true to the numbers, the same each time."""
+"""Charts: true to the numbers, the same bytes each time, in the page's colours."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
 
+import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ltr_features.studies.page.figures import (
     BARS,
-    COLOURS,
+    PALETTE,
+    Drawing,
+    Estimate,
     clipped,
-    correlation_chart,
-    curve_chart,
-    gain_loss_chart,
-    importance_chart,
-    interval_chart,
-    nice_step,
-    tick_label,
+    correlation,
+    curves,
+    forest,
+    gains,
+    importance,
+    scatter,
 )
-from ltr_features.studies.page.pages import template_text
 from ltr_features.studies.page.report import TrainingCurve
 
 
-def parsed(markup: str) -> ET.Element:
-    return ET.fromstring(str(markup))
+def parsed(drawing: Drawing) -> ET.Element:
+    return ET.fromstring(str(drawing.svg("k")))
 
 
-def bar_heights(markup: str, style: str) -> list[float]:
-    """Signed heights, in drawing units, of the bars of one sign."""
-    path = parsed(markup).find(f"path[@class='{style}']")
-    if path is None:
+def words(drawing: Drawing) -> list[str]:
+    return [t.text or "" for t in parsed(drawing).iter("text")]
+
+
+def paths(drawing: Drawing, colour: str) -> list[np.ndarray]:
+    """Corners [n, 2] of the shapes in one of the page's colours."""
+    found = []
+    for path in parsed(drawing).iter("path"):
+        if f"var(--{colour})" in path.get("style", "") and "id" not in path.attrib:
+            numbers = re.findall(r"-?[\d.]+", path.attrib["d"])
+            found.append(np.array(numbers, dtype=float).reshape(-1, 2))
+    return found
+
+
+def bars(drawing: Drawing, colour: str) -> list[float]:
+    """Signed heights of the bars of one sign, from left to right."""
+    [steps] = paths(drawing, colour) or [np.zeros((0, 2))]
+    if not len(steps):
         return []
-    steps = re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)h", path.attrib["d"])
-    return [float(zero) - float(top) for zero, top in steps]
+    _, zeros = np.unique(steps[:, 1], return_counts=True)
+    line = np.unique(steps[:, 1])[zeros.argmax()]
+    heights = line - steps[1:-1:2, 1]
+    return [float(h) for h in heights if abs(h) > 0.01]
 
 
-def test_gain_loss_chart_has_a_bar_per_query_in_order() -> None:
-    d = np.array([-0.2, 0.4, 0.0, 0.1, 0.0])
-    chart = gain_loss_chart(d, "NDCG@10", "a against b", "g1")
-    gains, losses = bar_heights(chart, "gain"), bar_heights(chart, "loss")
-    assert len(gains) == 2
-    assert len(losses) == 1
-    assert gains[0] / gains[1] == pytest.approx(4, rel=0.02)
-    assert losses[0] / gains[1] == pytest.approx(-2, rel=0.02)
-    words = " ".join(parsed(chart).itertext())
-    for part in ("2 won", "2 tied, 1 lost", "1 lost", "5 queries", "a against b", "+0.4000"):
-        assert part in words
+def test_a_bar_per_query_in_order() -> None:
+    chart = gains(np.array([-0.2, 0.4, 0.0, 0.1, 0.0]), "NDCG@10", "a against b")
+    won, lost = bars(chart, "gain"), bars(chart, "loss")
+    assert len(won) == 2
+    assert len(lost) == 1
+    assert won[0] / won[1] == pytest.approx(4, rel=0.02)
+    assert lost[0] / won[1] == pytest.approx(-2, rel=0.02)
+    for part in ("2 won", "2 tied", "1 lost", "difference in NDCG@10"):
+        assert part in words(chart)
+    assert "for each of 5 queries: 2 won, 2 tied, 1 lost; from +0.4000" in chart.description
 
 
 def test_many_queries_are_averaged_over_neighbours() -> None:
-    d = np.random.default_rng(0).normal(size=10_000)
-    chart = gain_loss_chart(d, "MAP", "t", "g1")
-    bars = bar_heights(chart, "gain") + bar_heights(chart, "loss")
-    assert BARS - 2 <= len(bars) <= BARS + 1
-    assert bars == sorted(bars, reverse=True)
-    assert len(chart) < 40_000
+    chart = gains(np.random.default_rng(0).normal(size=10_000), "MAP", "t")
+    heights = bars(chart, "gain") + bars(chart, "loss")
+    assert BARS - 2 <= len(heights) <= BARS + 1
+    assert heights == sorted(heights, reverse=True)
+    assert len(chart.svg("k")) < 25_000
 
 
 @pytest.mark.parametrize("d", [np.zeros(3), np.array([0.7]), np.full(2, -1.0)])
 def test_degenerate_differences_still_draw(d: np.ndarray) -> None:
-    assert parsed(gain_loss_chart(d, "MAP", "t", "g1")).attrib["role"] == "img"
+    assert parsed(gains(d, "MAP", "t")).attrib["role"] == "img"
 
 
-def test_importance_chart_lengths_and_colours() -> None:
-    chart = importance_chart([("x", 0.6, 1), ("y", 0.3, 0)], ["A", "B"], "t", "c1")
-    legend_and_bars = parsed(chart).findall("rect")
-    widths = {(r.attrib["class"], float(r.attrib["width"])) for r in legend_and_bars} - {
-        ("c0", 12.0),
-        ("c1", 12.0),
+def test_dots_stand_where_their_values_are() -> None:
+    rows = [
+        Estimate("base", 0.3, "0.300"),
+        Estimate("better", 0.4, "0.400", "gain", 0.35, 0.45),
+        Estimate("worse", 0.2, "0.200", "loss", 0.15, 0.25),
+    ]
+    chart = forest([("Unseen", rows, 0.3)], "NDCG@10", "t")
+    dots = {
+        re.search(r"--([\w-]+)", use.attrib["style"])[1]: float(use.attrib["x"])  # type: ignore[index]
+        for use in parsed(chart).iter("use")
     }
-    (_, short), (_, long) = sorted(widths)
+    assert dots["gain"] - dots["unsure"] == pytest.approx(dots["unsure"] - dots["loss"], abs=0.05)
+    [interval] = paths(chart, "gain")
+    assert interval[:, 0].mean() == pytest.approx(dots["gain"], abs=0.05)
+    assert np.ptp(interval[:, 0]) == pytest.approx(dots["gain"] - dots["unsure"], abs=0.05)
+    assert {"Unseen", "base", "better", "0.400", "NDCG@10"} <= set(words(chart))
+    assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
+
+
+def test_lengths_and_colours_of_importance() -> None:
+    chart = importance([("x", 0.6, 1), ("y", 0.3, 0)], ["A", "B"], "t")
+    (long, _), (short, _) = (
+        sorted((np.ptp(shape[:, 0]) for shape in paths(chart, colour)), reverse=True)
+        for colour in ("c1", "gain")
+    )
     assert long / short == pytest.approx(2, rel=0.01)
-    assert {style for style, _ in widths} == {"c0", "c1"}
-    assert "60.0 %" in chart
+    assert {"60.0 %", "A", "B", "x"} <= set(words(chart))
 
 
 def test_long_legends_wrap() -> None:
     families = [f"a family with quite a long name {i}" for i in range(9)]
-    chart = importance_chart([(f"x{i}", 0.1, i) for i in range(9)], families, "t", "c1")
-    legend = [r for r in parsed(chart).findall("rect") if r.attrib["width"] == "12.0"]
-    assert len({r.attrib["y"] for r in legend}) > 1
-    assert max(float(r.attrib["x"]) for r in legend) < 700
+    chart = importance([(f"x{i}", 0.1, i) for i in range(9)], families, "t")
+    legend = [t for t in parsed(chart).iter("text") if (t.text or "").startswith("a family")]
+    assert len({t.attrib["y"] for t in legend}) == 5
+    assert max(float(t.attrib["x"]) for t in legend) < 260
 
 
-def test_curve_chart_draws_every_point_and_the_stop() -> None:
+def test_a_curve_has_every_point_integers_below_and_the_stop() -> None:
     curve = TrainingCurve("m", "epoch", "loss", {"a": ([1, 2, 3], [3.0, 2.0, 1.0])}, best_x=2)
-    root = parsed(curve_chart(curve, "k1"))
-    path = root.find("path")
-    assert path is not None
-    points = [tuple(map(float, p.split())) for p in path.attrib["d"][1:].split("L")]
-    assert len(points) == 3
-    assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.2)
-    assert points[0][1] < points[1][1] < points[2][1]  # falling, y grows downwards
-    best = root.find("line[@class='best']")
-    assert best is not None
-    assert float(best.attrib["x1"]) == pytest.approx(points[1][0], abs=0.1)
+    chart = curves(curve)
+    assert chart is not None
+    line = next(shape for shape in paths(chart, "gain") if len(shape) == 3)
+    assert np.diff(line[:, 0]) == pytest.approx([line[1, 0] - line[0, 0]] * 2, abs=0.2)
+    assert (np.diff(line[:, 1]) > 0).all()  # falling, y grows downwards
+    assert {"1", "2", "3", "kept: 2", "epoch", "loss"} <= set(words(chart))
+    assert not any(re.fullmatch(r"[123]\.\d", text) for text in words(chart)[:5])
+    dashed = next(shape for shape in paths(chart, "muted") if len(shape) == 2)
+    assert dashed[0, 0] == pytest.approx(line[1, 0], abs=0.1)
 
 
 @pytest.mark.parametrize("y", [[], [5.0], [2.0, 2.0], [1e-9, 2e-9], [0.0, -1e7]])
 def test_unusual_curves_still_draw(y: list[float]) -> None:
-    curve = TrainingCurve("m", "epoch", "loss", {"a": (list(range(len(y))), y)})
-    chart = curve_chart(curve, "k1")
-    assert (len(chart) > 0) == (len(y) > 0)
-    assert "nan" not in chart
+    chart = curves(TrainingCurve("m", "epoch", "loss", {"a": (list(range(len(y))), y)}))
+    assert (chart is None) == (len(y) == 0)
+    assert chart is None or "nan" not in chart.svg("k")
 
 
-def test_interval_chart_keeps_its_order_and_stays_inside() -> None:
-    root = parsed(interval_chart(-0.5, 0.1, 9.0, 1.0, "gain"))
-    line = root.findall("line")[1]
-    circle = root.find("circle")
-    assert circle is not None
-    low, high = float(line.attrib["x1"]), float(line.attrib["x2"])
-    assert 0 < low < 66 < float(circle.attrib["cx"]) < high < 132
-
-
-def test_texts_are_escaped() -> None:
-    evil = '<script>"&'
-    chart = importance_chart([(evil, 1.0, 0)], [evil], evil, "c1")
-    assert "<script" not in chart
-    assert evil in "".join(parsed(chart).itertext())
-
-
-@given(st.floats(1e-8, 1e8))
-def test_nice_step_is_the_next_of_1_2_5(size: float) -> None:
-    step = nice_step(size)
-    assert size * (1 - 1e-6) <= step <= size * 2.5 * (1 + 1e-6)
-    assert f"{step:.0e}"[0] in "125"
-
-
-def test_labels() -> None:
-    assert tick_label(0.5, 0.05) == "0.50"
-    assert tick_label(-0.2, 0.1, sign=True) == "−0.2"
-    assert tick_label(1e-12, 0.1, sign=True) == "0"
-    assert tick_label(30, 5) == "30"
-    assert clipped("abcdef", 4) == "abc…"
-
-
-def test_correlation_chart_shades_and_numbers_each_pair_once() -> None:
+def test_correlation_shades_and_numbers_each_pair_once() -> None:
     values = np.array([[1, 0.5, -0.96], [0.5, 1, np.nan], [-0.96, np.nan, 1]])
-    chart = correlation_chart(["first", "second", "third"], values, "k1")
-    root = parsed(chart)
-    cells = {
-        (p.attrib["class"], float(p.attrib["fill-opacity"]), p.attrib["d"].count("M"))
-        for p in root.findall("path")
-    }
-    assert cells == {("gain", 0.275, 1), ("loss", 0.55, 1)}  # no cell without a number
-    words = [t.text for t in root.findall("text")]
-    assert words.count("50") == words.count("−96") == 1
-    assert words.count("second") == 2
-    assert "the strongest: third and first −96; second and first 50." in str(root.findtext("desc"))
+    chart = correlation(["first", "second", "third"], values)
+    assert len(paths(chart, "gain")) == len(paths(chart, "loss")) == 1  # no cell without a number
+    assert words(chart).count("50") == words(chart).count("−96") == 1
+    assert "the strongest: third and first −96; second and first 50." in chart.description
 
 
-def test_correlation_chart_of_many_columns_fits() -> None:
-    m = 24
-    chart = correlation_chart([f"a long name of column {i}" for i in range(m)], np.eye(m), "k1")
-    width, height = map(float, parsed(chart).attrib["viewBox"].split()[2:])
-    assert width == 900
-    assert height < 600
-    assert max(float(t.attrib["x"]) for t in parsed(chart).findall("text")) < 720
+def test_a_point_per_query() -> None:
+    x, y = np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.25])
+    chart = scatter(x, y, "TFIDF", "U'V <I>", "AP")
+    assert len(list(parsed(chart).iter("use"))) == 3
+    assert "above the diagonal (U'V <I> is better): 1; below: 1." in chart.description
+    assert "<I>" not in chart.svg("k")
 
 
-@pytest.mark.parametrize(("best", "anchor"), [(2, "start"), (3, "end")])
-def test_the_mark_of_the_kept_step_leaves_the_names_of_the_series_alone(
-    best: int, anchor: str
-) -> None:
-    curve = TrainingCurve("m", "epoch", "loss", {"a": ([1, 2, 3], [3.0, 2.0, 1.0])}, best_x=best)
-    words = {t.text: t.attrib["text-anchor"] for t in parsed(curve_chart(curve, "k")).iter("text")}
-    assert words[f"kept: {best}"] == anchor
+def test_texts_are_escaped_and_whole_formulas_stay_texts() -> None:
+    evil = '<script>"&$x_1$'
+    chart = importance([(evil, 1.0, 0)], [evil], evil)
+    assert "<script" not in chart.svg("k")
+    assert words(chart).count(evil) == 2
+    assert parsed(chart).findtext("title") == evil
 
 
-def test_every_colour_of_families_is_in_the_style_sheet() -> None:
-    sheet = template_text("style.css")
-    for number in range(COLOURS):
-        assert f".c{number} {{ fill: var(--c{number});" in sheet
-        assert f"--c{number}: #" in sheet
+def test_files_and_page_show_the_same_in_fixed_and_variable_colours(tmp_path) -> None:
+    chart = gains(np.array([0.1, -0.2]), "MAP", "t")
+    chart.write(tmp_path / "a")
+    gains(np.array([0.1, -0.2]), "MAP", "t").write(tmp_path / "b")
+    for suffix in ("svg", "pdf"):
+        content = (tmp_path / f"a.{suffix}").read_bytes()
+        assert content == (tmp_path / f"b.{suffix}").read_bytes()
+        assert b"Date" not in content
+    alone = (tmp_path / "a.svg").read_text("utf-8")
+    assert ET.fromstring(alone).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "var(" not in alone
+    page = str(chart.svg("k"))
+    assert not re.search("#[0-9a-f]{6}", page)
+    body = re.sub(r"var\(--([\w-]+)\)", lambda v: PALETTE[v[1]][0], page)
+    drawn = r"(<path|<text).*</svg>"
+    assert re.search(drawn, body)[0] == re.search(drawn, alone)[0]  # type: ignore[index]
+
+
+def test_drawing_changes_no_setting_of_matplotlib_and_obeys_none() -> None:
+    plain = str(gains(np.array([0.1, -0.2]), "MAP", "t").svg("k"))
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path"}):
+        before = dict(matplotlib.rcParams)
+        assert str(gains(np.array([0.1, -0.2]), "MAP", "t").svg("k")) == plain
+        assert dict(matplotlib.rcParams) == before
+
+
+def test_ids_are_unique_by_key() -> None:
+    chart = scatter(np.array([0.1]), np.array([0.2]), "a", "b", "AP")
+    ids = [re.findall(r'id="([^"]+)"', chart.svg(key)) for key in ("k1", "k2")]
+    assert all(ids)
+    assert not set(ids[0]) & set(ids[1])
+
+
+def test_clipped() -> None:
+    assert clipped("abcdef", 4) == "abc…"

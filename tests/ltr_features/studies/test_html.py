@@ -101,7 +101,7 @@ def test_numbers_of_every_comparison_are_there(
         for word in (verdict(study).headline, study.split_rule):
             assert word in page
     for column in report.columns:
-        assert f'<th scope="row">{column.name}</th>'.replace("'", "&#39;") in page
+        assert f'<th scope="row">{column.name}<small>'.replace("'", "&#39;") in page
     for text in ("num_leaves", "lightgbm", "4.7.0", "gain 2^label - 1"):
         assert text in page
 
@@ -179,7 +179,7 @@ def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Re
     assert Outline(page).open == []
     assert "Pushed by" not in page
     assert "TreeSHAP" not in page
-    assert '<tr><th scope="row">d2</th><td class="number">0</td>' in page
+    assert '<tr><th scope="row">d2</th><td class="number" data-label="Grade">0</td>' in page
 
 
 def test_small_enough(make_report: Callable[..., Report]) -> None:

@@ -170,9 +170,11 @@ def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Brows
       const seen = e => e.checkVisibility() && e.getBoundingClientRect().height > 4;
       return {
         background: getComputedStyle(document.body).backgroundColor,
-        controls: all("button, input, select, nav, summary, .skip").filter(seen).length,
+        controls: all("button, input, select, nav, .skip").filter(seen).length,
+        summaries: all("summary:not(:has(h2))").filter(seen).length,
         folded: all("details > *:not(summary)").filter(e => !seen(e)).length,
-        captions: all(".drill caption > span").filter(e => !seen(e)).length,
+        captions: all(".drill caption").filter(e => !seen(e)).length,
+        headings: all("h2").filter(e => !seen(e)).length,
         moved: all(".drill caption").length,
         cut: all(".scroll").filter(e => getComputedStyle(e).overflowX !== "visible").length,
       };

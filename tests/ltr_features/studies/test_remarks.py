@@ -16,7 +16,7 @@ from ltr_features.build import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.page import html
-from ltr_features.studies.page.tables import report_text
+from ltr_features.studies.page.study_tables import report_text
 from ltr_features.studies.page.verdicts import column_verdicts
 
 N_QUERIES, N_DOCUMENTS = 30, 40
@@ -104,7 +104,9 @@ def test_the_table_of_columns_has_the_distance(run):
     largest = max(run.part(split, fold, "test").provenance["mine"][DISTANCE] for fold in folds)
     assert table["mine"] == largest
     assert np.isnan(table.drop(["mine", "lsa"])).all()
-    assert f'<td class="number">{largest:.2f}</td>' in (folder / "report.html").read_text("utf-8")
+    assert f'data-label="Distance">{largest:.2f}</td>' in (folder / "report.html").read_text(
+        "utf-8"
+    )
 
 
 def test_words_that_were_not_learned_are_not_shown_as_such(run):

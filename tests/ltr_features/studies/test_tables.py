@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from ltr_features.studies.page.report import Report
-from ltr_features.studies.page.tables import (
-    aligned,
+from ltr_features.studies.page.study_tables import (
+    class_table,
     comparison_table,
-    hard_query_text,
+    hard_query_table,
     marks_note,
-    means_table,
     report_text,
     significance_marks,
+    systems_table,
 )
+from ltr_features.studies.page.tables import Cell, Column, Table, aligned, write_csv
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
 
@@ -45,7 +50,7 @@ def test_several_baselines_are_told_apart_by_letters(make_report: Callable[..., 
     two = replace(study, pairs=[(names[3], names[1]), (names[3], names[0])])
     assert significance_marks(two)[names[3], "NDCG@10"] == "▲a▲b"
     assert "a = Word counts, b = BM25" in marks_note(two)
-    table = means_table(two)
+    table = systems_table(two).text()
     assert "BM25 (baseline b)" in table
     assert "▲a▲b" in table
 
@@ -54,7 +59,7 @@ def test_means_table_holds_every_mean_in_aligned_columns(
     make_report: Callable[..., Report],
 ) -> None:
     study = make_report().studies[0]
-    lines = means_table(study).splitlines()
+    lines = systems_table(study).text().splitlines()
     rows = lines[2 : 2 + len(study.systems)]
     for row, system in zip(rows, study.systems, strict=True):
         assert row.startswith(system.name)
@@ -68,32 +73,33 @@ def test_comparison_and_hard_query_tables_show_their_numbers(
     make_report: Callable[..., Report],
 ) -> None:
     study = make_report().studies[0]
-    text = comparison_table(study, "MAP")
+    text = comparison_table(study, "MAP").text()
     row = study.comparison(study.pairs[0], "MAP")
     for part in (signed(row["difference"]), p_value(row["p_corrected"]), "MAP difference"):
         assert part in text
-    hard = hard_query_text(study)
+    table = hard_query_table(study)
+    assert table is not None
+    hard = table.text()
     assert study.hard_queries is not None
     estimate = study.hard_queries[study.hard_queries["estimate"]]
     assert len(hard.splitlines()) == 2 + len(estimate) == 3
     assert signed(estimate["gain"].iloc[0]) in hard
     assert "design effect" not in text
-    assert hard_query_text(replace(study, hard_queries=None)) == ""
+    assert hard_query_table(replace(study, hard_queries=None)) is None
 
 
 def test_tables_of_grouped_and_refitted_systems_say_so(make_report: Callable[..., Report]) -> None:
     study = make_report().studies[1]
     row = study.comparison(study.pairs[0], "MAP")
-    text = comparison_table(study, "MAP")
-    for heading in ("spread", "p (refits)", "design effect"):
-        assert heading in text.splitlines()[0]
-    assert value(row["spread"]) in text
-    assert f"{row['design_effect']:.1f}" in text
+    text = comparison_table(study, "MAP").text()
+    assert f"(spread {value(row['spread'])})" in text
+    assert f"(refits {p_value(row['p_refits'])})" in text
+    assert f"(design effect {row['design_effect']:.1f})" in text
     assert "randomisation test by 20 groups of queries, two-sided" in marks_note(study)
     assert "t-test that includes training noise" in marks_note(study)
     alone = [line for line in text.splitlines() if line.startswith("BM25 - ")]
     assert len(alone) == 1  # refits of the baseline move this difference, too
-    assert "–" not in alone[0]
+    assert "spread" in alone[0]
 
 
 def test_report_text_has_verdicts_warnings_and_each_definition_once(
@@ -101,7 +107,7 @@ def test_report_text_has_verdicts_warnings_and_each_definition_once(
 ) -> None:
     report = make_report()
     text = report_text(report)
-    assert "Held-out queries: Word counts + SSI is significantly better" in text
+    assert "Held-out queries: Word counts + SSI did significantly better" in text
     assert "Held-out articles: No significant difference" in text
     assert text.count("gain 2^label - 1") == 2  # NDCG@10 and NDCG@20
     assert text.count("A document with label 1 or more is relevant") == 1
@@ -114,3 +120,57 @@ def test_own_definitions_of_measures_are_used(make_report: Callable[..., Report]
     own = replace(report, measure_definitions={"MAP": "as the official script computes it"})
     assert ("MAP", "as the official script computes it") in own.definitions
     assert own.definitions[-1][0] == "NDCG@10, NDCG@20, P@10"
+
+
+def test_one_table_as_text_and_as_latex() -> None:
+    rows = [
+        [Cell("50% of $x_1", "told elsewhere"), Cell("1.5", strong=True, marks="▲a"), "x"],
+        ["{other}", Cell("−2", "3 %"), "yy"],
+    ]
+    table = Table("A name", ["Row", "Value", Column("Text", number=False)], rows, "And more.")
+    assert table.text().splitlines() == [
+        "Row             Value     Text",
+        "──────────────────────────────",
+        "50% of $x_1       1.5 ▲a     x",
+        "{other}      −2 (3 %)       yy",
+    ]
+    assert table.latex().splitlines()[1:] == [
+        r"\caption{A name. And more.}",
+        r"\begin{tabular}{lrl}",
+        r"\toprule",
+        r"Row & Value & Text \\",
+        r"\midrule",
+        r"50\% of \$x\_1 & \textbf{1.5}$^{\blacktriangle \mathrm{a}}$ & x \\",
+        r"\{other\} & $-$2 & yy \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+
+
+def test_properties_that_tell_no_queries_apart_are_left_out(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report().studies[0]
+    table = class_table(study)
+    assert table is not None
+    assert any(str(row[0]).startswith("words: ") for row in table.rows)
+    assert study.query_classes is not None
+    same = study.query_classes[
+        ~((study.query_classes["property"] == "words") & study.query_classes.duplicated("property"))
+    ]
+    alone = class_table(replace(study, query_classes=same))
+    assert alone is not None
+    assert not any(str(row[0]).startswith("words: ") for row in alone.rows)
+
+
+def test_cells_that_spreadsheets_would_run_are_made_harmless(tmp_path: Path) -> None:
+    texts = ["=1+1", "+cmd", "-x", "@a", "-1.5", "plain", None]
+    frame = pd.DataFrame({"=name": texts, "number": [-1.0, 2, 3, 4, 5, 6, np.nan]})
+    write_csv(frame, tmp_path / "a.csv")
+    again = pd.read_csv(tmp_path / "a.csv")
+    assert list(again.columns) == ["'=name", "number"]
+    assert again["'=name"].tolist()[:6] == ["'=1+1", "'+cmd", "'-x", "'@a", "-1.5", "plain"]
+    assert again["number"].tolist()[:6] == [-1, 2, 3, 4, 5, 6]
+    assert again.isna().sum().tolist() == [1, 1]
+    assert list(frame.columns) == ["=name", "number"]

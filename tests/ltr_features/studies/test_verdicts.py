@@ -11,17 +11,20 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.page.report import Report, Study, SystemResult
-from ltr_features.studies.page.tables import marks_note
+from ltr_features.studies.page.study_tables import marks_note
 from ltr_features.studies.page.verdicts import (
+    changes,
     group_verdict,
     hard_query_verdict,
     outcome_of,
     p_equals,
     p_value,
     percent,
+    second_sentence,
     signed,
     value,
     verdict,
+    verdict_sentence,
 )
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.significance import TestSettings
@@ -45,8 +48,8 @@ def study(gains: Sequence[float], n: int = 60, **changes: object) -> Study:
 @pytest.mark.parametrize(
     ("gain", "outcome", "headline"),
     [
-        (0.1, "helps", "new is significantly better than old."),
-        (-0.1, "hurts", "new is significantly worse than old."),
+        (0.1, "helps", "new did significantly better than old."),
+        (-0.1, "hurts", "new did significantly worse than old."),
         (0.0, "no significant difference", "No significant difference between new and old."),
     ],
 )
@@ -54,7 +57,8 @@ def test_outcomes(gain: float, outcome: str, headline: str) -> None:
     found = verdict(study([gain]))
     assert (found.outcome, found.headline) == (outcome, headline)
     row = found.row
-    for number in (signed(row["difference"]), percent(row["relative"]), signed(row["low"])):
+    assert f"new {changes(row['difference'])}" in found.details
+    for number in (percent(row["relative"]), signed(row["low"])):
         assert number in found.details
     assert f"{row['won']} of 60 queries won" in found.details
     assert ("four times in five" in found.details) == (gain == 0)
@@ -87,13 +91,14 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     table = example.hard_queries
     assert table is not None
     row = table[table["estimate"]].iloc[0]
-    for number in (row["gain"], row["low"], row["high"]):
+    assert f"{row['system']} {changes(row['gain'])} against" in text
+    for number in (row["low"], row["high"]):
         assert signed(number) in text
     assert f"(the {row['n_queries']:,} that a third ranking, BM25, ranks badly" in text
     assert text.count("interval") == 1
     for other in table.loc[~table["estimate"], "net_gain"].dropna():
         assert signed(other) not in text
-    assert "over SVM is" in hard_query_verdict(replace(example, hard_baseline="SVM"))
+    assert "against SVM (" in hard_query_verdict(replace(example, hard_baseline="SVM"))
     assert hard_query_verdict(replace(example, hard_queries=None)) == ""
     nobody = table[table["estimate"]].assign(n_queries=0)
     assert "BM25 finds no query hard" in hard_query_verdict(replace(example, hard_queries=nobody))
@@ -152,6 +157,46 @@ def test_training_noise_is_told_and_decides() -> None:
     assert value(found.row["spread"]) in found.details
     assert p_equals(found.row["p_refits"]) in found.details
     assert "Over" not in verdict(example).details
+
+
+def test_losses_are_losses_in_words() -> None:
+    lost = study([-0.1])
+    assert "new loses 0." in verdict(lost).details
+    assert " gain" not in verdict(lost).details
+    assert [changes(x) for x in (0.0368, -0.0368, -0.00001)] == [
+        "gains 0.0368", "loses 0.0368", "neither gains nor loses",
+    ]  # fmt: skip
+
+
+def test_one_sentence_for_all_splits_with_everyday_names() -> None:
+    better, equal = (
+        replace(study([gain]), name=name)
+        for gain, name in ((0.1, "Unseen queries"), (0.0, "MQ2008"))
+    )
+    labels = {"old": "the 46 word columns", "new": "all 83 columns"}
+
+    def labelled(one: Study) -> Study:
+        systems = [replace(s, label=labels[s.name]) for s in one.systems]
+        return replace(one, systems=systems)
+
+    def said(*studies: Study) -> str:
+        return verdict_sentence(Report("t", "i", [labelled(one) for one in studies]))
+
+    assert said(better) == "All 83 columns did significantly better than the 46 word columns."
+    assert said(better, replace(better, name="Unseen articles")) == (
+        "All 83 columns did significantly better than the 46 word columns, on unseen queries and "
+        "on unseen articles."
+    )
+    assert said(better, equal) == (
+        "All 83 columns did significantly better than the 46 word columns, on unseen queries; no "
+        "significant difference on MQ2008."
+    )
+    assert said(equal) == (
+        "No significant difference between all 83 columns and the 46 word columns."
+    )
+    report = Report("t", "i", [labelled(replace(better, second=("new", "old")))])
+    assert second_sentence(report) == said(better)
+    assert second_sentence(Report("t", "i", [better])) == ""
 
 
 def test_formats() -> None:

@@ -66,20 +66,12 @@
     }
 
     function bar(row, difference, largest) {
-      const element = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      element.setAttribute("class", "bar");
-      element.setAttribute("viewBox", "-50 0 100 10");
-      element.setAttribute("preserveAspectRatio", "none");
-      element.setAttribute("width", "100%");
-      element.setAttribute("aria-hidden", "true");
       const size = largest ? 50 * Math.abs(difference) / largest : 0;
-      const shape = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      shape.setAttribute("class", difference > 0 ? "gain" : "loss");
-      shape.setAttribute("x", difference > 0 ? 0 : -size);
-      shape.setAttribute("width", size);
-      shape.setAttribute("height", 10);
-      element.append(shape);
-      cell(row, "").append(element);
+      const shape = document.createElement("i");
+      shape.className = "bar " + (difference > 0 ? "gain" : "loss");
+      shape.style.marginLeft = (difference > 0 ? 50 : 50 - size) + "%";
+      shape.style.width = size + "%";
+      cell(row, "").append(shape);
     }
 
     function show() {
@@ -93,7 +85,10 @@
       for (const r of found.slice(start, start + PAGE)) {
         const row = document.createElement("tr");
         cell(row, data.queries[r.i], "muted");
-        cell(row, data.texts[r.i]);
+        const text = document.createElement("span");
+        text.className = "clamped";
+        text.textContent = data.texts[r.i];
+        cell(row, "").append(text);
         cell(row, r.baseline.toFixed(4), "number");
         cell(row, r.system.toFixed(4), "number");
         const style = r.difference > 0 ? " gain-text" : r.difference < 0 ? " loss-text" : "";
@@ -143,19 +138,20 @@
     const baseline = data.column(data.systems.indexOf(figure.dataset.baseline), 0);
     const tip = document.getElementById("tip");
     const drawing = figure.querySelector("svg");
+    const [left, right] = figure.dataset.ends.split(" ").map(Number);  // of the axes, in shares
     let order = null;
     drawing.addEventListener("pointermove", event => {
       order ??= Array.from(data.queries.keys())
         .sort((a, b) => (system[b] - baseline[b]) - (system[a] - baseline[a]) || a - b);
       const box = drawing.getBoundingClientRect();
-      const x = (event.clientX - box.left) / box.width * 900;
-      const rank = Math.floor((x - 58) / (900 - 58 - 12) * order.length);
+      const x = (event.clientX - box.left) / box.width;
+      const rank = Math.floor((x - left) / (right - left) * order.length);
       const i = order[rank];
       tip.hidden = i === undefined;
       if (tip.hidden) return;
       tip.textContent = `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`;
-      const left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
-      tip.style.left = Math.max(left, 8) + "px";
+      const most = document.documentElement.clientWidth - tip.offsetWidth - 8;
+      tip.style.left = Math.max(Math.min(event.pageX + 14, most), 8) + "px";
       tip.style.top = event.pageY + 16 + "px";
     });
     drawing.addEventListener("pointerleave", () => { tip.hidden = true; });
@@ -176,7 +172,61 @@
     label();
   }
 
+  // Panels beside each other become tabs; without scripts and on paper they follow each other.
+  function tabs(root) {
+    const panels = [...root.querySelectorAll(":scope > .panel")];
+    if (panels.length < 2) return;
+    const list = document.createElement("div");
+    list.setAttribute("role", "tablist");
+    list.setAttribute("aria-label", root.dataset.label);
+    const buttons = panels.map(panel => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.id = panel.id + "-tab";
+      button.textContent = panel.dataset.tab;
+      button.setAttribute("role", "tab");
+      button.setAttribute("aria-controls", panel.id);
+      panel.setAttribute("role", "tabpanel");
+      panel.setAttribute("aria-labelledby", button.id);
+      return button;
+    });
+    const select = chosen => buttons.forEach((button, i) => {
+      button.setAttribute("aria-selected", i === chosen);
+      button.tabIndex = i === chosen ? 0 : -1;
+      panels[i].hidden = i !== chosen;
+    });
+    buttons.forEach((button, i) => {
+      button.addEventListener("click", () => select(i));
+      panels[i].addEventListener("reveal", event => { if (event.target === panels[i]) select(i); });
+    });
+    list.addEventListener("keydown", event => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const next = (buttons.indexOf(event.target) + step + buttons.length) % buttons.length;
+      select(next);
+      buttons[next].focus();
+    });
+    list.append(...buttons);
+    root.prepend(list);
+    select(0);
+  }
+
+  // What a link leads to is opened first.
+  function reveal() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let e = target; e; e = e.parentElement) {
+      if (e.tagName === "DETAILS") e.open = true;
+      if (e.classList.contains("panel")) e.dispatchEvent(new Event("reveal"));
+    }
+    if (target.tagName === "SECTION") target.querySelector(":scope > details")?.setAttribute("open", "");
+    target.scrollIntoView();
+  }
+
   theme();
+  document.querySelectorAll(".tabs").forEach(tabs);
+  addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
   for (const [key, data] of Object.entries(studies)) explorer(key, data);
   for (const figure of document.querySelectorAll("figure.gains")) tips(figure);
   let opened = [];

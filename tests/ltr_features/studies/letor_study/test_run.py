@@ -111,7 +111,7 @@ def test_study_scores_each_test_query_once(toy, tmp_path):
     assert "against Boosted steps" in text
     assert "n_thresholds=" in text
     assert f"{0.123:.4f}" in text
-    assert "- AdaRank, MAP, official" in text
+    assert "✗ AdaRank, MAP, official" in text
 
 
 def test_standard_errors_are_those_of_a_mean_of_independent_folds(toy, tmp_path):
@@ -231,7 +231,7 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     row = table[table["scheme"] == "three"].iloc[0]
     means = d.groupby(d.index // 20).mean()
     assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
-    assert "design_effect" in (folder / "tables.txt").read_text()
+    assert "Design effect" in (folder / "tables.txt").read_text()
     assert "belong to 3 groups" in (folder / "report.html").read_text()
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")

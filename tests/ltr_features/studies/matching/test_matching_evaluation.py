@@ -12,7 +12,6 @@ from ltr_features.studies.kinds.matching_evaluation import (
     ranked_documents,
     ranks_of_relevant,
 )
-from ltr_features.studies.kinds.matching_figures import scatter_chart
 from ltr_features.studies.kinds.matching_rows import make_row, n_parameters
 from ltr_features.studies.kinds.matching_tasks import make_task, unseen_documents
 from ssi_models.registry import get_model
@@ -137,11 +136,3 @@ def test_training_curves_begin_at_the_untrained_model_and_fall(small_data):
         assert [point["epoch"] for point in points] == [0, 1, 2, 3]
         assert points[-1]["train"] < points[0]["train"]
         assert all(0 <= point[part] <= 1 for point in points for part in ("train", "test"))
-
-
-def test_the_scatter_has_a_point_per_query():
-    x, y = np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.25])
-    chart = str(scatter_chart(x, y, "TFIDF", "U'V <I>", "k"))
-    assert chart.count("<circle") == 3
-    assert "1 queries above the diagonal" in chart
-    assert "<I>" not in chart
