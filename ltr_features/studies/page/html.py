@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ltr_features.studies.page import pages, verdicts
+from ltr_features.studies.page import pages, query_tables, verdicts
 from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.figures import BARS, FAMILY_COLOURS
 from ltr_features.studies.page.report import Report, Study
@@ -70,7 +70,7 @@ def _definitions(report: Report) -> list[tuple[str, str]]:
     """Of the measures, the tests, and of hard queries where there are any."""
     tests = dict.fromkeys(study.test.description for study in report.studies)
     found = [*report.definitions, *(("Statistics", text) for text in tests)]
-    if any(tables.hard_query_rows(study, estimate=False) for study in report.studies):
+    if any(query_tables.hard_query_rows(study, estimate=False) for study in report.studies):
         found += [(f"Hard queries: {name}", f"{text}.") for name, text in HARD_DEFINITIONS.items()]
     return found
 
@@ -98,7 +98,7 @@ def _outcome(study: Study) -> dict[str, Any]:
 def _hard_in_short(study: Study) -> str:
     headline = [
         row
-        for row in tables.hard_query_rows(study, estimate=True)
+        for row in query_tables.hard_query_rows(study, estimate=True)
         if row["system"] == study.pairs[0][0] and row["n_queries"]
     ]
     if not headline:
@@ -127,17 +127,17 @@ def _study_view(
         "hard_verdict": verdicts.hard_query_verdict(study),
         "systems": tables.systems_table(study, anchors),
         "comparisons": {m: tables.comparison_table(study, m) for m in study.measures},
-        "extremes": tables.extreme_tables(study),
-        "classes": tables.class_table(study),
-        "hard": tables.hard_query_table(study),
-        "other_choices": tables.other_choices_table(study),
+        "extremes": query_tables.extreme_tables(study),
+        "classes": query_tables.class_table(study),
+        "hard": query_tables.hard_query_table(study),
+        "other_choices": query_tables.other_choices_table(study),
         "column_value": tables.value_table(study),
         "nearest": tables.nearest_columns_table(study, figures.correlation.nearest)
         if figures.correlation
         else None,
         "moves": [
             (study.text_of(one.query), verdicts.signed(difference[one.query]),
-             tables.moves_table(study, one))
+             query_tables.moves_table(study, one))
             for one in study.drill_down
         ],
         "pushed": any(move.columns for one in study.drill_down for move in one.moves),

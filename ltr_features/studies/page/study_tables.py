@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from ltr_features.studies.page.report import ColumnInfo, NearestWords, QueryMoves, Report, Study
+from ltr_features.studies.page.query_tables import hard_query_table
+from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
+from ltr_features.studies.page.table_parts import (
+    Part,
+    difference,
+    interval,
+    minus,
+    number,
+    table_of,
+    two,
+)
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table, wrapped
 from ltr_features.studies.page.verdicts import (
-    STYLES,
     column_verdicts,
     group_verdict,
     hard_query_verdict,
-    outcome_of,
     p_value,
-    percent,
-    signed,
     value,
     verdict,
 )
-from ltr_features.studies.statistics.significance import TIE
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-EXTREME_QUERIES = 6
 
 
 def baseline_letters(study: Study) -> dict[str, str]:
@@ -117,26 +117,19 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
     effect."""
     measure = measure or study.measures[0]
     t = study.comparisons
-    refits, grouped = t["n_fits"].max() > 1, (t["n_groups"] < t["n_queries"]).any()
     found = t[t["measure"] == measure].to_dict("records")
-    limit = _limit(found, "difference")
-    rows: Rows = [
-        [
-            f"{r['system']} - {r['baseline']}",
-            Cell(signed(r["difference"]), percent(r["relative"]), style=_style(r), strong=True),
-            _interval(r, "difference", limit, _spread(r)),
-            Cell(p_value(r["p_corrected"]), strong=True),
-            Cell(p_value(r["p"]), f"refits {p_value(r['p_refits'])}" if refits else ""),
-            p_value(r["p_t"]),
-            _or_dash(r["effect"], lambda x: f"{x:.2f}".replace("-", "−")),
-            f"{r['won']} / {r['tied']} / {r['lost']}",
-            Cell(_or_dash(r["detectable"], value), _design(r) if grouped else ""),
-        ]
-        for r in found
-    ]
-    columns: Columns = [
-        f"{measure} difference", "Mean", _interval_title(study), "p corrected", "p",
-        "p (t of groups)" if study.groups else "p (t)", "Effect", "Won / tied / lost", "Detectable",
+    refits, grouped = t["n_fits"].max() > 1, (t["n_groups"] < t["n_queries"]).any()
+    parts: list[Part] = [
+        (f"{measure} difference", lambda r: f"{r['system']} - {r['baseline']}"),
+        difference("difference", "Mean", "relative"),
+        interval(study, found, "difference", "spread {:.4f}", "spread"),
+        number("p corrected", "p_corrected", p_value),
+        number("p", "p", p_value, *(["refits {}", "p_refits"] if refits else [])),
+        number("p (t of groups)" if study.groups else "p (t)", "p_t", p_value),
+        number("Effect", "effect", lambda x: minus(f"{x:.2f}")),
+        ("Won / tied / lost", lambda r: f"{r['won']} / {r['tied']} / {r['lost']}"),
+        number("Detectable", "detectable", value,
+                *(["design effect {:.1f}", "design_effect"] if grouped else [])),
     ]  # fmt: skip
     tested = f" in {found[0]['n_groups']:,} groups, by which it is tested" if study.groups else ""
     noise = (
@@ -150,133 +143,7 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
         f"System minus baseline in {measure}, mean over {len(study.queries):,} queries{tested}."
         f"{noise} Blue and orange: significant after correction."
     )
-    return Table(f"Differences in {measure}, {study.name}", columns, rows, caption)
-
-
-def hard_query_rows(study: Study, *, estimate: bool) -> list[dict[str, Any]]:
-    """The estimates on hard queries, or what other choices of queries give."""
-    table = study.hard_queries
-    if table is None or table.empty:
-        return []
-    return table[table["estimate"].astype(bool) == estimate].to_dict("records")
-
-
-def hard_query_table(study: Study) -> Table | None:
-    """The estimates on hard queries; None if the study has none."""
-    found = [r for r in hard_query_rows(study, estimate=True) if r["n_queries"]]
-    if not found:
-        return None
-    limit, several, grouped = _limit(found), len(found) > 1, study.groups is not None
-    rows: Rows = [
-        [
-            str(r["system"]),
-            Cell(signed(r["gain"]), percent(r["relative_gain"]), style=_sign(r), strong=True),
-            _interval(r, "gain", limit),
-            p_value(r["p"]),
-            *([p_value(r["p_corrected"])] if several else []),
-            f"{r['n_queries']:,}",
-            *([f"{r['n_groups']:,}"] if grouped else []),
-            value(r["baseline_mean"]),
-            value(r["system_mean"]),
-        ]
-        for r in found
-    ]
-    columns: Columns = [
-        "System", "Difference", _interval_title(study), "p", *(["p corrected"] if several else []),
-        "Queries", *(["Groups"] if grouped else []), "Baseline", "System",
-    ]  # fmt: skip
-    corrected = f" Corrected p: {study.test.correction_name} over the rows." if several else ""
-    caption = (
-        f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
-        f"that {found[0]['chosen_by']} ranks badly ({found[0]['rule']}). The compared runs have no "
-        f"say in the choice.{corrected}"
-    )
-    return Table(f"Hard queries, {study.name}", columns, rows, caption)
-
-
-def other_choices_table(study: Study) -> Table | None:
-    """What other choices of hard queries give."""
-    found = hard_query_rows(study, estimate=False)
-    if not found:
-        return None
-    rows: Rows = [
-        [
-            Cell(str(r["system"]), style="biased" if r["chosen_by"] == "baseline" else ""),
-            Cell(r["rule"], "by the baseline itself" if r["chosen_by"] == "baseline"
-                 else f"by {r['chosen_by']}"),
-            f"{r['n_queries']:,}",
-            *(_or_dash(r[name], value if name == "baseline_mean" else signed)
-              for name in ("baseline_mean", "gain", "control_gain", "net_gain")),
-            _interval(r, "gain"),
-            p_value(r["p"]),
-            value(r["system_spread"]),
-        ]
-        for r in found
-    ]  # fmt: skip
-    columns: Columns = [
-        "System", Column("Hard queries", number=False), "Queries", "Baseline", "Difference",
-        "Control", "Net", _interval_title(study), "p", "Spread",
-    ]  # fmt: skip
-    spread = found[0]["control_spread"]
-    control = "" if pd.isna(spread) else f" ({study.hard_control}, spread {value(spread)})"
-    caption = (
-        "The difference if other rules, other rankings or the compared runs themselves choose the "
-        "queries. Shown for comparison with papers; none of these is the estimate. In grey: the "
-        "papers' rule, where the baseline itself chooses; any other ranker gains on such queries. "
-        f"Net: less that of the control{control} there. Interval and p, not corrected: of the net "
-        "difference, or of the difference where there is none."
-    )
-    return Table(f"Other choices of hard queries, {study.name}", columns, rows, caption)
-
-
-def class_table(study: Study) -> Table | None:
-    """Differences by class of queries; properties in which all queries are alike are left out."""
-    table = study.query_classes
-    if table is None or table.empty:
-        return None
-    table = table[table.groupby("property")["class"].transform("nunique") > 1]
-    if table.empty:
-        return None
-    several = table["comparison"].nunique() > 1
-    found = table.to_dict("records")
-    limit = _limit(found)
-    rows: Rows = [
-        [
-            f"{r['property']}: {r['class']}",
-            *([r["comparison"]] if several else []),
-            Cell(signed(r["gain"]), style=_sign(r), strong=True),
-            _interval(r, "gain", limit),
-            p_value(r["p"]),
-            f"{r['n_queries']:,}",
-            value(r["baseline_mean"]),
-            value(r["system_mean"]),
-        ]
-        for r in found
-    ]
-    columns: Columns = [
-        "Queries with", *([Column("Comparison", number=False)] if several else []), "Difference",
-        _interval_title(study), "p", "Queries", "Baseline", "System",
-    ]  # fmt: skip
-    return Table(f"Kinds of queries, {study.name}", columns, rows, _class_caption(study, table))
-
-
-def _class_caption(study: Study, table: pd.DataFrame) -> str:
-    properties = set(table["property"])
-    meanings = {
-        "words": "Words: distinct words of the query"
-        f"{' that the collection has' if 'overlap' in properties else ''}.",
-        "overlap": "Overlap: share of them that a relevant document has, mean over these.",
-        "entities": "Entities: those that the query mentions, by the linker of the entity columns.",
-    }
-    told = " ".join(text for name, text in meanings.items() if name in properties)
-    groups = " by group" if study.groups else ""
-    return (
-        f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
-        f"each property makes classes of about equally many queries. {told} p: Fisher's "
-        f"randomisation test{groups}, not corrected for the number of classes."
-        f"{' Interval and p are over queries, without training noise.' if study.n_fits > 1 else ''}"
-        f" {study.query_kinds_note}"
-    ).strip()
+    return table_of(f"Differences in {measure}, {study.name}", parts, found, caption)
 
 
 def value_table(study: Study) -> Table | None:
@@ -284,24 +151,16 @@ def value_table(study: Study) -> Table | None:
     if study.column_value is None:
         return None
     found = study.column_value.to_dict("records")
-    limit = _limit(found, "value")
-    rows: Rows = [
-        [
-            str(r["group"]),
-            r["kind"],
-            Cell(signed(r["value"]), strong=True),
-            _interval(r, "value", limit),
-            _or_dash(r["p"], p_value),
-            _or_dash(r["p_corrected"], p_value),
-            value(r["with"]),
-            value(r["without"]),
-        ]
-        for r in found
+    parts: list[Part] = [
+        ("Columns", lambda r: str(r["group"])),
+        (Column("How", number=False), lambda r: r["kind"]),
+        difference("value", "Value"),
+        interval(study, found, "value"),
+        number("p", "p", p_value),
+        number("p corrected", "p_corrected", p_value),
+        number("With", "with", value),
+        number("Without", "without", value),
     ]
-    columns: Columns = [
-        "Columns", Column("How", number=False), "Value", _interval_title(study), "p",
-        "p corrected", "With", "Without",
-    ]  # fmt: skip
     caption = (
         f"Value of groups of columns to {study.column_value_of} in {study.measures[0]}. Left out: "
         "the system against one trained anew without the group. Added: the first group and this "
@@ -309,56 +168,7 @@ def value_table(study: Study) -> Table | None:
         "group's values are shuffled within each query. Corrected p: "
         f"{study.test.correction_name} over the rows of this table."
     )
-    return Table(f"Value of columns, {study.name}", columns, rows, caption)
-
-
-def extreme_tables(study: Study) -> list[Table]:
-    """The headline pair's largest gains and losses."""
-    (system, baseline), measure = study.pairs[0], study.measures[0]
-    a, b = study.values(system, measure), study.values(baseline, measure)
-    tables = []
-    for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
-        order = np.argsort(-sign * (a - b), kind="stable")[:EXTREME_QUERIES]
-        rows: Rows = [
-            [
-                study.text_of(study.queries[i]),
-                value(b[i]),
-                value(a[i]),
-                Cell(signed(a[i] - b[i]), style="gain" if sign > 0 else "loss"),
-            ]
-            for i in order
-            if sign * (a[i] - b[i]) > TIE
-        ]
-        caption = f"{system} against {baseline} ({measure})."
-        columns = ["Query", "Baseline", "System", "Difference"]
-        tables.append(Table(f"{title}, {study.name}", columns, rows, caption, "compact clamp"))
-    return tables
-
-
-def moves_table(study: Study, one: QueryMoves) -> Table:
-    """The documents of a query that moved."""
-    pushed = any(move.columns for one in study.drill_down for move in one.moves)
-    rows: list[list[Cell | str]] = []
-    for move in one.moves:
-        up = move.before is None or (move.after is not None and move.after < move.before)
-        columns = ", ".join(f"{name} {_two(shift)}" for name, shift in move.columns) or "–"
-        ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if up else '▼'}"
-        rows.append(
-            [
-                Cell(move.title or move.document, move.document if move.title else ""),
-                str(move.label),
-                Cell(ranks, style="gain" if up == (move.label > 0) else "loss"),
-                *([columns] if pushed else []),
-            ]
-        )
-    heads: Columns = [
-        "Document",
-        "Grade",
-        "Rank",
-        *([Column("Pushed by", number=False)] if pushed else []),
-    ]
-    name = f"Documents that moved: {study.text_of(one.query)}"
-    return Table(name, heads, rows, style="compact")
+    return table_of(f"Value of columns, {study.name}", parts, found, caption)
 
 
 def nearest_columns_table(
@@ -366,7 +176,7 @@ def nearest_columns_table(
 ) -> Table:
     """The columns most like others."""
     rows: Rows = [
-        [name, ", ".join(f"{other} {_two(x)}" for other, x in others) or "–"]
+        [name, ", ".join(f"{other} {two(x)}" for other, x in others) or "–"]
         for name, others in nearest
     ]
     n = 0 if study.column_correlation is None else len(study.column_correlation)
@@ -395,7 +205,11 @@ def columns_table(columns: Sequence[ColumnInfo]) -> Table:
             c.family,
             c.reference,
             c.trained_on,
-            *([_or_dash(c.training_distance, "{:.2f}".format)] if trained else []),
+            *(
+                ["–" if c.training_distance is None else f"{c.training_distance:.2f}"]
+                if trained
+                else []
+            ),
         ]
         for c in columns
     ]
@@ -444,49 +258,3 @@ def latex_tables(report: Report) -> str:
     """The table of systems of each study."""
     head = "% \\usepackage{booktabs,amssymb}\n"
     return head + "\n".join(systems_table(study).latex() for study in report.studies)
-
-
-def _limit(rows: Sequence[Mapping[str, Any]], middle: str = "gain") -> float:
-    ends = [abs(r[name]) for r in rows for name in ("low", "high", middle)]
-    return max((float(x) for x in ends if x == x), default=0.0)
-
-
-def _spread(row: Mapping[str, Any]) -> str:
-    return "" if pd.isna(row["spread"]) else f"spread {value(row['spread'])}"
-
-
-def _design(row: Mapping[str, Any]) -> str:
-    return "" if pd.isna(row["design_effect"]) else f"design effect {row['design_effect']:.1f}"
-
-
-def _interval(row: Mapping[str, Any], middle: str, limit: float = 0.0, note: str = "") -> Cell:
-    """An interval in words, and drawn where there is a scale."""
-    if pd.isna(row["low"]):
-        return Cell("–")
-    ends = row["low"], row[middle], row["high"]
-    span = tuple(float(x) / limit for x in ends) if limit > 0 else None
-    text = f"{signed(row['low'])} to {signed(row['high'])}"
-    return Cell(text, note, span=span, style=_sign(row))  # type: ignore[arg-type]
-
-
-def _interval_title(study: Study) -> str:
-    return f"{study.test.confidence:.0%} interval"
-
-
-def _style(row: Mapping[str, Any]) -> str:
-    return STYLES[outcome_of(row)]
-
-
-def _sign(row: Mapping[str, Any]) -> str:
-    """Colour of a row: by its corrected test where there is one, else by its interval."""
-    if "significant" in row:
-        return _style(row)
-    return "gain" if row["low"] > 0 else "loss" if row["high"] < 0 else "unsure"
-
-
-def _or_dash(x: float | None, show: Any) -> str:
-    return "–" if x is None or pd.isna(x) else show(x)
-
-
-def _two(x: float) -> str:
-    return f"{x:+.2f}".replace("-", "−")

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ltr_features.studies.page.query_tables import class_table, hard_query_table
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.study_tables import (
-    class_table,
     comparison_table,
-    hard_query_table,
     marks_note,
     report_text,
     significance_marks,

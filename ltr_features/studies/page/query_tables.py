@@ -1,0 +1,183 @@
+"""Tables of queries: hard ones, kinds of them, the largest changes, documents that moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ltr_features.studies.page.report import QueryMoves, Study
+from ltr_features.studies.page.table_parts import (
+    MEANS,
+    QUERIES,
+    Part,
+    Record,
+    difference,
+    interval,
+    number,
+    table_of,
+    two,
+)
+from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
+from ltr_features.studies.page.verdicts import p_value, signed, value
+from ltr_features.studies.statistics.significance import TIE
+
+EXTREME_QUERIES = 6
+
+
+def hard_query_rows(study: Study, *, estimate: bool) -> list[dict[str, Any]]:
+    """The estimates on hard queries, or what other choices of queries give."""
+    table = study.hard_queries
+    if table is None or table.empty:
+        return []
+    return table[table["estimate"].astype(bool) == estimate].to_dict("records")
+
+
+def hard_query_table(study: Study) -> Table | None:
+    """The estimates on hard queries; None if the study has none."""
+    found = [r for r in hard_query_rows(study, estimate=True) if r["n_queries"]]
+    if not found:
+        return None
+    several = len(found) > 1
+    parts: list[Part] = [
+        ("System", lambda r: str(r["system"])),
+        difference("gain", "Difference", "relative_gain"),
+        interval(study, found, "gain"),
+        number("p", "p", p_value),
+        *([number("p corrected", "p_corrected", p_value)] if several else []),
+        QUERIES,
+        *([number("Groups", "n_groups", "{:,}".format)] if study.groups else []),
+        *MEANS,
+    ]
+    corrected = f" Corrected p: {study.test.correction_name} over the rows." if several else ""
+    caption = (
+        f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
+        f"that {found[0]['chosen_by']} ranks badly ({found[0]['rule']}). The compared runs have no "
+        f"say in the choice.{corrected}"
+    )
+    return table_of(f"Hard queries, {study.name}", parts, found, caption)
+
+
+def other_choices_table(study: Study) -> Table | None:
+    """What other choices of hard queries give."""
+    found = hard_query_rows(study, estimate=False)
+    if not found:
+        return None
+
+    def chosen(row: Record) -> Cell:
+        own = row["chosen_by"] == "baseline"
+        return Cell(row["rule"], f"by {'the baseline itself' if own else row['chosen_by']}")
+
+    parts: list[Part] = [
+        ("System", lambda r: Cell(r["system"], style="biased" * (r["chosen_by"] == "baseline"))),
+        (Column("Hard queries", number=False), chosen),
+        QUERIES,
+        MEANS[0],
+        number("Difference", "gain", signed),
+        number("Control", "control_gain", signed),
+        number("Net", "net_gain", signed),
+        interval(study, [], "gain"),
+        number("p", "p", p_value),
+        number("Spread", "system_spread", value),
+    ]
+    spread = found[0]["control_spread"]
+    control = "" if pd.isna(spread) else f" ({study.hard_control}, spread {value(spread)})"
+    caption = (
+        "The difference if other rules, other rankings or the compared runs themselves choose the "
+        "queries. Shown for comparison with papers; none of these is the estimate. In grey: the "
+        "papers' rule, where the baseline itself chooses; any other ranker gains on such queries. "
+        f"Net: less that of the control{control} there. Interval and p, not corrected: of the net "
+        "difference, or of the difference where there is none."
+    )
+    return table_of(f"Other choices of hard queries, {study.name}", parts, found, caption)
+
+
+def class_table(study: Study) -> Table | None:
+    """Differences by class of queries; properties in which all queries are alike are left out."""
+    table = study.query_classes
+    if table is None or table.empty:
+        return None
+    table = table[table.groupby("property")["class"].transform("nunique") > 1]
+    if table.empty:
+        return None
+    found = table.to_dict("records")
+    several = table["comparison"].nunique() > 1
+    parts: list[Part] = [
+        ("Queries with", lambda r: f"{r['property']}: {r['class']}"),
+        *([(Column("Comparison", number=False), lambda r: r["comparison"])] if several else []),
+        difference("gain", "Difference"),
+        interval(study, found, "gain"),
+        number("p", "p", p_value),
+        QUERIES,
+        *MEANS,
+    ]
+    return table_of(f"Kinds of queries, {study.name}", parts, found, _class_caption(study, table))
+
+
+def _class_caption(study: Study, table: pd.DataFrame) -> str:
+    properties = set(table["property"])
+    meanings = {
+        "words": "Words: distinct words of the query"
+        f"{' that the collection has' if 'overlap' in properties else ''}.",
+        "overlap": "Overlap: share of them that a relevant document has, mean over these.",
+        "entities": "Entities: those that the query mentions, by the linker of the entity columns.",
+    }
+    told = " ".join(text for name, text in meanings.items() if name in properties)
+    groups = " by group" if study.groups else ""
+    return (
+        f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
+        f"each property makes classes of about equally many queries. {told} p: Fisher's "
+        f"randomisation test{groups}, not corrected for the number of classes."
+        f"{' Interval and p are over queries, without training noise.' if study.n_fits > 1 else ''}"
+        f" {study.query_kinds_note}"
+    ).strip()
+
+
+def extreme_tables(study: Study) -> list[Table]:
+    """The headline pair's largest gains and losses."""
+    (system, baseline), measure = study.pairs[0], study.measures[0]
+    a, b = study.values(system, measure), study.values(baseline, measure)
+    tables = []
+    for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
+        order = np.argsort(-sign * (a - b), kind="stable")[:EXTREME_QUERIES]
+        rows: Rows = [
+            [
+                study.text_of(study.queries[i]),
+                value(b[i]),
+                value(a[i]),
+                Cell(signed(a[i] - b[i]), style="gain" if sign > 0 else "loss"),
+            ]
+            for i in order
+            if sign * (a[i] - b[i]) > TIE
+        ]
+        caption = f"{system} against {baseline} ({measure})."
+        columns = ["Query", "Baseline", "System", "Difference"]
+        tables.append(Table(f"{title}, {study.name}", columns, rows, caption, "compact clamp"))
+    return tables
+
+
+def moves_table(study: Study, one: QueryMoves) -> Table:
+    """The documents of a query that moved."""
+    pushed = any(move.columns for one in study.drill_down for move in one.moves)
+    rows: list[list[Cell | str]] = []
+    for move in one.moves:
+        up = move.before is None or (move.after is not None and move.after < move.before)
+        columns = ", ".join(f"{name} {two(shift)}" for name, shift in move.columns) or "–"
+        ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if up else '▼'}"
+        rows.append(
+            [
+                Cell(move.title or move.document, move.document if move.title else ""),
+                str(move.label),
+                Cell(ranks, style="gain" if up == (move.label > 0) else "loss"),
+                *([columns] if pushed else []),
+            ]
+        )
+    heads: Columns = [
+        "Document",
+        "Grade",
+        "Rank",
+        *([Column("Pushed by", number=False)] if pushed else []),
+    ]
+    name = f"Documents that moved: {study.text_of(one.query)}"
+    return Table(name, heads, rows, style="compact")
