@@ -106,6 +106,14 @@ def test_numbers_of_every_comparison_are_there(
         assert text in page
 
 
+def test_the_verdict_comes_before_the_introduction(
+    make_report: Callable[..., Report], page: str
+) -> None:
+    sentence = "Word counts + SSI did significantly better than Word counts, on held-out queries"
+    assert page.index(sentence) < page.index("figure-1-t") < page.index("retrieved by keyword")
+    assert "no significant difference on held-out articles." in page
+
+
 def test_texts_of_users_are_escaped_everywhere(make_report: Callable[..., Report]) -> None:
     page = render(make_report(n_queries=12, n_systems=5, hostile=HOSTILE))
     outline = Outline(page)

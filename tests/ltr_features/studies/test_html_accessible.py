@@ -162,6 +162,69 @@ def test_narrow_windows_scroll_tables_not_the_page(
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_first_screen_has_question_verdict_and_chart(
+    page: Path, browser: Browser, width: int
+) -> None:
+    browser.open(page, width=width)
+    ends = browser.evaluate("""["h1", ".sentence", "#figure-1-t"].map(selector => {
+      const element = document.querySelector(selector);
+      return (element.closest("svg") ?? element).getBoundingClientRect().bottom; })""")
+    assert all(0 < end <= 900 for end in ends)
+    assert not browser.evaluate("document.querySelector('#verdict details').open")
+
+
+def test_eight_screens_before_anything_is_opened(page: Path, browser: Browser) -> None:
+    browser.open(page, width=1400)
+    assert browser.evaluate("document.documentElement.scrollHeight") <= 8 * 900
+
+
+def test_a_phone_shows_every_figure_and_number_without_scrolling_sideways(
+    page: Path, browser: Browser
+) -> None:
+    browser.open(page, width=400)
+    browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    found = browser.evaluate("""(() => {
+      const shown = [...document.querySelectorAll(".data td, .data th, svg.figure")]
+        .filter(e => e.checkVisibility());
+      return [shown.length, shown.filter(e => e.getBoundingClientRect().right > 401).length,
+        [...document.querySelectorAll(".data td[data-label='p corrected']")]
+          .filter(e => e.checkVisibility()).length];
+    })()""")
+    assert found[0] > 200
+    assert found[1] == 0
+    assert found[2] > 0
+
+
+def test_tabs_choose_splits_and_measures_by_keys(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    seen = """[...document.querySelectorAll('.study, .study .panel')]
+      .filter(e => e.checkVisibility()).map(e => e.id).join(' ')"""
+    assert browser.evaluate(seen) == "s1 s1-differences1"
+    browser.evaluate("document.querySelector('#s1-differences1-tab').focus()")
+    press = (
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+    )
+    browser.evaluate(f"(key => {press})('ArrowRight')")
+    assert browser.evaluate(seen) == "s1 s1-differences2"
+    assert browser.evaluate("document.activeElement.ariaSelected") == "true"
+    browser.evaluate(f"(key => {{ {press}; {press} }})('ArrowLeft')")
+    assert browser.evaluate(seen) == "s1 s1-differences4"
+    browser.evaluate("document.querySelector('#s2-tab').click()")
+    assert browser.evaluate(seen) == "s2 s2-differences1"
+
+
+def test_links_open_what_they_lead_to(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('nav a[href=\"#s2\"]').click()")
+    browser.evaluate("document.querySelector('#s2 a.quiet').click()")
+    reached = "new Promise(done => setTimeout(() => done(0), 50))"
+    browser.command("Runtime.evaluate", expression=reached, awaitPromise=True)
+    assert browser.evaluate("document.querySelector('#s2').checkVisibility()")
+    assert browser.evaluate("document.querySelector('#definitions > details').open")
+    assert browser.evaluate("document.querySelector('#definition-1').checkVisibility()")
+
+
 def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Browser) -> None:
     browser.open(page, media="print", scheme="dark")
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
