@@ -396,7 +396,7 @@ def scatter(
 
     above, below = int((y > x).sum()), int((y < x).sum())
     title = f"{measure} of {len(x):,} queries: {y_label} against {x_label}"
-    words = f"Queries above the diagonal ({y_label} is better): {above}; below: {below}."
+    words = f"Above the diagonal {y_label} did better: {above} queries; below: {below}."
     return Drawing(title, words, height, paint)
 
 

@@ -177,6 +177,16 @@ def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
     assert config.ranker_of(config.all_systems[-1]) is None
 
 
+def test_labels_and_the_second_headline_are_those_of_each_ranker(tmp_path):
+    text = GRID.replace('name = "words"', 'name = "words"\nlabel = "the words"')
+    config = load(tmp_path, text + 'headline = ["words", "bm25"]\n')
+    assert [s.label for s in config.all_systems] == ["the words, a", "the words, b", "", "", ""]
+    assert config.headline == ("words, a", "bm25")
+    assert load(tmp_path, GRID).headline is None
+    with pytest.raises(InputError, match="add it to the comparisons"):
+        load(tmp_path, GRID + 'headline = ["more", "bm25"]\n')
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
         load_config(tmp_path / "nothing.toml")

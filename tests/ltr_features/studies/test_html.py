@@ -192,7 +192,7 @@ def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Re
 
 def test_small_enough(make_report: Callable[..., Report]) -> None:
     """1,000 queries and 20 systems in the first study, a third of the queries in the second."""
-    assert len(render(make_report(1000, 20)).encode()) < 2_500_000
+    assert len(render(make_report(1000, 20)).encode()) < 2_000_000
 
 
 def test_write_leaves_nothing_but_the_file(
