@@ -18,8 +18,6 @@ from ltr_features.studies.kinds.task_tables import RowSection, TableSection, Tab
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import RankingModel
 
-MEASURES = ("rank_loss", "map", "p10")
-
 
 class TaskConfig(Section):
     """Queries, documents and relevant pairs.
