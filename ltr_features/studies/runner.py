@@ -23,7 +23,7 @@ class Planned:
         name: its folder within the output folder.
         inputs: all that its output depends on, code apart.
         make: fills the folder. size: what it has to do, in words.
-        kind, amount: say how long it takes, see :class:`times.Work`.
+        kind, amount: say how long it takes, see :class:`progress.Work`.
         title: what it is called while it runs, if not by its name.
         resumable, code: see :meth:`stages.Stages.run`.
     """

@@ -66,7 +66,7 @@ class Check:
     """An expectation and what became of it.
 
     Attributes:
-        low, relation, high: see :class:`clickthrough.config.TableConfig`.
+        low, relation, high: see :class:`clickthrough_config.TableConfig`.
         differences, p, p_corrected: per measure: high minus low, the paired t-test (of the means
             of groups of queries where there are any; with several fits the larger of its p and of
             that over fits, see :func:`significance.compare`), and Holm's correction over the

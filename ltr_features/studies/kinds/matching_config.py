@@ -18,8 +18,6 @@ from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model
 from ssi_models.training.trainable import TrainableModel
 
-MEASURES = ("rank_loss", "map", "p10")
-
 
 class TaskConfig(Section):
     """Queries, documents and relevant pairs.
