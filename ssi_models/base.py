@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +19,37 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.remarks import FitWarning
-from ssi_models.representation import CachedDocuments, Parts, pair_scores
+from ssi_models.representation import CachedDocuments, Representation, pair_scores
 from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
+M = TypeVar("M", bound="MatchingModel")
+#: Of model files; 1 knows ``emphasis`` instead of ``rank_weight``.
+VERSION = 2
 
 
 class NotFittedError(ValueError, AttributeError):
     """A method that needs a fitted model was called before ``fit`` or ``load``."""
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def model_class(cls: type[M]) -> type[M]:
+    """Make a class of models a dataclass: parameters by keyword, compared by identity.
+
+    Where it has ``training`` options, the constructor also takes each of them by its own name, as
+    files and command lines write them: ``LowRankSSI(margin=0.5)``.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    init = made.__init__
+
+    @functools.wraps(init)
+    def from_parameters(self: M, *args: Any, **params: Any) -> None:
+        init(self, *args, **self._arguments(params))
+
+    made.__init__ = from_parameters  # type: ignore[assignment, method-assign]
+    return made
 
 
 class MatchingModel:
@@ -35,8 +58,8 @@ class MatchingModel:
     Queries and documents are CSR matrices [n, V] of weighted words (see
     :class:`ssi_models.weighting.TfIdf`); pairs are two parallel arrays of row numbers.
 
-    A subclass says how a query and a document are represented (``query_parts`` and
-    ``document_parts``); the score is the inner product of the representations.
+    A subclass says how a query and a document are represented (``query_representation`` and
+    ``document_representation``); the score is the inner product of the representations.
 
     Attributes:
         n_words_: number of columns of the document matrices that the model was fitted on.
@@ -46,6 +69,9 @@ class MatchingModel:
     """
 
     name: ClassVar[str]
+    #: Names that files and settings may still have for the model, and for parameters.
+    former_names: ClassVar[tuple[str, ...]] = ()
+    former_params: ClassVar[Mapping[str, str]] = {}
     #: What the entries of the matrices are: weighted unit rows, or counts of words.
     inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
     #: What ``fit`` learns from: judged pairs, or the texts of D alone, without any label.
@@ -67,22 +93,52 @@ class MatchingModel:
     weighting_: TfIdf | None = None
     recipe_: str | None = None
 
+    @classmethod
+    def default_params(cls) -> dict[str, Any]:
+        """The parameters by name, with their defaults; training options by their own names."""
+        defaults = inspect.signature(cls).parameters.items()
+        return _flat({name: parameter.default for name, parameter in defaults})
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's parameters by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """The parameters by name; training options by their own names."""
+        return _flat(
+            {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        )
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor parameters.
+        """Set parameters, training options by their own names or all together (``training``).
 
         Raises:
             ValueError: unknown name.
         """
+        arguments = self._arguments(params, getattr(self, "training", None))
         known = list(inspect.signature(type(self)).parameters)
-        for name, value in params.items():
+        for name, value in arguments.items():
             if name not in known:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {known}")
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has "
+                    f"{list(self.default_params())}"
+                )
             setattr(self, name, value)
         return self
+
+    @classmethod
+    def _arguments(cls, params: Mapping[str, Any], training: Any = None) -> dict[str, Any]:
+        """The constructor's arguments: ``params`` by their present names, training options
+        gathered into ``training``."""
+        arguments = {}
+        for name, value in params.items():
+            if name in cls.former_params:
+                now = cls.former_params[name]
+                warnings.warn(f"{name} is now {now}", FutureWarning, stacklevel=4)
+                name = now
+            arguments[name] = value
+        training = arguments.get("training", training or getattr(cls, "training", None))
+        options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
+        if options:
+            given = {name: arguments.pop(name) for name in options}
+            arguments["training"] = replace(training, **given)
+        return arguments
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
@@ -91,7 +147,7 @@ class MatchingModel:
     def fit(self, *args: Any, **options: Any) -> Self:
         """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over
         their rows. Every model takes the keywords of
-        :meth:`RankingModel.fit` and keeps to them: one that draws no negatives
+        :meth:`TrainableModel.fit` and keeps to them: one that draws no negatives
         does so whatever the ``candidates`` are, and one that holds out no queries whatever the
         ``groups``. What a model would have to ignore, it refuses.
         """
@@ -213,7 +269,7 @@ class MatchingModel:
         """The dense part of each query's representation: float32 [m, N] (N = 0 if it has none)."""
         self._check_fitted()
         Q = self.expanded(self.check_queries(Q))
-        dense = self.query_parts(Q, np.arange(self.n_words_)).dense
+        dense = self.query_representation(Q, np.arange(self.n_words_)).dense
         return np.zeros((Q.shape[0], 0), np.float32) if dense is None else dense
 
     def embed_documents(self, D: sp.csr_matrix) -> NDArray[np.float32]:
@@ -221,7 +277,7 @@ class MatchingModel:
         many queries."""
         self._check_fitted()
         D = self.check_documents(D)
-        dense = self.document_parts(D).dense
+        dense = self.document_representation(D).dense
         return np.zeros((D.shape[0], 0), np.float32) if dense is None else dense
 
     def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
@@ -254,8 +310,8 @@ class MatchingModel:
         words = np.arange(self.n_words_)
         # Of any length: what is compared is the order of the words.
         q = _check_width("q", check_csr("q", q), self.n_query_words_)
-        query = self.query_parts(self.expanded(q), words)
-        documents = self.document_parts(D)
+        query = self.query_representation(self.expanded(q), words)
+        documents = self.document_representation(D)
         weights = np.zeros(self.n_words_)
         if query.dense is not None and documents.dense is not None:
             weights += documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
@@ -264,20 +320,21 @@ class MatchingModel:
         best = np.argsort(-weights, kind="stable")[:n]
         return [(int(t), float(weights[t])) for t in best]
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         """The representation of :meth:`expanded` queries, as far as documents of the given words
         need it."""
-        raise TypeError(f"{type(self).__name__} does not define query_parts")
+        raise TypeError(f"{type(self).__name__} does not define query_representation")
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
         """The representation of documents."""
-        raise TypeError(f"{type(self).__name__} does not define document_parts")
+        raise TypeError(f"{type(self).__name__} does not define document_representation")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file (parameters, vocabulary, weighting)."""
         self._check_fitted()
         header = {
             "model": self.name,
+            "version": VERSION,
             # The number of threads is the machine's matter; files of equal models are equal.
             "params": {k: v for k, v in self.get_params().items() if k != "threads"},
             "n_words": self.n_words_,
@@ -298,14 +355,16 @@ class MatchingModel:
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: not a model file, or the file of another model class.
+            ValueError: not a model file, the file of another model class, or of a newer version.
         """
         header, arrays = persistence.load_tensors(path)
-        if header["model"] != cls.name:
+        if header["model"] not in (cls.name, *cls.former_names):
             raise ValueError(f"{path}: holds a {header['model']!r} model, not {cls.name!r}")
+        if header.get("version", 1) > VERSION:
+            raise ValueError(f"{path}: of a newer version of this package; update it")
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
-        model = cls(**params)
+        model = cls(**{cls.former_params.get(k, k): v for k, v in params.items()})
         model.n_words_ = header["n_words"]
         model.n_query_words_ = header["n_query_words"]
         model.recipe_ = header["recipe"]
@@ -335,8 +394,25 @@ class MatchingModel:
     def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
         return _check_width("D", self._check_rows("D", D), self.n_words_)
 
+    def _check_same_words(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
+        """Raise ValueError if two matrices cannot be over the same words."""
+        if Q.shape[1] != D.shape[1]:
+            separate = "model 'cross-language'"
+            if hasattr(self, "vocabularies"):
+                separate = f"vocabularies='separate', or {separate}"
+            raise ValueError(
+                f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word "
+                f"in both; for two vocabularies use {separate}"
+            )
+
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
+
+
+def _flat(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with those of ``training`` in its place."""
+    training = params.pop("training", None)
+    return params if training is None else {**params, **vars(training)}
 
 
 def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Path | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
+from typing import Any
 
 from ssi_models.base import MatchingModel
-from ssi_models.persistence import load_tensors
-from ssi_models.projections import baselines
-from ssi_models.projections.cl_lsa import CLLSA
-from ssi_models.projections.lsa import LSA, LatentSemanticIndex, LsiTfIdf
+from ssi_models.persistence import load_header
+from ssi_models.projections.baselines import VSM, Popularity, PopularTfIdf
+from ssi_models.projections.lsa import CLLSA, LSA, LSI, LsiTfIdf
 from ssi_models.projections.opca import OPCA
 from ssi_models.projections.query_expansion import QueryExpansion
-from ssi_models.projections.vsm import VSM, TfIdfCosine
 from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
@@ -19,20 +19,18 @@ from ssi_models.ssi.diagonal import DiagonalSSI
 from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.hash_kernel import HashKernelSSI
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.ssi.polynomial import PolynomialSSI
+from ssi_models.ssi.polynomial import PSI
 from ssi_models.ssi.sparse import SparseSSI
-from ssi_models.topics.bilingual import BLTM
+from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
 from ssi_models.topics.language_model import UnigramLM
-from ssi_models.topics.plsa import PLSA
-from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
 from ssi_models.topics.translation import IBMModel1
 
 _CLASSES: tuple[type[MatchingModel], ...] = (
-    baselines.Popularity,
-    TfIdfCosine,
-    baselines.PopularTfIdf,
+    Popularity,
+    VSM,
+    PopularTfIdf,
     QueryExpansion,
-    LatentSemanticIndex,
+    LSI,
     LsiTfIdf,
     DiagonalSSI,
     FullSSI,
@@ -40,9 +38,8 @@ _CLASSES: tuple[type[MatchingModel], ...] = (
     HashKernelSSI,
     LowRankSSI,
     CorrelatedHashSSI,
-    PolynomialSSI,
+    PSI,
     CrossLanguageSSI,
-    VSM,
     LSA,
     CLLSA,
     OPCA,
@@ -58,15 +55,40 @@ _CLASSES: tuple[type[MatchingModel], ...] = (
 MODELS: dict[str, type[MatchingModel]] = {kind.name: kind for kind in _CLASSES}
 
 
+_FORMER = {name: kind for kind in _CLASSES for name in kind.former_names}
+
+
+def find_model(name: str) -> type[MatchingModel] | None:
+    """The class of a model, by its name or by one that it had; None if there is none."""
+    return MODELS.get(name) or _FORMER.get(name)
+
+
 def get_model(name: str) -> type[MatchingModel]:
     """The class of a model.
 
     Raises:
         ValueError: no model has that name.
+
+    Warns:
+        FutureWarning: it is a former name.
     """
-    if name not in MODELS:
+    kind = find_model(name)
+    if kind is None:
         raise ValueError(f"there is no model {name!r}; use one of {', '.join(MODELS)}")
-    return MODELS[name]
+    if name not in MODELS:
+        warnings.warn(f"model {name!r} is now {kind.name!r}", FutureWarning, stacklevel=2)
+    return kind
+
+
+def make_model(name: str, **params: Any) -> MatchingModel:
+    """A model by its name; training options by their own names, as in
+    ``make_model("ssi", rank=50, margin=0.3)``.
+
+    Raises:
+        ValueError: no model has that name.
+        TypeError: the model has no such parameter.
+    """
+    return get_model(name)(**params)
 
 
 def load_model(path: str | os.PathLike[str]) -> MatchingModel:
@@ -76,5 +98,8 @@ def load_model(path: str | os.PathLike[str]) -> MatchingModel:
         FileNotFoundError: no such file.
         ValueError: not a model file, or of a model that this version does not know.
     """
-    header, _ = load_tensors(path)
-    return get_model(header["model"]).load(path)
+    name = load_header(path)["model"]
+    kind = find_model(name)
+    if kind is None:
+        raise ValueError(f"{path}: holds a {name!r} model, which this version does not know")
+    return kind.load(path)

@@ -19,7 +19,7 @@ _FEW = 4096  # pairs
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Representation:
     """Representations of n texts; f(q, d) = dense_q . dense_d + sparse_q . sparse_d.
 
     Attributes:
@@ -31,23 +31,23 @@ class Parts:
     sparse: sp.csr_matrix | None = None
 
 
-def scaled(parts: Parts, factor: float) -> Parts:
+def scaled(parts: Representation, factor: float) -> Representation:
     """The representations, multiplied by a factor."""
     dense = None if parts.dense is None else parts.dense * np.float32(factor)
     sparse = parts.sparse
     if sparse is not None:
         sparse = with_data(sparse, sparse.data * np.float32(factor))
-    return Parts(dense, sparse)
+    return Representation(dense, sparse)
 
 
-def joined(a: Parts, b: Parts) -> Parts:
+def joined(a: Representation, b: Representation) -> Representation:
     """Representations whose inner product is the sum of those of a and of b.
 
     Both sides of a model must join the same kinds of parts, in the same order.
     """
     dense = [part.dense for part in (a, b) if part.dense is not None]
     sparse = [part.sparse for part in (a, b) if part.sparse is not None]
-    return Parts(
+    return Representation(
         np.concatenate(dense, axis=1) if dense else None,
         side_by_side(sparse) if sparse else None,
     )
@@ -63,9 +63,11 @@ class Represents(Protocol):
 
     def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix: ...
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts: ...
+    def query_representation(
+        self, Q: sp.csr_matrix, words: NDArray[np.int64]
+    ) -> Representation: ...
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts: ...
+    def document_representation(self, D: sp.csr_matrix) -> Representation: ...
 
 
 def pair_scores(
@@ -82,8 +84,8 @@ def pair_scores(
 
 
 def _add_products(
-    queries: Parts,
-    documents: Parts,
+    queries: Representation,
+    documents: Representation,
     query: NDArray[np.int64],
     document: NDArray[np.int64],
     out: NDArray[np.float64],
@@ -110,7 +112,7 @@ class CachedDocuments:
     def __init__(self, model: Represents, D: sp.csr_matrix) -> None:
         self._model = model
         self._words = np.unique(D.indices).astype(np.int64)
-        self._parts = model.document_parts(D)
+        self._parts = model.document_representation(D)
         self.n_documents = D.shape[0]
 
     @cached_property
@@ -133,13 +135,15 @@ class CachedDocuments:
         # Starting threads costs more than a few thousand pairs.
         with Workers(model.threads if len(query) > _FEW else 1) as workers:
             if not model.expands_queries:
-                _add_products(model.query_parts(Q, words), documents, query, document, out, workers)
+                _add_products(
+                    model.query_representation(Q, words), documents, query, document, out, workers
+                )
                 return out.astype(np.float32)
             asked, local = np.unique(query, return_inverse=True)
             size = max(1, _BLOCK // max(1, len(words)))
             for start in range(0, len(asked), size):
                 chosen = np.flatnonzero((local >= start) & (local < start + size))
-                parts = model.query_parts(take_rows(Q, asked[start : start + size]), words)
+                parts = model.query_representation(take_rows(Q, asked[start : start + size]), words)
                 part = np.zeros(len(chosen))
                 rows = local[chosen] - start
                 _add_products(parts, documents, rows, document[chosen], part, workers)
@@ -158,7 +162,7 @@ class CachedDocuments:
             ValueError: wrong number of columns.
         """
         Q = self._model.expanded(self._model.check_queries(Q), excluded)
-        queries = self._model.query_parts(Q, self._words)
+        queries = self._model.query_representation(Q, self._words)
         out = np.zeros((Q.shape[0], self.n_documents), np.float32)
         if queries.dense is not None and self._parts.dense is not None:
             out += queries.dense @ self._parts.dense.T

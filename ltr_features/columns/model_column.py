@@ -56,7 +56,7 @@ class ModelColumn:
 
     def __post_init__(self) -> None:
         try:
-            known = list(inspect.signature(self.kind).parameters)
+            known = [*self.kind.default_params(), *self.kind.former_params]
         except ValueError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
         unknown = sorted(set(self.params) - set(known))
@@ -113,7 +113,7 @@ class ModelColumn:
     @property
     def _weight_parameter(self) -> str | None:
         """The model's parameter for the weight of word matching."""
-        known = inspect.signature(self.kind).parameters
+        known = self.kind.default_params()
         return next((name for name in ("word_weight", "lambda2") if name in known), None)
 
     @property

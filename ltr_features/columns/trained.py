@@ -25,9 +25,8 @@ from ltr_features.text.index import WHOLE, TermIndex
 from ssi_models.base import MatchingModel
 from ssi_models.parameters import digest_of
 from ssi_models.representation import CachedDocuments
-from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.loop import DivergenceWarning
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.preferences import CandidateLists, Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 

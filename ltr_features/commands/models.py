@@ -35,8 +35,8 @@ def models_list(
         kind = get_model(model)
         typer.echo(inspect.getdoc(kind) or "")
         typer.echo("\nAll parameters and their defaults:")
-        for parameter in inspect.signature(kind).parameters.values():
-            typer.echo(f"    {parameter.name} = {parameter.default!r}")
+        for name, default in kind.default_params().items():
+            typer.echo(f"    {name} = {default!r}")
         return
     header = ["name", "matrices", "learns from", "model"]
     lines = [[k.name, k.inputs, k.learns_from, _summary(k)] for k in MODELS.values()]

@@ -12,25 +12,25 @@ UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
 @nb.njit(cache=True, nogil=True)
 def pair_losses(
     positive_score, negative_score, query, grade, own, own_pool, slot, judged_offsets,
-    judged_document, judged_grade, list_share, margin, loss, emphasis, pool, weight, losses, counts,
-    start, stop,
+    judged_document, judged_grade, list_share, margin, loss, rank_weight, pool, weight, losses,
+    counts, start, stop,
 ):  # fmt: skip
     """Pairwise losses of positives start..stop against K shared negatives and k of their own, and
-    their slopes.
+    their gradients.
 
     A tuple (q, d+, d-) counts unless d- is judged for q with a grade at least that of d+. With the
     difference x = f(q, d+) - f(q, d-), the loss is max(0, margin - x) (MARGIN) or
     margin log(1 + exp(-x / margin)) (LOGISTIC). ``weight[b, k]`` is the negative derivative of
     the emphasised loss by x, for the n shared tuples of a positive:
 
-    - UNIFORM: slope / K.
-    - WARP: slope Phi(r) / v, with v violating tuples (x < margin) of n, r = v pool / n the
+    - UNIFORM: gradient / K.
+    - WARP: gradient Phi(r) / v, with v violating tuples (x < margin) of n, r = v pool / n the
       estimated rank of d+ and Phi(r) = sum_(j <= r) 1 / j (0 where x >= margin).
-    - NDCG, MAP: slope |h(r+) - h(r-)| pool / n: the change of the measure if the two documents,
+    - NDCG, MAP: gradient |h(r+) - h(r-)| pool / n: the change of the measure if the two documents,
       at their estimated ranks, were exchanged; h(r) = 1 / log2(1 + r), or 1 / r.
 
     Own tuples are the same among themselves, with ranks among ``own_pool[b]`` documents instead,
-    and slope / n for UNIFORM. Where there are any, they are multiplied by ``list_share`` and the
+    and gradient / n for UNIFORM. Where there are any, they are multiplied by ``list_share`` and the
     shared ones by 1 - list_share.
 
     Args:
@@ -41,7 +41,7 @@ def pair_losses(
         slot: int32 [n_documents], k where the document is shared negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         pool: number of documents that the K negatives were drawn from.
-        weight: float32 [B, K + k], written. losses: float64 [B], summed loss, without emphasis or
+        weight: float32 [B, K + k], written. losses: float64 [B], summed loss, without weights or
             shares. counts: int64 [B, 2], violating tuples and tuples.
     """
     K = negative_score.shape[1] - own.shape[1]
@@ -55,12 +55,12 @@ def pair_losses(
             n_own += own[b, j] >= 0
         share = list_share if n_own > 0 else 0.0
         total, n_violations, n_tuples = _weigh(
-            shared, negative_score[b, :K], positive_score[b], margin, loss, emphasis, K, pool, pool,
-            1.0 - share,
+            shared, negative_score[b, :K], positive_score[b], margin, loss, rank_weight, K, pool,
+            pool, 1.0 - share,
         )  # fmt: skip
         if n_own > 0:
             own_total, own_violations, _ = _weigh(
-                listed, negative_score[b, K:], positive_score[b], margin, loss, emphasis, n_own,
+                listed, negative_score[b, K:], positive_score[b], margin, loss, rank_weight, n_own,
                 own_pool[b], pool, share,
             )  # fmt: skip
             total += own_total
@@ -73,7 +73,7 @@ def pair_losses(
 
 @nb.njit(cache=True, nogil=True)
 def _weigh(
-    row, negative_score, positive_score, margin, loss, emphasis, n, ranked, pool, share
+    row, negative_score, positive_score, margin, loss, rank_weight, n, ranked, pool, share
 ):  # fmt: skip
     """The weights of one positive's tuples, from 1 where row[k] is a tuple and 0 elsewhere; (loss,
     violating tuples, tuples).
@@ -99,18 +99,18 @@ def _weigh(
                 row[k] = 1.0
         else:
             row[k] = -1.0
-    if emphasis == WARP:
+    if rank_weight == WARP:
         for k in range(len(row)):
             if positive_score - negative_score[k] >= margin:
                 row[k] = 0.0
     factor = 1.0 / max(1, n)
-    if emphasis == WARP and n_violations > 0:
+    if rank_weight == WARP and n_violations > 0:
         rank = max(1, int(n_violations * ranked / n_tuples))
         factor = _harmonic(rank) / n_violations
-    elif emphasis >= NDCG and n_tuples > 0:
+    elif rank_weight >= NDCG and n_tuples > 0:
         factor = pool / n_tuples
         scale = ranked / n_tuples
-        _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emphasis)
+        _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank_weight)
     for k in range(len(row)):
         row[k] = max(row[k], 0.0) * np.float32(factor * share)
     return total, n_violations, n_tuples
@@ -127,22 +127,22 @@ def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
 
 
 @nb.njit(cache=True, nogil=True)
-def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, emphasis):
+def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank_weight):
     """row[k] *= |h(r+) - h(r-_k)|, ranks in the pool; skips negatives that are marked -1."""
-    positive_gain = _gain(1.0 + n_above * scale, emphasis)
+    positive_gain = _gain(1.0 + n_above * scale, rank_weight)
     order = np.argsort(-negative_score)
     before = 0
     for i in range(len(order)):
         k = order[i]
         if row[k] >= 0.0:
             rank = 1.0 + before * scale + (1.0 if positive_score > negative_score[k] else 0.0)
-            row[k] *= np.float32(abs(positive_gain - _gain(rank, emphasis)))
+            row[k] *= np.float32(abs(positive_gain - _gain(rank, rank_weight)))
             before += 1
 
 
 @nb.njit(cache=True, nogil=True)
-def _gain(rank, emphasis):
-    return 1.0 / np.log2(1.0 + rank) if emphasis == NDCG else 1.0 / rank
+def _gain(rank, rank_weight):
+    return 1.0 / np.log2(1.0 + rank) if rank_weight == NDCG else 1.0 / rank
 
 
 @nb.njit(cache=True, nogil=True)

@@ -29,7 +29,7 @@ def gather_weights(indptr, indices, data, w, factor, offsets, out, first, last):
 
 
 @nb.njit(cache=True, nogil=True)
-def ascend_weights(
+def step_weights(
     indptr, indices, data, R, w, accumulator, active, learning_rate, factor, offsets, low, high
 ):
     """w[h(s, c)] += lr q_as R[a, c] for the buckets low..high - 1, in the order of (a, s, c).

@@ -17,7 +17,7 @@ def _dot(x, y):
 
 
 @nb.njit(cache=True, nogil=True)
-def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start, stop):
+def tuple_losses(Hq, Hd, query, documents, gamma, gradients, losses, counts, start, stop):
     """Loss of pairs start..stop, each of a query, a relevant document and its negatives.
 
     With x = h_q . h_d+ - h_q . h_d- the loss of a tuple is log(1 + exp(-gamma x)).
@@ -25,9 +25,9 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
     Args:
         Hq: float32 [m, k], Hd: float32 [n, k]. query: int64 [n_pairs].
         documents: int64 [n_pairs, 1 + J], the relevant document first; a negative of -1 is none.
-        slopes: float32 [n_pairs, 1 + J], written: minus the derivative of the summed loss by each
-            inner product. losses: float64 [n_pairs], the summed loss. counts: int64 [n_pairs, 2],
-            tuples with x <= 0, and tuples.
+        gradients: float32 [n_pairs, 1 + J], written: minus the derivative of the summed loss by
+            each inner product. losses: float64 [n_pairs], the summed loss. counts: int64
+            [n_pairs, 2], tuples with x <= 0, and tuples.
     """
     for p in range(start, stop):
         h = Hq[query[p]]
@@ -35,7 +35,7 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
         total, pull = 0.0, 0.0
         n_wrong, n_tuples = 0, 0
         for j in range(1, documents.shape[1]):
-            slopes[p, j] = 0.0
+            gradients[p, j] = 0.0
             if documents[p, j] < 0:
                 continue
             x = own - np.float64(_dot(h, Hd[documents[p, j]]))
@@ -44,9 +44,9 @@ def tuple_losses(Hq, Hd, query, documents, gamma, slopes, losses, counts, start,
             small = np.exp(-abs(gamma * x))
             total += max(0.0, -gamma * x) + np.log1p(small)
             weight = gamma * (small if x > 0.0 else 1.0) / (1.0 + small)
-            slopes[p, j] = -weight
+            gradients[p, j] = -weight
             pull += weight
-        slopes[p, 0] = pull
+        gradients[p, 0] = pull
         losses[p] = total
         counts[p, 0] = n_wrong
         counts[p, 1] = n_tuples
@@ -136,9 +136,9 @@ def _exponentials(x, factor, out):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _row_slopes(larger, smaller, chunk, share, row):
-    """Slopes E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their sum,
-    sum of log(1 + E), number of E > 1 / e)."""
+def _row_gradients(larger, smaller, chunk, share, row):
+    """Gradients E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their
+    sum, sum of log(1 + E), number of E > 1 / e)."""
     zero, one, inside = np.float32(0.0), np.float32(1.0), np.float32(0.36787944117144233)
     pull, loss = 0.0, 0.0
     n_inside = zero
@@ -146,9 +146,9 @@ def _row_slopes(larger, smaller, chunk, share, row):
         total, product = np.float32(0.0), 1.0
         for k in range(start, min(start + chunk, len(larger))):
             E = larger[k] * smaller
-            slope = E / (one + E)
-            row[k] -= share * slope
-            total += slope
+            gradient = E / (one + E)
+            row[k] -= share * gradient
+            total += gradient
             product *= np.float64(one + E)
             n_inside += one if inside < E else zero
         pull += np.float64(total)
@@ -171,26 +171,26 @@ def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, 
 
 
 @nb.njit(cache=True, nogil=True)
-def _own_slopes(cosine, place, gamma, share, pull):
-    """pull[j] -= share / n of the slope E / (1 + E) of own negative j, E = exp(gamma (cosine[j] -
-    cosine[0])), for the n of them; what is taken is added to pull[0]. (n, sum of log(1 + E), number
-    of E > 1 / e)."""
+def _own_gradients(cosine, place, gamma, share, pull):
+    """pull[j] -= share / n of the gradient E / (1 + E) of own negative j, E = exp(gamma (cosine[j]
+    - cosine[0])), for the n of them; what is taken is added to pull[0]. (n, sum of log(1 + E),
+    number of E > 1 / e)."""
     n, n_inside, loss = 0, 0, 0.0
     for j in range(1, len(place)):
         n += place[j] >= 0
     for j in range(1, len(place)):
         if place[j] >= 0:
             x = gamma * (np.float64(cosine[0]) - np.float64(cosine[j]))
-            slope = np.float32(share / n / (1.0 + np.exp(x)))
-            pull[j] = -slope
-            pull[0] += slope
+            gradient = np.float32(share / n / (1.0 + np.exp(x)))
+            pull[j] = -gradient
+            pull[0] += gradient
             loss += max(0.0, -x) + np.log1p(np.exp(-abs(x)))
             n_inside += x < 1.0
     return n, loss, n_inside
 
 
 @nb.njit(cache=True, nogil=True)
-def batch_slopes(
+def batch_gradients(
     paired, negative, places, order, starts, query, grade, slot, judged_offsets, judged_document,
     judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
 ):  # fmt: skip
@@ -237,12 +237,12 @@ def batch_slopes(
                     judged_offsets[query[i] + 1], present, larger,
                 )  # fmt: skip
             pull[b] = 0.0
-            n_own, own_loss, own_inside = _own_slopes(
+            n_own, own_loss, own_inside = _own_gradients(
                 paired[b], places[b], gamma, list_share, pull[b]
             )
             others = np.float32(1.0 - list_share if n_own > 0 else 1.0)
             smaller = np.float32(np.exp(-gamma * paired[b, 0]))
-            total, loss, n_inside = _row_slopes(larger, smaller, chunk, others, C[i])
+            total, loss, n_inside = _row_gradients(larger, smaller, chunk, others, C[i])
             pull[b, 0] += np.float32(total) * others * share
             losses[i] += loss + own_loss
             counts[i, 0] += n_inside + own_inside
@@ -268,9 +268,9 @@ def query_gradients(
     Hq, inverse, Hd, order, starts, places, query, grade, slot, judged_offsets, judged_document,
     judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first, last,
 ):  # fmt: skip
-    """Slopes of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
+    """Gradients of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
 
-    Args, beside those of ``batch_slopes``:
+    Args, beside those of ``batch_gradients``:
         Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``; the first
             K documents are the negatives.
         places: the documents of the pairs, and of their own negatives.
@@ -289,7 +289,7 @@ def query_gradients(
                         paired[e, j] = _dot(Hq[i], Hd[places[e, j]])
         cosines = np.dot(Hq[a:b], Hn.T)
         C = np.empty_like(cosines)
-        batch_slopes(
+        batch_gradients(
             paired, cosines, places, order, starts[a : b + 1], query[a:b], grade, slot,
             judged_offsets, judged_document, judged_grade, list_share, gamma, pull, C, losses[a:b],
             counts[a:b], 0, b - a,

@@ -108,7 +108,7 @@ def row_squares(G):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def ascend_words(
+def step_words(
     words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, kept, added,
     share, n_shares,
 ):  # fmt: skip
@@ -154,7 +154,7 @@ def move_towards(M, average, weight, share, n_shares):
 
 
 @nb.njit(cache=True, nogil=True)
-def lexical_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
+def diagonal_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
     """out[a, b] += q_a . d_b for rows a in first..last of a CSR matrix and owners b < limit.
 
     The documents come by word (``transpose_rows``), so that the cost is the number of matching

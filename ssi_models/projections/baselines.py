@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import MatchingModel
+from ssi_models.base import LearnsFrom, MatchingModel, model_class
 from ssi_models.matrices import check_unit_rows, with_data
-from ssi_models.representation import Parts
-from ssi_models.training.preferences import Preferences, check_constraints
-from ssi_models.training.training_data import check_same_words, check_shapes
+from ssi_models.representation import Representation
+from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -37,7 +36,7 @@ class Examples:
     excluded: NDArray[np.int64] | None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class Baseline(MatchingModel):
     """What the baselines share.
 
@@ -63,7 +62,7 @@ class Baseline(MatchingModel):
         **constraints: Any,
     ) -> Self:
         """Fit in one go: there is nothing to keep in ``checkpoint``, and no epoch to call back
-        after. The rest is as in :meth:`RankingModel.fit`, but for
+        after. The rest is as in :meth:`TrainableModel.fit`, but for
         ``candidate_lists``, which are refused.
 
         Raises:
@@ -73,7 +72,7 @@ class Baseline(MatchingModel):
         self.check_params()
         Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
         if self.same_words:
-            check_same_words(self, Q, D)
+            self._check_same_words(Q, D)
         check_shapes(Q, D, preferences)
         told = check_constraints(self.name, preferences, **constraints)
         self._learn(Examples(Q, D, preferences, *told))
@@ -93,7 +92,26 @@ class Baseline(MatchingModel):
         """Fit on checked data; nothing by default."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
+class VSM(Baseline):
+    """f(q, d) = q . d: the cosine of unit tf-idf vectors, W = I.
+
+    Reference:
+        Salton, Wong, Yang: "A vector space model for automatic indexing", CACM 18(11), 1975.
+    """
+
+    name: ClassVar[str] = "vsm"
+    former_names: ClassVar[tuple[str, ...]] = ("tfidf", "TF-IDF")
+    learns_from: ClassVar[LearnsFrom] = "documents"
+
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(sparse=Q)
+
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(sparse=D)
+
+
+@model_class
 class Popularity(Baseline):
     """f(q, d) = the number of training queries that d is relevant to (its in-degree, for links).
 
@@ -112,11 +130,11 @@ class Popularity(Baseline):
         counts = np.bincount(given.preferences.document, minlength=given.D.shape[0])
         self.in_degree_ = counts.astype(np.float32)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(np.ones((Q.shape[0], 1), np.float32))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(np.ones((Q.shape[0], 1), np.float32))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(self._of(D)[:, None])
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(self._of(D)[:, None])
 
     def _of(self, D: sp.csr_matrix) -> NDArray[np.float32]:
         if D.shape[0] != len(self.in_degree_):
@@ -130,15 +148,15 @@ class Popularity(Baseline):
         raise TypeError(f"{type(self).__name__} scores documents, not words")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class PopularTfIdf(Popularity):
     """f(q, d) = q . d log(1 + in-degree of d)."""
 
     name: ClassVar[str] = "tfidf-popularity"
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(sparse=Q)
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(sparse=Q)
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
         factor = np.log1p(self._of(D)).astype(np.float32)
-        return Parts(sparse=with_data(D, D.data * np.repeat(factor, np.diff(D.indptr))))
+        return Representation(sparse=with_data(D, D.data * np.repeat(factor, np.diff(D.indptr))))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import unit_rows
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
-from ssi_models.representation import Parts, joined, scaled
+from ssi_models.representation import Representation, joined, scaled
 from ssi_models.training.preferences import Preferences
 
 #: Whether column j of queries and of documents is the same word.
@@ -33,14 +33,14 @@ class CosineOfProjections:
         """w, in [0, 1]."""
         return 0.0
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         w = self.weight_of_words
-        dense = Parts(self._project(Q, self.A_q_))
-        return joined(scaled(dense, 1 - w), scaled(Parts(sparse=Q), w)) if w else dense
+        dense = Representation(self._project(Q, self.A_q_))
+        return joined(scaled(dense, 1 - w), scaled(Representation(sparse=Q), w)) if w else dense
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        dense = Parts(self._project(D, self.A_d_))
-        return joined(dense, Parts(sparse=D)) if self.weight_of_words else dense
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        dense = Representation(self._project(D, self.A_d_))
+        return joined(dense, Representation(sparse=D)) if self.weight_of_words else dense
 
     def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:

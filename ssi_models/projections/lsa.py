@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import LearnsFrom
+from ssi_models.base import LearnsFrom, model_class
 from ssi_models.matrices import take_rows
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
 from ssi_models.projections.baselines import Baseline, Examples
-from ssi_models.projections.cosine import CosineOfProjections, split_words, stacked
+from ssi_models.projections.cosine import (
+    VOCABULARIES,
+    CosineOfProjections,
+    pair_matrix,
+    split_words,
+    stacked,
+)
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.representation import Parts, joined, pair_scores, scaled
+from ssi_models.representation import Representation, joined, pair_scores, scaled
 from ssi_models.training.held_out import mixed
-from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
+from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
 SCALINGS = ("none", "inverse")
+#: What the singular vectors are of.
+TEXTS = ("both", "documents")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class Projection(WeighsWords, CosineOfProjections, Baseline):
     """What projections that an eigenproblem gives share.
 
@@ -74,15 +82,16 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
         self.restore_weight({"word_weight": 0.0, **fitted})
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class LSA(Projection):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of the texts.
 
-    PCA on the uncentred correlation matrix of the documents and of the queries that the preferences
-    name (no others, so that queries of a test stay unseen), each a text of its own; no label is
+    PCA on the uncentred correlation matrix of the texts, each a text of its own; no label is
     looked at. The sign of a dimension makes its largest weight positive.
 
     Args:
+        texts: "both": the documents and the queries that the preferences name (no others, so that
+            queries of a test stay unseen); "documents": the documents alone.
         scaling: "none": the eigenvectors of the correlation matrix; "inverse": divided by the
             singular values, so that all dimensions have the same variance (Deerwester et al.).
 
@@ -99,29 +108,30 @@ class LSA(Projection):
     learns_from: ClassVar[LearnsFrom] = "documents"
 
     scaling: str = "none"
+    texts: str = "both"
 
     def check_params(self) -> None:
         super().check_params()
+        check_choice("texts", self.texts, TEXTS)
         check_choice("scaling", self.scaling, SCALINGS)
 
     def _learn(self, given: Examples) -> None:
+        texts = given.D
+        if self.texts == "both":
+            queries = take_rows(given.Q, np.unique(given.preferences.query))
+            texts = stacked(queries, given.D, "shared")
         with Workers(self.threads) as workers:
-            texts = [self._texts(take_rows(given.Q, np.unique(given.preferences.query)), given.D)]
-            A, values = right_singular_vectors(texts, self.rank, self.seed, workers)
+            A, values = right_singular_vectors([texts], self.rank, self.seed, workers)
         if self.scaling == "inverse":
             A = (A / values).astype(np.float32)
         self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], "shared")
 
-    def _texts(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> sp.csr_matrix:
-        """What the singular vectors are of."""
-        return stacked(Q, D, "shared")
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class LatentSemanticIndex(LSA):
+@model_class
+class LSI(LSA):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of D.
 
-    LSA of the documents alone, a baseline of Bai et al.
+    ``LSA(200, texts="documents")`` by its own name, a baseline of Bai et al.
 
     Reference:
         Deerwester, Dumais, Landauer, Furnas, Harshman: "Indexing by latent semantic analysis",
@@ -131,13 +141,11 @@ class LatentSemanticIndex(LSA):
     name: ClassVar[str] = "lsi"
 
     rank: int = field(default=200, kw_only=False)
-
-    def _texts(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> sp.csr_matrix:
-        return D
+    texts: str = "documents"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class LsiTfIdf(LatentSemanticIndex):
+@model_class
+class LsiTfIdf(LSI):
     """f(q, d) = alpha LSI(q, d) + (1 - alpha) q . d.
 
     Args:
@@ -180,10 +188,56 @@ class LsiTfIdf(LatentSemanticIndex):
         )
         self.alpha_ = np.array([alpha], np.float32)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = float(self.alpha_[0])
-        own = super().query_parts(Q, words)
-        return joined(scaled(own, alpha), scaled(Parts(sparse=Q), 1 - alpha))
+        own = super().query_representation(Q, words)
+        return joined(scaled(own, alpha), scaled(Representation(sparse=Q), 1 - alpha))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return joined(super().document_parts(D), Parts(sparse=D))
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return joined(super().document_representation(D), Representation(sparse=D))
+
+
+@model_class
+class PairProjection(Projection):
+    """What projections that are learned from pairs share.
+
+    Args:
+        vocabularies: "shared": column j of queries and documents is the same word, and one matrix
+            projects both; "separate": the two sides have words of their own (two languages, two
+            kinds of text), and a matrix each.
+    """
+
+    vocabularies: str = "shared"
+    word_weight: float | str = AUTO
+
+    def check_params(self) -> None:
+        super().check_params()
+        check_choice("vocabularies", self.vocabularies, VOCABULARIES)
+
+    @property
+    def same_words(self) -> bool:
+        return self.vocabularies == "shared"
+
+
+@model_class
+class CLLSA(PairProjection):
+    """f(q, d) = cosine of projections to the leading singular vectors of concatenated pairs.
+
+    Each relevant pair is one text: q + d, or [q, d] where the vocabularies are separate. A pair of
+    any grade counts once.
+
+    Reference:
+        Dumais, Letsche, Littman, Landauer: "Automatic cross-language retrieval using latent
+        semantic indexing", AAAI spring symposium, 1997; Gao, Toutanova, Yih: "Clickthrough-based
+        latent semantic models for web search", SIGIR 2011, section 4.
+    """
+
+    name: ClassVar[str] = "cl-lsa"
+
+    rank: int = field(default=200, kw_only=False)
+
+    def _learn(self, given: Examples) -> None:
+        factors = [pair_matrix(given.preferences, 1), stacked(given.Q, given.D, self.vocabularies)]
+        with Workers(self.threads) as workers:
+            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+        self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], self.vocabularies)

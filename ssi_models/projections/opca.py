@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,21 +12,22 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
+from ssi_models.base import model_class
 from ssi_models.matrices import take_columns
 from ssi_models.projections.baselines import Examples
-from ssi_models.projections.cl_lsa import PairProjection
 from ssi_models.projections.cosine import (
     pair_matrix,
     split_words,
     stacked,
 )
+from ssi_models.projections.lsa import PairProjection
 from ssi_models.projections.svd import with_signs
 from ssi_models.training.preferences import Preferences
 
 DENSE_WORDS = 2000
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class OPCA(PairProjection):
     """f(q, d) = cosine of projections to the directions in which pairs differ least.
 

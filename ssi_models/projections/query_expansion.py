@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
 from ssi_models.projections.baselines import Baseline, Examples
-from ssi_models.representation import Parts
+from ssi_models.representation import Representation
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import check_excluded
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class QueryExpansion(Baseline):
     """f(q, d) = (q + beta mean of the E documents with the largest q . d') . d: blind feedback.
 
@@ -99,11 +100,11 @@ class QueryExpansion(Baseline):
         feedback = _mean_rows(_best(Q, D, size, barred), D, size)
         return check_csr("queries", Q + float(self.beta_[0]) * feedback)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(sparse=Q)
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(sparse=Q)
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(sparse=D)
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(sparse=D)
 
 
 def _best(

@@ -16,16 +16,27 @@ from ssi_models.kernels.projections import (
     query_gradients,
     unit_rows,
 )
-from ssi_models.kernels.sparse import row_squares
+from ssi_models.kernels.sparse import move_towards, row_squares
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
-from ssi_models.s2net.rmsprop import ProjectionTable
 from ssi_models.training.batches import Batch
-from ssi_models.training.embedding_table import BatchRows, Space, words_of_a_text
-from ssi_models.training.towers import LexicalPart
+from ssi_models.training.diagonal import DiagonalPart
+from ssi_models.training.embedding_table import (
+    BatchView,
+    EmbeddingTable,
+    TextMatrix,
+    words_of_a_text,
+)
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
+#: Weight of the earlier batches in a word's mean square. Small: the losses fall a hundredfold in
+#: training, and squares of long ago would only shorten the steps.
+DECAY = 0.5
+#: Steps from one sample of the average to the next, which costs a pass over all parameters.
+SAMPLED = 4
+#: Sample n of the average has the weight 4 / (n + 3) in it, so that the first ones are forgotten.
+RECENCY = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +109,71 @@ class Judgements:
     slot: NDArray[np.int32]
 
 
-class CosineScorer(LexicalPart):
+class ProjectionTable(EmbeddingTable):
+    """A table that S2Net trains, by AdaGrad or SGD, and its part of the state of a run."""
+
+    @property
+    def result(self) -> NDArray[np.float32]:
+        """float32 [V, N], the parameters that are validated and kept."""
+        return self.values
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What training changes beside ``result``."""
+        return {"accumulator": self.accumulator}
+
+    def begin(self) -> None:
+        """Called before an epoch's first step."""
+
+    def next_weight(self) -> float:
+        """Called once per step; the weight in ``result`` of where the step ends, if it is an
+        average."""
+        return 0.0
+
+    def average_own(self, weight: float, share: int, n_shares: int) -> None:
+        """Take the place where a step ended into the average, by one of the threads."""
+
+
+class AveragedTable(ProjectionTable):
+    """A table that is trained by RMSProp, and the average of its values.
+
+    A step divides a word's gradient by the root of a running mean of its examples' squared
+    gradients (Tieleman, Hinton: "Lecture 6.5: RMSProp", 2012; here one mean per word, over the
+    batches in which it occurs). Such steps do not get shorter by themselves, so the result is not
+    where the last one ended but a polynomial-decay average of such places (Shamir, Zhang:
+    "Stochastic gradient descent for non-smooth optimization", ICML 2013, section 4).
+
+    Attributes:
+        average: float32 [V, N]. n_steps: int64 [1], steps done.
+    """
+
+    kept, added = DECAY, 1.0 - DECAY
+
+    def __init__(self, values: NDArray[np.float32], learning_rate: float) -> None:
+        super().__init__(values, learning_rate, 0.0)
+        self.average, self.n_steps = values.copy(), np.zeros(1, np.int64)
+
+    @property
+    def result(self) -> NDArray[np.float32]:
+        return self.average
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return super().state() | {"values": self.values, "n_steps": self.n_steps}
+
+    def begin(self) -> None:
+        if not self.n_steps[0]:
+            self.values[...] = self.average  # a warm start sets the result
+
+    def next_weight(self) -> float:
+        self.n_steps += 1
+        n, rest = divmod(int(self.n_steps[0]), SAMPLED)
+        return 0.0 if rest else RECENCY / (n + RECENCY - 1)
+
+    def average_own(self, weight: float, share: int, n_shares: int) -> None:
+        if weight:
+            move_towards(self.values, self.average, np.float32(weight), share, n_shares)
+
+
+class CosineScorer(DiagonalPart):
     """f(q, d) = cos(A_q'q, A_d'd), and gradient ascent on sums of it.
 
     Args:
@@ -113,9 +188,9 @@ class CosineScorer(LexicalPart):
         document: ProjectionTable,
         workers: Workers,
     ) -> None:
-        self.Q, self.D = Space(Q), Space(D)
+        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
         self.query, self.document, self.workers = query, document, workers
-        self.lexical = None
+        self.diagonal = None
 
     @property
     def tables(self) -> dict[str, ProjectionTable]:
@@ -172,12 +247,12 @@ class CosineScorer(LexicalPart):
             Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, pull.ravel(), shares,
             G_d, 0, len(Hd),
         )  # fmt: skip
-        self._ascend(sides, (G_q, G_d), cost)
+        self._step_tables(sides, (G_q, G_d), cost)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
-    def _ascend(
+    def _step_tables(
         self,
-        sides: tuple[tuple[ProjectionTable, BatchRows], ...],
+        sides: tuple[tuple[ProjectionTable, BatchView], ...],
         gradients: tuple[NDArray[np.float32], ...],
         cost: float,
     ) -> None:
@@ -186,7 +261,7 @@ class CosineScorer(LexicalPart):
 
         def work(share: int, n_shares: int) -> None:
             for (table, rows), G, square in zip(sides, gradients, squares, strict=True):
-                table.ascend_own(rows, G, square, share, n_shares)
+                table.step_share(rows, G, square, share, n_shares)
             for table, weight in weights:
                 table.average_own(weight, share, n_shares)
 
@@ -194,7 +269,7 @@ class CosineScorer(LexicalPart):
         for _, rows in sides:
             rows.close()
 
-    def learned_matrix(
+    def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """f of all given queries and documents: float32 [m, p]."""
@@ -209,7 +284,7 @@ class CosineScorer(LexicalPart):
         return n_products * self.query.values.shape[1] / 3
 
     def _embedded(
-        self, sides: tuple[tuple[ProjectionTable, BatchRows], ...], cost: float
+        self, sides: tuple[tuple[ProjectionTable, BatchView], ...], cost: float
     ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """:func:`unit_projections` of the rows of both sides, which are turned by word as well: one
         wait for the other threads instead of four."""
@@ -221,7 +296,7 @@ class CosineScorer(LexicalPart):
         def work(share: int, n_shares: int) -> None:
             for i, ((table, rows), (H, inverse)) in enumerate(zip(sides, out, strict=True)):
                 if i % n_shares == share:
-                    rows.turn()
+                    rows.index_by_term()
                 first, last = (len(H) * s // n_shares for s in (share, share + 1))
                 unit_rows(*rows.space.arrays, rows.rows, table.values, H, inverse, first, last)
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
@@ -23,22 +24,65 @@ from ssi_models.projections.cosine import (
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
-from ssi_models.s2net.mini_batch import CosineScorer
-from ssi_models.s2net.rmsprop import AveragedTable, ProjectionTable
+from ssi_models.s2net.mini_batch import AveragedTable, CosineScorer, ProjectionTable
 from ssi_models.s2net.torch_scorer import TorchScorer
 from ssi_models.training.diagonal import Identity
-from ssi_models.training.held_out import VALIDATION_MEASURES
 from ssi_models.training.loop import History, Settings
-from ssi_models.training.run import JointRun, Run
-from ssi_models.training.trainable import OPTIMIZERS, RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.options import TrainingOptions
+from ssi_models.training.run import JointRun, TrainingData, TrainingRun
+from ssi_models.training.trainable import TrainableModel
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
 
 SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class S2Net(CosineOfProjections, RankingModel):
+@dataclass(frozen=True, kw_only=True)
+class S2NetOptions(TrainingOptions):
+    """How S2Net is trained: :class:`ssi_models.TrainingOptions` with defaults of its own.
+
+    Args:
+        margin: 1 / gamma; gamma = 10 in the paper.
+        negatives: by default the documents of the batch's other pairs, which ranked held-out
+            queries better on two of three collections; "uniform", the paper's, reaches the
+            validation loss sooner, whose negatives are uniform too.
+        optimizer: also "rmsprop" and "l-bfgs", see :class:`S2Net`.
+        batch_size: pairs per batch, at most; less where a pass would have fewer than 8 batches.
+        negatives_per_pair: random documents per relevant pair in full batches and in the
+            validation loss (4 in the paper).
+        pairs_per_epoch: about how many pairs a mini-batch epoch has at most, because one pass over
+            much data is too long to wait with validation; None = always a pass.
+        validation_measure: also "loss": the mean loss of the held-out queries' pairs (the paper's
+            0.5 % of the pairs: ``validation_share=0.005``).
+    """
+
+    optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *TrainingOptions.optimizers, "l-bfgs")
+    whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
+    validation_measures: ClassVar[tuple[str, ...]] = (*TrainingOptions.validation_measures, "loss")
+
+    margin: float = 0.1
+    loss: str = "logistic"
+    negatives: str = "in-batch"
+    learning_rate: float | str = 0.05
+    optimizer: str = "rmsprop"
+    batch_size: int = 1024
+    n_negatives: int = 64
+    negatives_per_pair: int = 4
+    pairs_per_epoch: int | None = 20_480
+
+    def check(self) -> None:
+        super().check()
+        if self.negatives_per_pair < 1:
+            raise ValueError(f"negatives_per_pair must be 1 or more, got {self.negatives_per_pair}")
+        if self.pairs_per_epoch is not None and self.pairs_per_epoch < 1:
+            raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
+        if self.margin < SMALLEST_MARGIN:
+            raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
+        check_choice("loss", self.loss, ("logistic",))
+        check_choice("rank_weight", self.rank_weight, ("uniform",))
+
+
+@model_class
+class S2Net(CosineOfProjections, TrainableModel):
     """f(q, d) = w q . d + (1 - w) g(q, d), g(q, d) = cos(A'q, A'd), with A trained on
     log(1 + exp(-gamma (g(q, d+) - g(q, d-)))).
 
@@ -48,8 +92,8 @@ class S2Net(CosineOfProjections, RankingModel):
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
     "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
-    negatives, see :class:`RankingModel`. RMSProp keeps an average of its last
-    steps (:class:`ssi_models.s2net.rmsprop.AveragedTable`): it reaches the losses of L-BFGS
+    negatives, see :class:`TrainableModel`. RMSProp keeps an average of its last
+    steps (:class:`ssi_models.s2net.mini_batch.AveragedTable`): it reaches the losses of L-BFGS
     in a fraction of the time.
 
     Args:
@@ -57,23 +101,13 @@ class S2Net(CosineOfProjections, RankingModel):
         symmetric: one matrix for both sides (the paper), or A_q and A_d.
         vocabularies: "shared", or "separate" where queries and documents have words of their own
             (then with A_q and A_d in any case).
-        margin: 1 / gamma; gamma = 10 in the paper.
-        negatives_per_pair: random documents per relevant pair in full batches and in the
-            validation loss (4 in the paper).
-        pairs_per_epoch: about how many pairs a mini-batch epoch has at most, because one pass over
-            much data is too long to wait with validation; None = always a pass.
-        batch_size: pairs per batch, at most; less where a pass would have fewer than 8 batches.
-        negatives: by default the documents of the batch's other pairs, which ranked held-out
-            queries better on two of three collections; "uniform", the paper's, reaches the
-            validation loss sooner, whose negatives are uniform too.
+        training: :class:`S2NetOptions`.
         device: a PyTorch device ("cuda", "cpu") for the mini-batches' steps, with the same result
             within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
         word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
             or "auto": the one that ranks the held-out queries best, chosen after every epoch as
             ``scales`` are. Training looks at the cosines alone. 0 is the paper. Separate
             vocabularies have no words in common, and no such part.
-        validation_measure: "loss": the mean loss of the held-out queries' pairs (the paper's
-            0.5 % of the pairs: ``validation_share=0.005``); "map", "rank_loss".
 
     Attributes:
         word_weight_: the weight w that was chosen.
@@ -89,25 +123,14 @@ class S2Net(CosineOfProjections, RankingModel):
     name: ClassVar[str] = "s2net"
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
-    optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *OPTIMIZERS, "l-bfgs")
-    whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
-    validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
 
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True
     vocabularies: str = "shared"
     word_weight: float | str = AUTO
     scales: Sequence[float] = (1.0,)
-    negatives_per_pair: int = 4
-    pairs_per_epoch: int | None = 20_480
+    training: S2NetOptions = S2NetOptions()
     device: str | None = None
-    margin: float = 0.1
-    loss: str = "logistic"
-    optimizer: str = "rmsprop"
-    negatives: str = "in-batch"
-    learning_rate: float | str = 0.05
-    batch_size: int = 1024
-    n_negatives: int = 64
 
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
@@ -116,22 +139,15 @@ class S2Net(CosineOfProjections, RankingModel):
 
     def check_params(self) -> None:
         super().check_params()
-        for name in ("rank", "negatives_per_pair"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
-        if self.pairs_per_epoch is not None and self.pairs_per_epoch < 1:
-            raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
-        if self.margin < SMALLEST_MARGIN:
-            raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
-        if self.device is not None and self.optimizer == "l-bfgs":
+        if self.rank < 1:
+            raise ValueError(f"rank must be 1 or more, got {self.rank}")
+        if self.device is not None and self.training.optimizer == "l-bfgs":
             raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
-        check_choice("loss", self.loss, ("logistic",))
-        check_choice("emphasis", self.emphasis, ("uniform",))
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
         check_word_weight(self.word_weight)
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: cosines are mixed with words by word_weight")
-        if self.word_weight == AUTO and self.validation_measure == "loss":
+        if self.word_weight == AUTO and self.training.validation_measure == "loss":
             raise ValueError(
                 "word_weight='auto' is chosen by how queries are ranked; with "
                 "validation_measure='loss' give a number"
@@ -150,7 +166,7 @@ class S2Net(CosineOfProjections, RankingModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         scorer: CosineScorer
-        start = data.once(("lsa", data.part), lambda: self._lsa(data, workers))
+        start = data.cached(("lsa", data.part), lambda: self._lsa(data, workers))
         sides = split_words(start, data.Q.shape[1], self.vocabularies)
         query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric and self.same_words:
@@ -160,17 +176,19 @@ class S2Net(CosineOfProjections, RankingModel):
         else:
             scorer = CosineScorer(data.Q, data.D, query, document, workers)
         if any(words for words, _ in self.mixtures):
-            scorer.lexical = Identity()
+            scorer.diagonal = Identity()
         return scorer
 
     def _table(self, values: NDArray[np.float32], rate: float) -> ProjectionTable:
-        if self.optimizer == "rmsprop":
+        if self.training.optimizer == "rmsprop":
             return AveragedTable(values, rate)
-        return ProjectionTable(values, rate, self._accumulator_start)
+        return ProjectionTable(values, rate, self.training.adagrad_start)
 
-    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
-        kind = FullBatchRun if self.optimizer == "l-bfgs" else ProjectionRun
-        return kind(self, data, rate, workers, **options)
+    def _run(
+        self, scorer: Any, data: TrainingData, rate: float, workers: Workers, **options: Any
+    ) -> TrainingRun:
+        kind = FullBatchRun if self.training.optimizer == "l-bfgs" else ProjectionRun
+        return kind(scorer, data, self.training, workers, **options)
 
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
@@ -220,7 +238,7 @@ class S2Net(CosineOfProjections, RankingModel):
         weights = WORD_WEIGHTS if self.word_weight == AUTO else (float(self.word_weight),)
         return [(w, 1 - w) for w in weights] if self.same_words else [(0.0, 1.0)]
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         for name, values in self._pack(run.scorer.parameters()).items():
             setattr(self, f"{name}_", values)
         self.word_weight_ = float(run.mixture[0])

@@ -9,13 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.projections import batch_slopes
+from ssi_models.kernels.projections import batch_gradients
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.s2net.mini_batch import BatchTexts, CosineScorer, Judgements
-from ssi_models.s2net.rmsprop import AveragedTable, ProjectionTable
+from ssi_models.s2net.mini_batch import (
+    AveragedTable,
+    BatchTexts,
+    CosineScorer,
+    Judgements,
+    ProjectionTable,
+)
 from ssi_models.training.batches import Batch
-from ssi_models.training.embedding_table import Space
+from ssi_models.training.embedding_table import TextMatrix
 
 
 class TorchScorer(CosineScorer):
@@ -91,18 +96,18 @@ class TorchScorer(CosineScorer):
         pull, C = np.empty_like(paired), np.empty_like(negative)
         losses, counts = np.empty(len(C)), np.empty((len(C), 2), np.int64)
         judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
-        batch_slopes(
+        batch_gradients(
             paired, negative, texts.places, texts.order, texts.starts, texts.queries, batch.grade,
             judgements.slot, *judgements.judged, judgements.list_share, judgements.gamma, pull,
             C, losses, counts, 0, len(C),
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
-        slopes = self._to(C)
+        gradients = self._to(C)
         pulls = pull.ravel()
         G_q = self._pairs(*texts.by_query(), texts.places.ravel(), pulls, len(Hd)) @ Hd
-        G_q += slopes @ Hn
+        G_q += gradients @ Hn
         G_d = self._pairs(*texts.by_document(), texts.query_of_place, pulls, len(Hq)) @ Hq
-        G_d[: texts.n_negatives] += slopes.T @ Hq
+        G_d[: texts.n_negatives] += gradients.T @ Hq
         for table, space, rows, G, H, inverse in (
             (self.query, self.Q, texts.queries, G_q, Hq, inverse_q),
             (self.document, self.D, texts.documents, G_d, Hd, inverse_d),
@@ -115,10 +120,12 @@ class TorchScorer(CosineScorer):
                 result += weight * (self._values[id(table)] - result)
         return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
 
-    def _step(self, table: ProjectionTable, space: Space, rows: NDArray[np.int64], G: Any) -> None:
-        """What the table's ``ascend_own`` does, of all threads."""
+    def _step(
+        self, table: ProjectionTable, space: TextMatrix, rows: NDArray[np.int64], G: Any
+    ) -> None:
+        """What the table's ``step_share`` does, of all threads."""
         with_words = space.rows(rows)
-        words, starts, owner, value = with_words.by_word
+        words, starts, owner, value = with_words.by_term
         shape = len(words), len(rows)
         g = self._csr(starts, owner, value, shape) @ G
         at = self._to(words.astype(np.int64))
@@ -139,7 +146,7 @@ class TorchScorer(CosineScorer):
         with_words.close()
 
     def _project(
-        self, table: ProjectionTable, space: Space, rows: NDArray[np.int64]
+        self, table: ProjectionTable, space: TextMatrix, rows: NDArray[np.int64]
     ) -> tuple[Any, Any]:
         X = take_rows(space.X, rows)
         U = self._csr(*arrays(X), X.shape) @ self._values[id(table)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,24 +12,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of
-from ssi_models.representation import Parts, joined, pair_scores, scaled
+from ssi_models.representation import Representation, joined, pair_scores, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
 from ssi_models.training.diagonal import weigh
 from ssi_models.training.embedding_table import embed
 from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import JointRun, Run
+from ssi_models.training.run import JointRun, TrainingData, TrainingRun
 from ssi_models.training.towers import TowerScorer
-from ssi_models.training.training_data import TrainingData
 
 _BLOCK = 2**24  # co-occurrence counts held at a time
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class CorrelatedHashSSI(LowRankSSI):
     """SSI in the space of the F most frequent words: every word is replaced by the k frequent
     words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)).
@@ -152,7 +152,7 @@ class CorrelatedHashSSI(LowRankSSI):
     def _hashed(self, data: TrainingData) -> TrainingData:
         return replace(data, Q=self.hash(data.Q), D=self.hash(data.D))
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)
         self._data = run.data
 
@@ -175,7 +175,7 @@ class CorrelatedHashSSI(LowRankSSI):
     ) -> None:
         """Train model A, and its copies for the parts, and choose each one's mixing factor."""
         own = {f.name for f in fields(LowRankSSI) if f.init}
-        parameters = {k: v for k, v in self.get_params().items() if k in own}
+        parameters = {name: getattr(self, name) for name in own}
         on_words = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
         on_words.words = self.frequent_
         path = options.get("checkpoint")
@@ -203,23 +203,23 @@ class CorrelatedHashSSI(LowRankSSI):
             scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
         )
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        own = super().query_parts(self.hash(Q), words)
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        own = super().query_representation(self.hash(Q), words)
         if not len(self.A_U_):
             return own
-        lexical = Q if self.diagonal == "identity" else None
+        diagonal = Q if self.diagonal == "identity" else None
         if self.diagonal == "learned":
-            lexical = weigh(Q, self.A_diagonal_)
+            diagonal = weigh(Q, self.A_diagonal_)
         alpha = float(self.alpha_[0])
-        frequent = Parts(self._embed_frequent(Q, self.A_U_), lexical)
+        frequent = Representation(self._embed_frequent(Q, self.A_U_), diagonal)
         return joined(scaled(frequent, 1 - alpha), scaled(own, alpha))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        own = super().document_parts(self.hash(D))
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        own = super().document_representation(self.hash(D))
         if not len(self.A_U_):
             return own
-        lexical = None if self.diagonal == "none" else D
-        return joined(Parts(self._embed_frequent(D, self.A_V_), lexical), own)
+        diagonal = None if self.diagonal == "none" else D
+        return joined(Representation(self._embed_frequent(D, self.A_V_), diagonal), own)
 
     def _embed_frequent(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         X = take_columns(X, self.frequent_)

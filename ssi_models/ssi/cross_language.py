@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, digest_of
 from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.representation import Parts
-from ssi_models.training.batches import Batch, PairStream, alternate, own_negatives
-from ssi_models.training.embedding_table import Table, embed
-from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import Run, replica
+from ssi_models.representation import Representation
+from ssi_models.training.batches import Batch, alternate, own_negatives
+from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.preferences import Preferences, check_shapes
+from ssi_models.training.run import TrainingData, TrainingRun, replica
 from ssi_models.training.towers import TowerScorer
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData, check_shapes
+from ssi_models.training.trainable import TrainableModel
 
 SHARING = ("both", "documents")
 INITS = ("cl-lsa", "normal")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class CrossLanguageSSI(RankingModel):
+@model_class
+class CrossLanguageSSI(TrainableModel):
     """f(q, d) = (Uq) . (Vd) where queries and documents have different words, so that no diagonal
     makes sense: another language, or other kinds of text (a page and an advertisement).
 
@@ -66,6 +66,8 @@ class CrossLanguageSSI(RankingModel):
 
     U_: NDArray[np.float32] = field(init=False)
     V_: NDArray[np.float32] = field(init=False)
+    #: During a fit: queries and preferences of the monolingual task.
+    _monolingual: tuple[sp.csr_matrix, Preferences] | None = field(init=False, default=None)
 
     def check_params(self) -> None:
         super().check_params()
@@ -99,7 +101,7 @@ class CrossLanguageSSI(RankingModel):
             models += super()._fit_jointly(Q, D, preferences, groups, parts, **options)
         finally:
             for model in models:
-                del model._monolingual
+                model._monolingual = None
         return models[1:]
 
     @property
@@ -115,11 +117,11 @@ class CrossLanguageSSI(RankingModel):
         widths = data.Q.shape[1], data.D.shape[1]
         starts = [self.init_scale * rng.standard_normal((n, self.rank), np.float32) for n in widths]
         if self.init == "cl-lsa":
-            A = data.once(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
+            A = data.cached(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
             for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
                 # Dimensions that the pairs do not have stay random.
                 start[:, : A.shape[1]] = part
-        U, V = (Table(start, rate, self._accumulator_start) for start in starts)
+        U, V = (EmbeddingTable(start, rate, self.training.adagrad_start) for start in starts)
         return TowerScorer(data.Q, data.D, ("U", U), [("V", V)], None, workers)
 
     def _cl_lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
@@ -129,10 +131,21 @@ class CrossLanguageSSI(RankingModel):
         A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
         return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
 
-    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
+    def _run(
+        self, scorer: TowerScorer, data: TrainingData, rate: float, workers: Workers, **options: Any
+    ) -> TrainingRun:
         if self._monolingual is None:
-            return super().make_run(data, rate, workers, **options)
-        return _TwoTasks(self, data, rate, workers, self._monolingual, **options)
+            return super()._run(scorer, data, rate, workers, **options)
+        Q_E, preferences = self._monolingual
+        V = scorer.tables["V"]
+        query = ("V", V)
+        if self.sharing == "documents":
+            rng = np.random.default_rng([self.seed, 6])
+            start = self.init_scale * rng.standard_normal(V.values.shape, np.float32)
+            query = ("U_E", EmbeddingTable(start, rate, self.training.adagrad_start))
+        other = TowerScorer(Q_E, data.D, query, [("V", V)], None, workers)
+        options |= {"other": other, "monolingual": preferences}
+        return _TwoTasks(scorer, data, self.training, workers, **options)
 
     def _fingerprint(self, *given: Any) -> str:
         own = super()._fingerprint(*given)
@@ -147,53 +160,27 @@ class CrossLanguageSSI(RankingModel):
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         return check_unit_rows("Q", Q), check_unit_rows("D", D)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(self._embed(Q, self.U_))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(self._embed(Q, self.U_))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(self._embed(D, self.V_))
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(self._embed(D, self.V_))
 
     def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
             return embed(X, np.arange(X.shape[0]), M, workers)
 
 
-class _TwoTasks(Run):
+class _TwoTasks(TrainingRun):
     """A run that takes a step for a monolingual task after each step for its own."""
 
     def __init__(
-        self,
-        model: CrossLanguageSSI,
-        data: TrainingData,
-        rate: float,
-        workers: Workers,
-        monolingual: tuple[sp.csr_matrix, Preferences],
-        **options: Any,
+        self, *given: Any, other: TowerScorer, monolingual: Preferences, **options: Any
     ) -> None:
-        super().__init__(model, data, rate, workers, **options)
-        Q_E, preferences = monolingual
-        scorer: TowerScorer = self.scorer  # type: ignore[assignment]
-        V = scorer.tables["V"]
-        query = ("V", V)
-        if model.sharing == "documents":
-            rng = np.random.default_rng([model.seed, 6])
-            start = model.init_scale * rng.standard_normal(V.values.shape, np.float32)
-            query = ("U_E", Table(start, rate, model._accumulator_start))
-        self._other = TowerScorer(Q_E, data.D, query, [("V", V)], None, workers)
-        self._other_judged = preferences.judged()
-        own, _ = own_negatives(model.negatives, 0.0, None, preferences)
-        self._other_stream = PairStream(
-            preferences,
-            data.candidates,
-            model.batch_size,
-            model.n_negatives,
-            model.seed,
-            model.negatives,
-            task=1,
-            shuffle=model.shuffle,
-            own=own,
-            n_own=model.n_list_negatives,
-        )
+        super().__init__(*given, **options)
+        self._other, self._other_judged = other, monolingual.judged()
+        own, _ = own_negatives(self.options.negatives, 0.0, None, monolingual)
+        self._other_stream = self.pair_stream(monolingual, own, task=1)
 
     def batches(self, number: int) -> Iterator[Batch]:
         return alternate(self.stream.epoch, self._other_stream.epoch)(number)
@@ -209,7 +196,7 @@ class _TwoTasks(Run):
     def step(self, batch: Batch) -> tuple[float, int, int]:
         if batch.task == 0:
             return super().step(batch)
-        A, _, _, _ = self.loss.slopes(
+        A, _, _, _ = self.loss.gradients(
             batch,
             self._other.scores(batch),
             self._other_judged,
@@ -217,5 +204,5 @@ class _TwoTasks(Run):
             self._other_stream.pool,
             self.workers,
         )
-        self._other.ascend(A)
+        self._other.step(A)
         return 0.0, 0, 0

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.parallel import Workers
-from ssi_models.representation import Parts
-from ssi_models.training.diagonal import Diagonal, weigh
-from ssi_models.training.towers import DiagonalScorer
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.representation import Representation
+from ssi_models.training.diagonal import Diagonal, DiagonalScorer, weigh
+from ssi_models.training.run import TrainingData
+from ssi_models.training.trainable import TrainableModel
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class DiagonalSSI(RankingModel):
+@model_class
+class DiagonalSSI(TrainableModel):
     """f(q, d) = q'Dd = sum_j D_j q_j d_j: tf-idf weights learned again; starts at D = I.
 
     Attributes:
@@ -40,11 +40,11 @@ class DiagonalSSI(RankingModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> DiagonalScorer:
         ones = np.ones(data.D.shape[1], np.float32)
-        lexical = Diagonal(ones, rate, self._accumulator_start)
-        return DiagonalScorer(data.Q, data.D, lexical, workers)
+        diagonal = Diagonal(ones, rate, self.training.adagrad_start)
+        return DiagonalScorer(data.Q, data.D, diagonal, workers)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(sparse=weigh(Q, self.diagonal_))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(sparse=weigh(Q, self.diagonal_))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(sparse=D)
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(sparse=D)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import check_csr, take_columns, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.representation import Parts
+from ssi_models.representation import Representation
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.run import Run
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.trainable import TrainableModel
 
 MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class FullSSI(RankingModel):
+@model_class
+class FullSSI(TrainableModel):
     """f(q, d) = q'Wd with one weight per pair of words; starts at W = I.
 
     Only words that occur in the training queries (rows) and in the documents (columns) have
@@ -52,7 +52,9 @@ class FullSSI(RankingModel):
                 f"{len(rows)} query words x {len(columns)} document words need {n} weights, more "
                 f"than {MAX_WEIGHTS}; keep fewer words, or use a low-rank or hashed model"
             )
-        weights = PairWeights(np.zeros(n, np.float32), len(columns), rate, self._accumulator_start)
+        weights = PairWeights(
+            np.zeros(n, np.float32), len(columns), rate, self.training.adagrad_start
+        )
         return PairWeightScorer(
             data.Q,
             data.D,
@@ -63,7 +65,7 @@ class FullSSI(RankingModel):
             weighted_D=take_columns(data.D, columns),
         )
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)
         self.rows_, self.columns_ = self._weighted(run.data)
 
@@ -71,15 +73,15 @@ class FullSSI(RankingModel):
         """The words of rows and columns; none of the other queries, which teach nothing."""
         return occurring(take_rows(data.Q, data.training.queries)), occurring(data.D)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         weights = PairWeights(self.w_, len(self.columns_), 1.0, None)
         asked = np.flatnonzero(np.isin(self.columns_, words))
         with Workers(self.threads) as workers:
             expanded = weights.expand(take_columns(Q, self.rows_), asked, workers)
-        return Parts(sparse=plus_columns(Q, expanded, self.columns_[asked]))
+        return Representation(sparse=plus_columns(Q, expanded, self.columns_[asked]))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(sparse=D)
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(sparse=D)
 
 
 def occurring(X: sp.csr_matrix) -> NDArray[np.int64]:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import with_data
 from ssi_models.mixing import ALPHAS, best_mixture
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.representation import Parts, pair_scores
+from ssi_models.representation import Representation, pair_scores
 from ssi_models.ssi.full import plus_columns
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.run import Run
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.trainable import TrainableModel
 
 IDENTITIES = ("none", "mixed", "added")
 PRIME = 2_654_435_761  # prime, and coprime to any smaller H
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class HashKernelSSI(RankingModel):
+@model_class
+class HashKernelSSI(TrainableModel):
     """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t with h(s, t) = (s P + t) mod H.
 
     Weights start at 0. AdaGrad keeps an accumulator per weight.
@@ -76,11 +76,11 @@ class HashKernelSSI(RankingModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
         values = np.zeros(self.n_buckets, np.float32)
-        weights = PairWeights(values, self.prime, rate, self._accumulator_start)
-        lexical = Identity() if self.identity == "added" else None
-        return PairWeightScorer(data.Q, data.D, weights, lexical, workers)
+        weights = PairWeights(values, self.prime, rate, self.training.adagrad_start)
+        diagonal = Identity() if self.identity == "added" else None
+        return PairWeightScorer(data.Q, data.D, weights, diagonal, workers)
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)
         self.alpha_ = np.ones(1, np.float32)
         if self.identity == "mixed":
@@ -99,14 +99,14 @@ class HashKernelSSI(RankingModel):
                 scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
             )
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = self.alpha_[0]
         weights = PairWeights(self.w_, self.prime, 1.0, None)
         with Workers(self.threads) as workers:
             expanded = alpha * weights.expand(Q, words, workers)
         share = {"none": 0.0, "mixed": 1 - alpha, "added": 1.0}[self.identity]
-        lexical = with_data(Q, Q.data * np.float32(share))
-        return Parts(sparse=plus_columns(lexical, expanded, words))
+        diagonal = with_data(Q, Q.data * np.float32(share))
+        return Representation(sparse=plus_columns(diagonal, expanded, words))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(sparse=D)
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(sparse=D)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.representation import Parts
+from ssi_models.representation import Representation
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
-from ssi_models.training.embedding_table import Table, embed
-from ssi_models.training.run import Run
+from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.run import TrainingData, TrainingRun
 from ssi_models.training.towers import TowerScorer
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.trainable import TrainableModel
 
 DIAGONALS = ("identity", "learned", "none")
 INITS = ("identity", "normal", "lsi")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class EmbeddingModel(RankingModel):
+@model_class
+class EmbeddingModel(TrainableModel):
     """What models with word embeddings share.
 
     With ``init="identity"`` the documents' embeddings start at 0, so that training starts at
@@ -115,7 +115,7 @@ class EmbeddingModel(RankingModel):
             return U, self._normal(rng, shape)
         V = np.zeros(shape, np.float32)
         if self.init == "lsi":
-            A = data.once("lsi", lambda: self._lsi(data, words, workers))
+            A = data.cached("lsi", lambda: self._lsi(data, words, workers))
             # Dimensions that the texts do not have start as with "identity".
             U[:, : A.shape[1]] = V[:, : A.shape[1]] = A
         return U, V
@@ -127,17 +127,17 @@ class EmbeddingModel(RankingModel):
         A, _ = right_singular_vectors([D], self.rank, self.seed, workers)
         return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
 
-    def _table(self, values: NDArray[np.float32], rate: float) -> Table:
-        return Table(values, rate, self._accumulator_start)
+    def _table(self, values: NDArray[np.float32], rate: float) -> EmbeddingTable:
+        return EmbeddingTable(values, rate, self.training.adagrad_start)
 
-    def _lexical(self, n_words: int, rate: float) -> Identity | None:
+    def _diagonal_part(self, n_words: int, rate: float) -> Identity | None:
         if self.diagonal == "none":
             return None
         if self.diagonal == "identity":
             return Identity()
-        return Diagonal(np.ones(n_words, np.float32), rate, self._accumulator_start)
+        return Diagonal(np.ones(n_words, np.float32), rate, self.training.adagrad_start)
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         words = self._words(run.data.D)
         self.embedded_words_ = np.zeros(0, np.int64) if words is None else words
         self.diagonal_ = np.zeros(0, np.float32)
@@ -149,18 +149,18 @@ class EmbeddingModel(RankingModel):
         with Workers(self.threads) as workers:
             return embed(X, np.arange(X.shape[0]), M, workers)
 
-    def _lexical_query(self, Q: sp.csr_matrix) -> sp.csr_matrix | None:
+    def _diagonal_query(self, Q: sp.csr_matrix) -> sp.csr_matrix | None:
         if self.diagonal == "none":
             return None
         return weigh(Q, self.diagonal_) if self.diagonal == "learned" else Q
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class LowRankSSI(EmbeddingModel):
     """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d.
 
     Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4, 5,
-    8); :class:`RankingModel` describes the training and its parameters,
+    8); :class:`TrainableModel` describes the training and its parameters,
     :class:`EmbeddingModel` the diagonal and the limit on words.
 
     Args:
@@ -188,21 +188,21 @@ class LowRankSSI(EmbeddingModel):
         start, other = self._towers(np.random.default_rng([self.seed, 1]), data, workers)
         U = self._table(start, rate)
         V = U if self.symmetric else self._table(other, rate)
-        lexical = self._lexical(data.D.shape[1], rate)
+        diagonal = self._diagonal_part(data.D.shape[1], rate)
         name = "U" if self.symmetric else "V"
         return TowerScorer(
             data.Q,
             data.D,
             ("U", U),
             [(name, V)],
-            lexical,
+            diagonal,
             workers,
             words=self._words(data.D),
             dropout=self.dropout,
             seed=self.seed,
         )
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)
         if self.symmetric:
             # (sU)'(sU) has the factor s^2.
@@ -210,11 +210,11 @@ class LowRankSSI(EmbeddingModel):
             self.U_ = run.scorer.parameters()["U"] * scale if scale != 1 else self.U_
             self.V_ = self.U_
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(self._embed(Q, self.U_), self._lexical_query(Q))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(self._embed(Q, self.U_), self._diagonal_query(Q))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
-        return Parts(self._embed(D, self.V_), None if self.diagonal == "none" else D)
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
+        return Representation(self._embed(D, self.V_), None if self.diagonal == "none" else D)
 
 
 def frequent_columns(D: sp.csr_matrix, n: int) -> NDArray[np.int64]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.parallel import Workers
-from ssi_models.representation import Parts
+from ssi_models.representation import Representation
 from ssi_models.ssi.low_rank import EmbeddingModel
+from ssi_models.training.run import TrainingData
 from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
-from ssi_models.training.training_data import TrainingData
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class PolynomialSSI(EmbeddingModel):
+@model_class
+class PSI(EmbeddingModel):
     """f(q, d) = sum_(t = 2..k) sum_i (Uq)_i (Vd)_i (Yd)_i ... + q . d, with t - 1 embeddings of d
     in the term of degree t; degree 2 is U'V + I.
 
@@ -80,7 +81,7 @@ class PolynomialSSI(EmbeddingModel):
             data.D,
             ("U", self._table(U, rate)),
             [(f"V{i}", self._table(V[i], rate)) for i in range(n_tables)],
-            self._lexical(data.D.shape[1], rate),
+            self._diagonal_part(data.D.shape[1], rate),
             workers,
             polynomial=self._polynomial,
             words=self._words(data.D),
@@ -101,9 +102,9 @@ class PolynomialSSI(EmbeddingModel):
         parameters = super()._unpack()
         return parameters | {f"V{i}": table for i, table in enumerate(parameters["V"])}
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(self._embed(Q, self.U_), self._lexical_query(Q))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(self._embed(Q, self.U_), self._diagonal_query(Q))
 
-    def document_parts(self, D: sp.csr_matrix) -> Parts:
+    def document_representation(self, D: sp.csr_matrix) -> Representation:
         R = self._polynomial.represent([self._embed(D, table) for table in self.V_])
-        return Parts(R, None if self.diagonal == "none" else D)
+        return Representation(R, None if self.diagonal == "none" else D)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.matrices import check_csr
 from ssi_models.remarks import WORD_MATCHING, of_amount
-from ssi_models.representation import Parts
+from ssi_models.representation import Representation
 from ssi_models.ssi.full import FullSSI
 from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.pair_weights import PairWeightScorer
-from ssi_models.training.run import JointRun, Run
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.run import JointRun, TrainingData, TrainingRun
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class SparseSSI(FullSSI):
     """f(q, d) = q'Wd with at most p weights per query word; a query of m words costs at most mp.
 
@@ -103,7 +103,7 @@ class SparseSSI(FullSSI):
         """Weights that a row of W still has; the same in all rows of all runs."""
         return int(self._rows(run.runs[0])[1][0].sum())
 
-    def _rows(self, run: Run) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _rows(self, run: TrainingRun) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """W - I and which of its weights are active, by rows."""
         scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
         shape = scorer.weighted_Q.shape[1], scorer.weighted_D.shape[1]
@@ -115,7 +115,7 @@ class SparseSSI(FullSSI):
         at = np.minimum(np.searchsorted(columns, rows), len(columns) - 1)
         return np.where(columns[at] == rows, at, -1)
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)
         n = run.data.D.shape[1]
         scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
@@ -144,8 +144,8 @@ class SparseSSI(FullSSI):
         shape = (self.n_words_, self.n_words_)
         return sp.csr_matrix((self.W_data_, self.W_indices_, self.W_indptr_), shape=shape)
 
-    def query_parts(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Parts:
-        return Parts(sparse=check_csr("queries", Q @ self.matrix_))
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        return Representation(sparse=check_csr("queries", Q @ self.matrix_))
 
 
 def project(

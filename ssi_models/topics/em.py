@@ -84,9 +84,9 @@ def blocks_of(
 
 
 @dataclass(frozen=True)
-class Projection:
-    """How exactly posteriors are projected: the largest difference of topic fractions that is
-    accepted, and the most evaluations of the gradient per pair."""
+class PosteriorConstraint:
+    """Posterior regularisation: query and title of a pair have equal topic fractions, up to a
+    difference of ``tolerance``; at most ``limit`` evaluations of the gradient per pair."""
 
     tolerance: float = 1e-6
     limit: int = 200
@@ -130,7 +130,7 @@ def expect(
     theta: NDArray[np.float32],
     multiplier: NDArray[np.float32],
     prior: Prior,
-    projection: Projection | None,
+    constraint: PosteriorConstraint | None,
     scratch: Scratch,
     workers: Workers,
 ) -> tuple[float, int]:
@@ -146,13 +146,13 @@ def expect(
     q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
     given = (*q.rows, *d.rows, state.phi_q, state.phi_d, theta, prior.alpha - 1)
     q_theta = d_theta = scratch.q_theta[:n]
-    if projection is None:
+    if constraint is None:
         results = q_theta, q_ratio, d_ratio, value
         workers.split(lambda a, b: expect_pairs(*given, *results, np.empty(K, np.float32), a, b), n)
     else:
         d_theta = scratch.d_theta[:n]
         # The kernel sums in float32; half the tolerance leaves room for its rounding.
-        how = multiplier, np.float32(projection.tolerance / 2), projection.limit
+        how = multiplier, np.float32(constraint.tolerance / 2), constraint.limit
         projected = q_theta, d_theta, q_ratio, d_ratio, value, evaluations
 
         def project(a: int, b: int) -> None:
@@ -189,7 +189,7 @@ def iterate(
     blocks: Iterable[Block],
     state: State,
     prior: Prior,
-    projection: Projection | None,
+    constraint: PosteriorConstraint | None,
     scratch: Scratch,
     workers: Workers,
     number: int,
@@ -199,7 +199,7 @@ def iterate(
     for block in blocks:
         rows = slice(block.start, block.stop)
         theta, multiplier = state.theta[rows], state.multiplier[rows]
-        part, count = expect(block, state, theta, multiplier, prior, projection, scratch, workers)
+        part, count = expect(block, state, theta, multiplier, prior, constraint, scratch, workers)
         objective += part
         evaluations += count
         state.release()

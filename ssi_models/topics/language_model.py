@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import LearnsFrom
+from ssi_models.base import LearnsFrom, model_class
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
@@ -25,7 +25,7 @@ from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class LanguageModel(WeighsWords):
     """Ranks documents by P(q|d) = prod_w P(w|d) (Gao et al., eq. 14-17), where
 
@@ -282,7 +282,7 @@ class CachedTitles(CachedDocuments):
         return np.stack(rows) if rows else np.empty((0, self.n_documents), np.float32)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class UnigramLM(LanguageModel):
     """The title's own words, smoothed by the collection (the paper's UM).
 

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from ssi_models import persistence
 from ssi_models.parallel import Workers
-from ssi_models.topics.em import Block, Prior, Projection, Scratch, expect, phis_of, set_mode
+from ssi_models.topics.em import (
+    Block,
+    PosteriorConstraint,
+    Prior,
+    Scratch,
+    expect,
+    phis_of,
+    set_mode,
+)
 from ssi_models.topics.state import Iteration, State
 
 
@@ -29,7 +37,7 @@ class OnlineEM:
         *,
         fitted: bool,
         prior: Prior,
-        constraint: Projection | None,
+        constraint: PosteriorConstraint | None,
         step_power: float,
     ) -> None:
         self.state, self.fitted = state, fitted
@@ -48,9 +56,9 @@ class OnlineEM:
         multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
         for number in range(inner):
             self.scratch.clear()
-            projection = self.constraint if number == inner - 1 else None
+            constraint = self.constraint if number == inner - 1 else None
             objective, evaluations = expect(
-                block, self.state, theta, multiplier, self.prior, projection, self.scratch,
+                block, self.state, theta, multiplier, self.prior, constraint, self.scratch,
                 workers,
             )  # fmt: skip
         if self.fitted and not self.history:

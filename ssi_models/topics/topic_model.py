@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.base import model_class
 from ssi_models.kernels.expectation import fold_in, word_probabilities
 from ssi_models.matrices import Csr, arrays, take_rows
 from ssi_models.parallel import Workers
@@ -21,8 +22,8 @@ from ssi_models.topics.em import (
     BLOCK,
     Block,
     Blocks,
+    PosteriorConstraint,
     Prior,
-    Projection,
     Scratch,
     blocks_of,
     iterate,
@@ -34,7 +35,7 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class TopicModel(LanguageModel):
     """Topics of pairs by MAP estimation (Gao et al., section 3), and of new titles by folding-in.
 
@@ -138,7 +139,7 @@ class TopicModel(LanguageModel):
                 with the same numbers.
             callback: called after each iteration.
             constraints: excluded, candidates and groups of
-                :meth:`RankingModel.fit`, which a model without negatives keeps
+                :meth:`TrainableModel.fit`, which a model without negatives keeps
                 to as it is; candidate_lists and a weighting are refused.
 
         Raises:
@@ -158,7 +159,7 @@ class TopicModel(LanguageModel):
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
                 history.append(
-                    iterate(blocks, state, self._prior, self._projection, scratch, workers, number)
+                    iterate(blocks, state, self._prior, self._constraint, scratch, workers, number)
                 )
                 if path is not None:
                     state.save(path, digest, history)
@@ -210,7 +211,7 @@ class TopicModel(LanguageModel):
                 state,
                 fitted=fitted,
                 prior=self._prior,
-                constraint=self._projection,
+                constraint=self._constraint,
                 step_power=self.step_power,
             )
             if checkpoint is not None and Path(checkpoint).exists():
@@ -269,7 +270,7 @@ class TopicModel(LanguageModel):
         return Prior(self.alpha, self.beta)
 
     @property
-    def _projection(self) -> Projection | None:
+    def _constraint(self) -> PosteriorConstraint | None:
         return None
 
     def _training_pairs(
@@ -326,7 +327,7 @@ class TopicModel(LanguageModel):
                 phi = np.where(known[:, None] & (old[:, :1] > 0), old, phi)
                 phi /= phi.sum(axis=0, dtype=np.float64)
             phis.append(np.ascontiguousarray(phi, np.float32))
-        regularised = self._projection is not None
+        regularised = self._constraint is not None
         on_disk = n_pairs * K * 4 * (1 + regularised) > self.memory_limit * 2**30
         return State.of_pairs(n_pairs, phis[0], phis[-1], regularised=regularised, on_disk=on_disk)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models import persistence
+from ssi_models.base import model_class
 from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
@@ -23,7 +24,7 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@model_class
 class IBMModel1(LanguageModel):
     """WTM: P_model(w|d) = sum_w' t(w|w') n(w', d) / |d|, mixed with the title's own words.
 

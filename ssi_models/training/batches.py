@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.training.candidate_lists import CandidateLists, OwnNegatives
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.preferences import CandidateLists, Preferences
 
 
 def _none() -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ class Texts:
             negative = np.concatenate([negative, pairs[B:].reshape(B, -1)], axis=1)
         return pairs[:B], negative
 
-    def slopes(self, A: NDArray[np.float32]) -> NDArray[np.float32]:
+    def gradients(self, A: NDArray[np.float32]) -> NDArray[np.float32]:
         """C float32 [u, K + p], so that the sum over pairs b and negatives k of
         A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) is the sum of C_ij f(query i, document j)."""
         B, K = len(self.query_of), self.n_negatives
@@ -95,6 +95,74 @@ class Texts:
         np.add.at(C, (self.query_of, self.positive_of), A.sum(axis=1))
         np.subtract.at(C, (self.pair_query[B:], self.pair_document[B:]), A[:, K:].ravel())
         return C
+
+
+@dataclass(frozen=True, eq=False)
+class OwnNegatives:
+    """What of each query's list may be its negative.
+
+    Attributes:
+        lists: without the documents that are judged as high as the query's best, or excluded.
+        grade: float32 [n] of each document of the lists; 0 if it is not judged.
+    """
+
+    lists: CandidateLists
+    grade: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls,
+        lists: CandidateLists,
+        preferences: Preferences,
+        excluded: NDArray[np.int64] | None = None,
+    ) -> Self:
+        """Of lists and preferences over the same rows."""
+        offsets, document, judged = preferences.judged(excluded)
+        n = preferences.n_documents
+        owner = np.repeat(np.arange(preferences.n_queries), np.diff(offsets))
+        # The higher grade last, so that of two the search from the right finds it: an excluded
+        # document may be judged as well.
+        order = np.lexsort((judged, owner * n + document))
+        keys, judged = (owner * n + document)[order], judged[order]
+        query = lists.query
+        wanted = query * n + lists.document
+        at = np.searchsorted(keys, wanted, side="right") - 1
+        grade = np.where((at >= 0) & (keys[at] == wanted), judged[at], np.float32(0))
+        best = np.full(preferences.n_queries, np.inf, np.float32)  # nothing to learn: no list
+        best[preferences.queries] = np.maximum.reduceat(
+            preferences.grade, preferences.offsets[preferences.queries]
+        )
+        kept = (grade < best[query]) & (best[query] < np.inf)
+        offsets = np.searchsorted(query[kept], np.arange(lists.n_queries + 1)).astype(np.int64)
+        return cls(CandidateLists(offsets, lists.document[kept], n), grade[kept])
+
+    def sizes(self, query: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64 [B]: the number of documents that may be negatives of each query."""
+        return self.lists.offsets[query + 1] - self.lists.offsets[query]
+
+    def draw(
+        self,
+        query: NDArray[np.int64],
+        grade: NDArray[np.float32],
+        n: int,
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """int64 [B, n]: documents of the list of each pair's query that are judged below the
+        pair's grade; -1 where the one drawn is not, or the list is empty.
+
+        A query's pairs share them. They are equally spaced in the list, from a random rank on, so
+        that they are of all its parts, and all different where it has n documents or more; of a
+        shorter list, some are taken again. Each document is drawn as often as any other.
+        """
+        queries, place = np.unique(query, return_inverse=True)
+        sizes = self.sizes(queries)[:, None]
+        rank = ((np.arange(n) + rng.random((len(queries), 1))) * (sizes / n)).astype(np.int64)
+        at = self.lists.offsets[queries][:, None] + np.minimum(rank, sizes - 1)
+        found = np.where(sizes > 0, at, 0)[place]
+        if not len(self.grade):
+            return np.full(found.shape, -1, np.int64)
+        usable = (sizes > 0)[place] & (self.grade[found] < grade[:, None])
+        return np.where(usable, self.lists.document[found], -1)
 
 
 #: Where the negatives of a batch come from.

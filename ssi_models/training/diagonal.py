@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import diagonal_gradient, lexical_products, pair_products
+from ssi_models.kernels.sparse import diagonal_gradient, diagonal_products, pair_products
 from ssi_models.matrices import arrays, take_rows, with_data
 from ssi_models.parallel import Workers
-from ssi_models.training.batches import Texts
-from ssi_models.training.embedding_table import BatchRows, words_of_a_text
+from ssi_models.training.batches import Batch, Texts
+from ssi_models.training.embedding_table import BatchView, TextMatrix, words_of_a_text
 
 
 class Identity:
@@ -25,7 +25,7 @@ class Identity:
         return Q
 
     def scores(
-        self, queries: BatchRows, documents: BatchRows, texts: Texts, workers: Workers
+        self, queries: BatchView, documents: BatchView, texts: Texts, workers: Workers
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """q_b . D d of each pair: with its positive [B], with its negatives [B, K + k].
 
@@ -36,10 +36,10 @@ class Identity:
         negative = np.zeros((len(queries.rows), K), np.float32)
         pairs = np.zeros(len(texts.pair_query))
         paired, d = documents.rows[texts.pair_document], documents.space.arrays
-        words, starts, owner, value = documents.by_word
+        words, starts, owner, value = documents.by_term
         matches = len(q[1]) * len(owner) / max(1, len(words))
         workers.split(
-            lambda a, b: lexical_products(*q, place, starts, owner, value, K, negative, a, b),
+            lambda a, b: diagonal_products(*q, place, starts, owner, value, K, negative, a, b),
             len(negative),
             cost=8 * matches,
         )
@@ -52,8 +52,8 @@ class Identity:
         )
         return texts.by_pair(pairs.astype(np.float32), negative)
 
-    def ascend(
-        self, queries: BatchRows, documents: BatchRows, C: NDArray[np.float32], workers: Workers
+    def step(
+        self, queries: BatchView, documents: BatchView, C: NDArray[np.float32], workers: Workers
     ) -> None:
         """Climb the sum of C_ij q_i . D d_j; the identity does not."""
 
@@ -78,10 +78,10 @@ class Diagonal(Identity):
     def weigh(self, Q: sp.csr_matrix) -> sp.csr_matrix:
         return weigh(Q, self.values)
 
-    def ascend(
-        self, queries: BatchRows, documents: BatchRows, C: NDArray[np.float32], workers: Workers
+    def step(
+        self, queries: BatchView, documents: BatchView, C: NDArray[np.float32], workers: Workers
     ) -> None:
-        q, d = queries.by_word, documents.by_word
+        q, d = queries.by_term, documents.by_term
         gradient = np.empty(len(q[0]))
         place = documents.space.place
         matches = len(q[2]) * len(d[2]) / max(1, len(d[0]))
@@ -104,3 +104,79 @@ class Diagonal(Identity):
 def weigh(Q: sp.csr_matrix, diagonal: NDArray[np.float32]) -> sp.csr_matrix:
     """The rows of a checked matrix, multiplied by a diagonal matrix."""
     return with_data(Q, Q.data * diagonal[Q.indices])
+
+
+class DiagonalPart:
+    """What scorers with a diagonal part q'Dd share; without one, ``diagonal`` is None.
+
+    Attributes:
+        Q, D: query and document rows. diagonal: the diagonal. workers: threads.
+    """
+
+    Q: TextMatrix
+    D: TextMatrix
+    diagonal: Identity | None
+    workers: Workers
+
+    def diagonal_scores(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """q'Dd of all given queries and documents: float32 [m, p]; None without a diagonal part."""
+        if self.diagonal is None:
+            return None
+        q = arrays(self.diagonal.weigh(take_rows(self.Q.X, queries)))
+        out = np.zeros((len(queries), len(documents)), np.float32)
+        rows: BatchView = self.D.rows(documents)
+        _, starts, owner, value = rows.by_term
+        place, n = self.D.place, len(documents)
+        self.workers.split(
+            lambda a, b: diagonal_products(*q, place, starts, owner, value, n, out, a, b),
+            len(queries),
+        )
+        rows.close()
+        return out
+
+
+class DiagonalScorer(DiagonalPart):
+    """f(q, d) = q'Dd."""
+
+    diagonal: Identity
+
+    def __init__(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, diagonal: Identity, workers: Workers
+    ) -> None:
+        self.Q, self.D, self.diagonal, self.workers = (
+            TextMatrix(Q),
+            TextMatrix(D),
+            diagonal,
+            workers,
+        )
+        self._batch: list[BatchView] = []
+
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        return {"diagonal": self.diagonal.state()["diagonal"]}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return self.diagonal.state()
+
+    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self._texts = batch.texts
+        self._close()
+        self._batch = [self.Q.rows(batch.texts.queries), self.D.rows(batch.texts.documents)]
+        queries, documents = self._batch
+        return self.diagonal.scores(queries, documents, batch.texts, self.workers)
+
+    def step(self, A: NDArray[np.float32]) -> None:
+        queries, documents = self._batch
+        self.diagonal.step(queries, documents, self._texts.gradients(A), self.workers)
+        self._close()
+
+    def _close(self) -> None:
+        for rows in self._batch:
+            rows.close()
+        self._batch = []
+
+    def learned_scores(
+        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        return None

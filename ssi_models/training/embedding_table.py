@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import ascend_words, embed_rows, row_squares, transpose_rows
+from ssi_models.kernels.sparse import embed_rows, row_squares, step_words, transpose_rows
 from ssi_models.matrices import arrays, take_rows, thin_rows
 from ssi_models.parallel import Workers
 
 
-class Space:
+class TextMatrix:
     """A CSR matrix of texts, with the workspace to turn some of its rows round."""
 
     def __init__(self, X: sp.csr_matrix, place: NDArray[np.int32] | None = None) -> None:
@@ -21,49 +21,49 @@ class Space:
         self.arrays = arrays(X)
         self.place = np.full(X.shape[1], -1, np.int32) if place is None else place
 
-    def rows(self, rows: NDArray[np.int64]) -> BatchRows:
-        return BatchRows(self, rows)
+    def rows(self, rows: NDArray[np.int64]) -> BatchView:
+        return BatchView(self, rows)
 
     def thinned(
         self, rows: NDArray[np.int64], dropout: float, rng: np.random.Generator
-    ) -> BatchRows:
+    ) -> BatchView:
         """The rows without a random share of their words; the others weigh 1 / (1 - share)."""
         X = thin_rows(take_rows(self.X, rows), dropout, rng)
-        return BatchRows(Space(X, self.place), np.arange(len(rows)))
+        return BatchView(TextMatrix(X, self.place), np.arange(len(rows)))
 
 
-class BatchRows:
-    """Some rows of a :class:`Space`, by row and by word (``by_word``, made on first use).
+class BatchView:
+    """Some rows of a :class:`TextMatrix`, by row and by word (``by_term``, made on first use).
 
     A context manager: the space's workspace holds the slots of one batch's words at a time.
     """
 
-    def __init__(self, space: Space, rows: NDArray[np.int64]) -> None:
+    def __init__(self, space: TextMatrix, rows: NDArray[np.int64]) -> None:
         self.space, self.rows = space, rows
-        self._by_word: tuple[Any, ...] | None = None
+        self._by_term: tuple[Any, ...] | None = None
 
     @property
-    def by_word(self) -> tuple[Any, ...]:
+    def by_term(self) -> tuple[Any, ...]:
         """(words, starts, owner, value), see ``transpose_rows``."""
-        self.turn()
-        return self._by_word  # type: ignore[return-value]
+        self.index_by_term()
+        return self._by_term  # type: ignore[return-value]
 
-    def turn(self) -> None:
-        """Make ``by_word`` now, if it is not made: before several threads would begin to."""
-        if self._by_word is None:
-            self._by_word = transpose_rows(*self.space.arrays, self.rows, self.space.place)
+    def index_by_term(self) -> None:
+        """Make ``by_term`` now, if it is not made: before several threads would begin to."""
+        if self._by_term is None:
+            self._by_term = transpose_rows(*self.space.arrays, self.rows, self.space.place)
 
-    def embedded(self, table: Table, workers: Workers) -> NDArray[np.float32]:
+    def embedded(self, table: EmbeddingTable, workers: Workers) -> NDArray[np.float32]:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
         return table.embed(self.space.X, self.rows, workers)
 
     def close(self) -> None:
-        if self._by_word is not None:
-            self.space.place[self._by_word[0]] = -1
-            self._by_word = None
+        if self._by_term is not None:
+            self.space.place[self._by_term[0]] = -1
+            self._by_term = None
 
 
-class Table:
+class EmbeddingTable:
     """An embedding per word, float32 [V, N], and its optimiser.
 
     Args:
@@ -89,27 +89,27 @@ class Table:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
         return embed(X, rows, self.values, workers)
 
-    def ascend(self, batch: BatchRows, G: NDArray[np.float32], workers: Workers) -> None:
+    def step(self, batch: BatchView, G: NDArray[np.float32], workers: Workers) -> None:
         """Gradient ascent of sum_b embedding_b . G_b."""
-        batch.turn()
+        batch.index_by_term()
         squares = row_squares(G)
         workers.run(
-            lambda share, n_shares: self.ascend_own(batch, G, squares, share, n_shares),
-            cost=len(batch.by_word[2]) * G.shape[1],
+            lambda share, n_shares: self.step_share(batch, G, squares, share, n_shares),
+            cost=len(batch.by_term[2]) * G.shape[1],
         )
 
-    def ascend_own(
+    def step_share(
         self,
-        batch: BatchRows,
+        batch: BatchView,
         G: NDArray[np.float32],
         squares: NDArray[np.float64],
         share: int,
         n_shares: int,
     ) -> None:
-        """One thread's part of ``ascend``, with the batch turned; ``squares`` float64 [B] is
+        """One thread's part of ``step``, with the batch turned; ``squares`` float64 [B] is
         |G_b|^2 / N."""
-        ascend_words(
-            *batch.by_word, G, squares, self.values, self.accumulator, self.learning_rate,
+        step_words(
+            *batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,
             self.adaptive, self.kept, self.added, share, n_shares,
         )  # fmt: skip
 

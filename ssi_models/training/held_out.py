@@ -184,18 +184,18 @@ def mean_value(values: NDArray[np.float64]) -> float:
 
 def mixed(
     mixtures: Sequence[tuple[float, float]],
-    lexical: NDArray[np.float32] | None,
+    diagonal: NDArray[np.float32] | None,
     learned: NDArray[np.float32] | None,
 ) -> Iterator[NDArray[np.float32]]:
-    """a lexical + b learned for each mixture (a, b); a part that is None is left out."""
+    """a diagonal + b learned for each mixture (a, b); a part that is None is left out."""
     for a, b in mixtures:
-        if lexical is None or learned is None:
-            scores = lexical if learned is None else learned
+        if diagonal is None or learned is None:
+            scores = diagonal if learned is None else learned
             if scores is None:
-                raise ValueError("neither a lexical nor a learned score to measure")
+                raise ValueError("neither a diagonal nor a learned score to measure")
             yield scores
         else:
-            yield np.float32(a) * lexical + np.float32(b) * learned
+            yield np.float32(a) * diagonal + np.float32(b) * learned
 
 
 def sample_triples(

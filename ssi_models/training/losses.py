@@ -12,7 +12,7 @@ from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
 
 LOSSES = {"margin": pair_losses.MARGIN, "logistic": pair_losses.LOGISTIC}
-EMPHASES = {
+RANK_WEIGHTS = {
     "uniform": pair_losses.UNIFORM,
     "warp": pair_losses.WARP,
     "ndcg": pair_losses.NDCG,
@@ -23,12 +23,12 @@ Judged = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class PairwiseLoss:
-    """The loss of (q, d+, d-) by x = f(q, d+) - f(q, d-), and the emphasis on each tuple.
+    """The loss of (q, d+, d-) by x = f(q, d+) - f(q, d-), and the rank_weight on each tuple.
 
     Attributes:
         name: "margin": max(0, margin - x) (Bai et al., eq. 8); "logistic": margin
             log(1 + exp(-x / margin)), the same without corners.
-        emphasis: "uniform" (the paper); "warp": tuples of a positive that many negatives outrank
+        rank_weight: "uniform" (the paper); "warp": tuples of a positive that many negatives outrank
             count by the harmonic number of its rank (Weston et al., "WSABIE", IJCAI 2011); "ndcg",
             "map": by how much NDCG, or reciprocal rank (the average precision of one relevant
             document), would change if the two documents were exchanged (Burges, "From RankNet to
@@ -40,11 +40,11 @@ class PairwiseLoss:
     """
 
     name: str
-    emphasis: str
+    rank_weight: str
     margin: float
     list_share: float = 0.0
 
-    def slopes(
+    def gradients(
         self,
         batch: Batch,
         scores: tuple[NDArray[np.float32], NDArray[np.float32]],
@@ -53,7 +53,7 @@ class PairwiseLoss:
         pool: int,
         workers: Workers,
     ) -> tuple[NDArray[np.float32], float, int, int]:
-        """Negative slopes by x of every tuple [B, K + k]; summed loss, violating tuples, tuples.
+        """Negative gradients by x of every tuple [B, K + k]; summed loss, violating tuples, tuples.
 
         ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` the number of
         documents that the shared negatives stand for.
@@ -66,7 +66,7 @@ class PairwiseLoss:
             lambda start, stop: pair_losses.pair_losses(
                 positive, negative, batch.query, batch.grade, batch.own, batch.own_pool, slot,
                 *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
-                EMPHASES[self.emphasis], pool, A, losses, counts, start, stop,
+                RANK_WEIGHTS[self.rank_weight], pool, A, losses, counts, start, stop,
             ),
             len(A),
             cost=4 * A.size,

@@ -8,13 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.pair_weights import ascend_weights, gather_weights
+from ssi_models.kernels.pair_weights import gather_weights, step_weights
 from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
-from ssi_models.training.diagonal import Identity
-from ssi_models.training.embedding_table import Space
-from ssi_models.training.towers import LexicalPart
+from ssi_models.training.diagonal import DiagonalPart, Identity
+from ssi_models.training.embedding_table import TextMatrix
 
 
 class PairWeights:
@@ -51,7 +50,7 @@ class PairWeights:
         expanded[:, order] = out
         return expanded
 
-    def ascend(
+    def step(
         self,
         Q: sp.csr_matrix,
         words: NDArray[np.int64],
@@ -63,7 +62,7 @@ class PairWeights:
         R = np.ascontiguousarray(R[:, order])
         q, H = arrays(Q), len(self.values)
         workers.run(
-            lambda share, n: ascend_weights(
+            lambda share, n: step_weights(
                 *q, R, self.values, self.accumulator, self.active, self.learning_rate,
                 self.factor, offsets, H * share // n, H * (share + 1) // n,
             )
@@ -75,7 +74,7 @@ class PairWeights:
         return order, offsets[order]
 
 
-class PairWeightScorer(LexicalPart):
+class PairWeightScorer(DiagonalPart):
     """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t (+ q . d).
 
     Args:
@@ -88,16 +87,16 @@ class PairWeightScorer(LexicalPart):
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
         weights: PairWeights,
-        lexical: Identity | None,
+        diagonal: Identity | None,
         workers: Workers,
         *,
         weighted_Q: sp.csr_matrix | None = None,
         weighted_D: sp.csr_matrix | None = None,
     ) -> None:
-        self.Q, self.D = Space(Q), Space(D)
+        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
         self.weighted_Q = Q if weighted_Q is None else weighted_Q
         self.weighted_D = D if weighted_D is None else weighted_D
-        self.weights, self.lexical, self.workers = weights, lexical, workers
+        self.weights, self.diagonal, self.workers = weights, diagonal, workers
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         return {"w": self.weights.values}
@@ -118,21 +117,21 @@ class PairWeightScorer(LexicalPart):
         products = self._documents[texts.pair_document].multiply(expanded[texts.pair_query])
         pairs = np.asarray(products.sum(axis=1), np.float32).ravel()
         positive, negative = texts.by_pair(pairs, shared)
-        if self.lexical is not None:
+        if self.diagonal is not None:
             queries, documents = self.Q.rows(texts.queries), self.D.rows(texts.documents)
-            lexical = self.lexical.scores(queries, documents, texts, self.workers)
-            positive += lexical[0]
-            negative += lexical[1]
+            diagonal = self.diagonal.scores(queries, documents, texts, self.workers)
+            positive += diagonal[0]
+            negative += diagonal[1]
             documents.close()
         return positive, negative
 
-    def ascend(self, A: NDArray[np.float32]) -> None:
+    def step(self, A: NDArray[np.float32]) -> None:
         # d/dw[h(s, t)] = sum_i q_is (sum_j C_ij d_jt)
-        C = self._texts.slopes(A)
+        C = self._texts.gradients(A)
         R = np.ascontiguousarray((self._documents.T @ C.T).T, np.float32)
-        self.weights.ascend(self._queries, self._words, R, self.workers)
+        self.weights.step(self._queries, self._words, R, self.workers)
 
-    def learned_matrix(
+    def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         taken = take_rows(self.weighted_D, documents)

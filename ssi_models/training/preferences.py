@@ -1,12 +1,13 @@
-"""Preferences: which documents are relevant to which query, and how much."""
+"""Preferences: which documents are relevant to which query, and how much; candidate lists."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import check_rows
@@ -150,6 +151,64 @@ class Preferences:
         return offsets, document[order], grade[order]
 
 
+@dataclass(frozen=True, eq=False)
+class CandidateLists:
+    """For each query the documents that another system found for it, best first, which a model is
+    to rank anew. A list may be empty.
+
+    Attributes:
+        offsets: int64 [m + 1]; query i owns ``document[offsets[i]:offsets[i + 1]]``.
+        document: int64 [n], rows of the document matrix.
+        n_documents: number of rows of that matrix.
+    """
+
+    offsets: NDArray[np.int64]
+    document: NDArray[np.int64]
+    n_documents: int
+
+    @classmethod
+    def from_pairs(
+        cls, query: ArrayLike, document: ArrayLike, *, n_queries: int, n_documents: int
+    ) -> Self:
+        """Check pairs and group them by query; documents keep their order, and count once.
+
+        Raises:
+            ValueError: rows outside the matrices, or arrays of different length.
+        """
+        q = check_rows("query", query, n_queries)
+        d = check_rows("document", document, n_documents)
+        if len(q) != len(d):
+            raise ValueError(f"query, document have lengths {len(q)}, {len(d)}")
+        first = np.sort(np.unique(q * n_documents + d, return_index=True)[1])
+        order = first[np.argsort(q[first], kind="stable")]
+        offsets = np.searchsorted(q[order], np.arange(n_queries + 1)).astype(np.int64)
+        return cls(offsets, d[order], int(n_documents))
+
+    @classmethod
+    def of_judged(cls, preferences: Preferences) -> Self:
+        """The documents judged for each query, relevant or not."""
+        offsets, document, _ = preferences.judged()
+        return cls(offsets, document, preferences.n_documents)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def query(self) -> NDArray[np.int64]:
+        """int64 [n], the query of each document."""
+        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(offsets, document)."""
+        return self.offsets, self.document
+
+    def documents_of(self, query: int) -> NDArray[np.int64]:
+        """int64: the list of a query row."""
+        return self.document[self.offsets[query] : self.offsets[query + 1]]
+
+
 def check_preferences(preferences: object) -> None:
     """Raise TypeError, saying what to call, unless they are :class:`Preferences`."""
     if not isinstance(preferences, Preferences):
@@ -157,6 +216,28 @@ def check_preferences(preferences: object) -> None:
             f"preferences must be ssi_models.Preferences, got {type(preferences)}; "
             "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
             "n_queries=..., n_documents=...)"
+        )
+
+
+def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> None:
+    """Raise ValueError if preferences were made for other matrices."""
+    check_preferences(preferences)
+    if (preferences.n_queries, preferences.n_documents) != (Q.shape[0], D.shape[0]):
+        raise ValueError(
+            f"preferences are over {preferences.n_queries} x {preferences.n_documents} rows, "
+            f"Q and D have {Q.shape[0]} x {D.shape[0]}"
+        )
+
+
+def check_lists(lists: CandidateLists, preferences: Preferences) -> None:
+    """Raise an error unless these are candidate lists of the queries and documents that the
+    preferences are over."""
+    if not isinstance(lists, CandidateLists):
+        raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
+    if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
+        raise ValueError(
+            f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D have "
+            f"{preferences.n_queries} x {preferences.n_documents}"
         )
 
 

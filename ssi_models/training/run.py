@@ -4,106 +4,138 @@ agree on when to stop."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import Lock
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ssi_models.parallel import Workers
-from ssi_models.training.batches import Batch, PairStream, own_negatives
-from ssi_models.training.embedding_table import Space
+from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
+from ssi_models.training.embedding_table import TextMatrix
 from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
 from ssi_models.training.losses import PairwiseLoss
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.options import TrainingOptions
+from ssi_models.training.preferences import CandidateLists, Preferences
 from ssi_models.training.towers import Scorer, TowerScorer
-from ssi_models.training.training_data import TrainingData
 
 T = TypeVar("T")
 
 
-class Trained(Protocol):
-    """What a run needs of a model: parameters of :class:`RankingModel`."""
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a model is fitted on, checked.
 
-    margin: float
-    loss: str
-    emphasis: str
-    negatives: str
-    shuffle: str
-    batch_size: int
-    n_negatives: int
-    list_share: float
-    n_list_negatives: int
-    validation_measure: str
-    validation_documents: int
-    warm_start: bool
-    hogwild: bool
-    seed: int
+    Attributes:
+        Q, D: checked matrices. preferences: all of them.
+        training, validating: those that are learned from, those that are held out.
+        excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
+        only_relevant: whether the candidates are the documents that are relevant in training.
+        part: which of a joint fit's runs the data are of.
+        candidate_lists: the documents that a model is to rank for each query, or None.
+    """
 
-    @property
-    def mixtures(self) -> Sequence[tuple[float, float]]: ...
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    preferences: Preferences
+    training: Preferences
+    validating: Preferences
+    excluded: NDArray[np.int64] | None
+    candidates: NDArray[np.int64]
+    only_relevant: bool = False
+    part: int = 0
+    candidate_lists: CandidateLists | None = None
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer: ...
+    def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """``make()``, called once: runs on the same matrices share its result. What depends on
+        the preferences too must have ``part`` in its key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
-    def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None: ...
+    def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
+        """The data of the queries outside a part, whose own preferences are held out."""
+        training = self.preferences.without(part)
+        pool = np.unique(training.document) if self.only_relevant else self.candidates
+        return replace(
+            self,
+            preferences=training,
+            training=training,
+            validating=self.preferences.only(part),
+            candidates=pool,
+            part=number,
+        )
 
 
-class Run:
-    """The state of one training run: what the training loop steps and validates."""
+class TrainingRun:
+    """The state of one training run: what the training loop steps and validates.
+
+    Args:
+        scorer: the trainable form of the model, made for ``data``.
+        options: of the training. seed: of the batches and of what is drawn for validation.
+        mixtures: factors of the diagonal and of the learned part of the scores that are compared.
+        training: the pairs that are learned from; those of ``data`` by default.
+        validates: whether anything is held out.
+    """
 
     def __init__(
         self,
-        model: Trained,
+        scorer: Scorer,
         data: TrainingData,
-        rate: float,
+        options: TrainingOptions,
         workers: Workers,
         *,
+        seed: int,
+        mixtures: Sequence[tuple[float, float]] = ((1.0, 1.0),),
         training: Preferences | None = None,
         validates: bool = True,
     ) -> None:
-        self.model, self.data, self.workers = model, data, workers
-        self.scorer = model.make_scorer(data, rate, workers)
-        fitted = model.fitted_parameters() if model.warm_start else None
-        if fitted is not None:
-            for name, values in self.scorer.parameters().items():
-                start_from(name, values, fitted[name])
+        self.scorer, self.data, self.options, self.workers = scorer, data, options, workers
+        self.seed, self.mixtures = seed, mixtures
         # Of all preferences: what is held out is relevant as well.
         own, share = own_negatives(
-            model.negatives,
-            model.list_share,
+            options.negatives,
+            options.list_share,
             data.candidate_lists,
             data.preferences,
             data.excluded,
         )
-        self.loss = PairwiseLoss(model.loss, model.emphasis, model.margin, share)
-        self.stream = PairStream(
-            data.training if training is None else training,
-            data.candidates,
-            model.batch_size,
-            model.n_negatives,
-            model.seed,
-            model.negatives,
-            shuffle=model.shuffle,
-            own=own,
-            n_own=model.n_list_negatives,
-        )
-        self.mixture = np.array(model.mixtures[0], np.float32)
+        self.loss = PairwiseLoss(options.loss, options.rank_weight, options.margin, share)
+        self.stream = self.pair_stream(data.training if training is None else training, own)
+        self.mixture = np.array(mixtures[0], np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)
         self.judged = data.training.judged(data.excluded)
         self.validation: Validation | None = None
         if validates and len(data.validating):
             self.validation = Validation(
-                data.validating,
-                data.training,
-                data.excluded,
-                model.validation_documents,
-                model.seed,
+                data.validating, data.training, data.excluded, options.validation_documents, seed
             )
-        self._lexical: NDArray[np.float32] | None = None
+        self._diagonal: NDArray[np.float32] | None = None
+
+    def pair_stream(
+        self, preferences: Preferences, own: OwnNegatives | None, task: int = 0
+    ) -> PairStream:
+        """The batches of some preferences."""
+        options = self.options
+        return PairStream(
+            preferences,
+            self.data.candidates,
+            options.batch_size,
+            options.n_negatives,
+            self.seed,
+            options.negatives,
+            task=task,
+            shuffle=options.shuffle,
+            own=own,
+            n_own=options.n_list_negatives,
+        )
 
     def batches(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch."""
@@ -113,17 +145,17 @@ class Run:
         return self.scorer.state() | {"mixture": self.mixture}
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
-        A, loss, violations, tuples = self.loss.slopes(
+        A, loss, violations, tuples = self.loss.gradients(
             batch, self.scorer.scores(batch), self.judged, self.slot, self.stream.pool, self.workers
         )
-        self.scorer.ascend(A)
+        self.scorer.step(A)
         return loss, violations, tuples
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
-        """The steps of an epoch, one after the other or, with the model's ``hogwild``, several at
+        """The steps of an epoch, one after the other or, with ``hogwild``, several at
         a time."""
         batches = self.batches(number)
-        if self.model.hogwild:
+        if self.options.hogwild:
             return hogwild_steps([self.replica() for _ in range(self.workers.n_shares)], batches)
         return map(self.step, batches)
 
@@ -141,23 +173,23 @@ class Run:
 
     def held_out_values(self) -> NDArray[np.float64]:
         """The validation measure of each held-out query under each of the model's mixtures of the
-        lexical and the learned part: float64 [n_mixtures, m]."""
+        diagonal and the learned part: float64 [n_mixtures, m]."""
         validation = self.validation
         if validation is None:
-            return np.zeros((len(self.model.mixtures), 0))
+            return np.zeros((len(self.mixtures), 0))
         rows = validation.queries, validation.documents
-        if self._lexical is None or self.learns_lexical:
-            self._lexical = self.scorer.lexical_matrix(*rows)
-        learned = self.scorer.learned_matrix(*rows)
-        name, workers = self.model.validation_measure, self.workers
+        if self._diagonal is None or self.learns_diagonal:
+            self._diagonal = self.scorer.diagonal_scores(*rows)
+        learned = self.scorer.learned_scores(*rows)
+        name, workers = self.options.validation_measure, self.workers
         return np.array(
             [validation.values(name, scores, workers)
-             for scores in mixed(self.model.mixtures, self._lexical, learned)]
+             for scores in mixed(self.mixtures, self._diagonal, learned)]
         )  # fmt: skip
 
     @property
-    def learns_lexical(self) -> bool:
-        """Whether training changes the lexical part of the scores."""
+    def learns_diagonal(self) -> bool:
+        """Whether training changes the diagonal part of the scores."""
         return "diagonal" in self.scorer.parameters()
 
     def training_loss(self, epochs: int) -> float:
@@ -180,25 +212,25 @@ def replica(scorer: Any) -> Any:
     """A scorer of the same parameters, with workspaces of its own, for one thread."""
     twin = copy.copy(scorer)
     twin.workers = Workers(1)
-    spaces: dict[int, Space] = {}
+    spaces: dict[int, TextMatrix] = {}
     for name, value in vars(scorer).items():
-        if isinstance(value, Space):
-            setattr(twin, name, spaces.setdefault(id(value), Space(value.X)))
+        if isinstance(value, TextMatrix):
+            setattr(twin, name, spaces.setdefault(id(value), TextMatrix(value.X)))
     return twin
 
 
 def hogwild_steps(
-    runs: Sequence[Run], batches: Iterable[Batch]
+    runs: Sequence[TrainingRun], batches: Iterable[Batch]
 ) -> Iterator[tuple[float, int, int]]:
-    """The results of all steps (as of ``Run.step``), each run in a thread of its own, which learns
-    from batches of its own into shared parameters, without locks.
+    """The results of all steps (as of ``TrainingRun.step``), each run in a thread of its own, which
+    learns from batches of its own into shared parameters, without locks.
 
     Steps read and write the shared parameters while others do, so updates of the same word may
     be lost and results differ from run to run (Niu, Recht, Re, Wright, "Hogwild!", NIPS 2011).
     """
     waiting, lock = iter(batches), Lock()
 
-    def work(run: Run) -> list[tuple[float, int, int]]:
+    def work(run: TrainingRun) -> list[tuple[float, int, int]]:
         results: list[tuple[float, int, int]] = []
         while True:
             with lock:
@@ -214,14 +246,14 @@ def hogwild_steps(
 
 class JointRun:
     """Runs of one model on several parts of the data, which learn side by side, are validated
-    together, and keep the same epoch and the same mixture of their lexical and learned parts: the
+    together, and keep the same epoch and the same mixture of their diagonal and learned parts: the
     ones that are best for all held-out queries of all runs.
 
     A fold's models that score training rows out of fold, and the one that scores its other rows,
     must be trained alike, or a column means one thing in training and another in testing.
     """
 
-    def __init__(self, runs: Sequence[Run], workers: Workers) -> None:
+    def __init__(self, runs: Sequence[TrainingRun], workers: Workers) -> None:
         self.runs, self.workers = runs, workers
         n_held_out = sum(run.n_held_out for run in runs)
         #: The held-out queries' values at the start, and at the last validation.
@@ -248,7 +280,7 @@ class JointRun:
         means = [mean_value(row) for row in values]
         best = int(np.argmax(means))
         for run in self.runs:
-            run.mixture[:] = run.model.mixtures[best]
+            run.mixture[:] = run.mixtures[best]
         self._values = np.nan_to_num(values[best])
         return means[best]
 
@@ -259,7 +291,7 @@ class JointRun:
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
 
-    def _of_each(self, work: Callable[[Run], T]) -> list[T]:
+    def _of_each(self, work: Callable[[TrainingRun], T]) -> list[T]:
         """``work(run)`` for each run, side by side."""
         found: dict[int, T] = {}
 

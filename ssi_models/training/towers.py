@@ -1,7 +1,7 @@
 """Trainable scorers of a batch: queries against their positives and negatives.
 
 The training loop knows nothing about models but this: a scorer scores a batch, and climbs
-sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) for slopes A that the loss gives.
+sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) for gradients A that the loss gives.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import lexical_products
-from ssi_models.matrices import arrays, take_columns, take_rows
+from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
-from ssi_models.training.diagonal import Identity
-from ssi_models.training.embedding_table import BatchRows, Space, Table
+from ssi_models.training.diagonal import DiagonalPart, Identity
+from ssi_models.training.embedding_table import BatchView, EmbeddingTable, TextMatrix
 
 
 class Scorer(Protocol):
@@ -34,15 +33,15 @@ class Scorer(Protocol):
         """f(q_b, d+_b), float32 [B], and f(q_b, d-_bk), float32 [B, K + k], of the K negatives
         that all pairs share and the k of pair b's own."""
 
-    def ascend(self, A: NDArray[np.float32]) -> None:
-        """A step for the batch that was scored last, for slopes A [B, K + k], all >= 0."""
+    def step(self, A: NDArray[np.float32]) -> None:
+        """A step for the batch that was scored last, for gradients A [B, K + k], all >= 0."""
 
-    def lexical_matrix(
+    def diagonal_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32] | None:
         """The diagonal part of f, float32 [m, p]."""
 
-    def learned_matrix(
+    def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32] | None:
         """The rest of f, float32 [m, p]."""
@@ -105,45 +104,14 @@ def _blocks(E: Sequence[NDArray[np.float32]]) -> list[Sequence[NDArray[np.float3
     return blocks
 
 
-class LexicalPart:
-    """What scorers with a lexical part q'Dd share; without one, ``lexical`` is None.
-
-    Attributes:
-        Q, D: query and document rows. lexical: the diagonal. workers: threads.
-    """
-
-    Q: Space
-    D: Space
-    lexical: Identity | None
-    workers: Workers
-
-    def lexical_matrix(
-        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
-    ) -> NDArray[np.float32] | None:
-        """q'Dd of all given queries and documents: float32 [m, p]; None without a lexical part."""
-        if self.lexical is None:
-            return None
-        q = arrays(self.lexical.weigh(take_rows(self.Q.X, queries)))
-        out = np.zeros((len(queries), len(documents)), np.float32)
-        rows: BatchRows = self.D.rows(documents)
-        _, starts, owner, value = rows.by_word
-        place, n = self.D.place, len(documents)
-        self.workers.split(
-            lambda a, b: lexical_products(*q, place, starts, owner, value, n, out, a, b),
-            len(queries),
-        )
-        rows.close()
-        return out
-
-
-class TowerScorer(LexicalPart):
+class TowerScorer(DiagonalPart):
     """f(q, d) = (Uq) . R(d) + q'Dd: linear queries, (products of) linear documents.
 
     Args:
         Q, D: checked matrices.
         query: name and table of U. documents: names and tables of the documents' embeddings; a
             table may serve both sides (U'U).
-        lexical: the diagonal part, or None.
+        diagonal: the diagonal part, or None.
         words: int64, the words (columns) that have embeddings; None = all.
         dropout: share of a text's words that a batch leaves out, by ``seed`` and its number.
     """
@@ -152,9 +120,9 @@ class TowerScorer(LexicalPart):
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        query: tuple[str, Table],
-        documents: Sequence[tuple[str, Table]],
-        lexical: Identity | None,
+        query: tuple[str, EmbeddingTable],
+        documents: Sequence[tuple[str, EmbeddingTable]],
+        diagonal: Identity | None,
         workers: Workers,
         *,
         polynomial: Polynomial | None = None,
@@ -166,25 +134,25 @@ class TowerScorer(LexicalPart):
         self.tables = dict([query, *documents])
         self.query_table = query[1]
         self.document_tables = [table for _, table in documents]
-        self.lexical, self.workers = lexical, workers
+        self.diagonal, self.workers = diagonal, workers
         self.polynomial = polynomial or Polynomial()
-        self._open: list[BatchRows] = []
-        self.Q, self.D = Space(Q), Space(D)
+        self._open: list[BatchView] = []
+        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
         self.embedded_Q, self.embedded_D = self.Q, self.D
         if words is not None:
-            self.embedded_Q = Space(take_columns(Q, words))
-            self.embedded_D = Space(take_columns(D, words))
+            self.embedded_Q = TextMatrix(take_columns(Q, words))
+            self.embedded_D = TextMatrix(take_columns(D, words))
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         tensors = {name: table.values for name, table in self.tables.items()}
-        if self.lexical is not None and not self.lexical.fixed:
-            tensors["diagonal"] = self.lexical.state()["diagonal"]
+        if self.diagonal is not None and not self.diagonal.fixed:
+            tensors["diagonal"] = self.diagonal.state()["diagonal"]
         return tensors
 
     def state(self) -> dict[str, NDArray[Any]]:
         accumulators = {f"{n}_accumulator": t.accumulator for n, t in self.tables.items()}
-        lexical = {} if self.lexical is None else self.lexical.state()
-        return self.parameters() | accumulators | lexical
+        diagonal = {} if self.diagonal is None else self.diagonal.state()
+        return self.parameters() | accumulators | diagonal
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         self._texts = texts = batch.texts
@@ -198,15 +166,15 @@ class TowerScorer(LexicalPart):
         pairs = self._Eq[texts.pair_query], self._R[texts.pair_document]
         shared = self._Eq @ self._R[: texts.n_negatives].T
         positive, negative = texts.by_pair(np.einsum("bk,bk->b", *pairs), shared)
-        if self.lexical is not None:
-            self._lexical_queries, self._lexical_documents = self._queries, self._documents
+        if self.diagonal is not None:
+            self._diagonal_queries, self._diagonal_documents = self._queries, self._documents
             if self.embedded_Q is not self.Q:
-                self._lexical_queries = self._rows(self.Q, texts.queries, rng)
-                self._lexical_documents = self._rows(self.D, texts.documents, rng)
-            pair = (self._lexical_queries, self._lexical_documents)
-            lexical_positive, lexical_negative = self.lexical.scores(*pair, texts, self.workers)
-            positive += lexical_positive
-            negative += lexical_negative
+                self._diagonal_queries = self._rows(self.Q, texts.queries, rng)
+                self._diagonal_documents = self._rows(self.D, texts.documents, rng)
+            pair = (self._diagonal_queries, self._diagonal_documents)
+            diagonal_positive, diagonal_negative = self.diagonal.scores(*pair, texts, self.workers)
+            positive += diagonal_positive
+            negative += diagonal_negative
         return positive, negative
 
     def magnify(self, factor: float) -> None:
@@ -217,21 +185,23 @@ class TowerScorer(LexicalPart):
         if document is not query:
             document *= root
 
-    def _rows(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> BatchRows:
+    def _rows(
+        self, space: TextMatrix, rows: NDArray[np.int64], rng: np.random.Generator
+    ) -> BatchView:
         opened = space.thinned(rows, self.dropout, rng) if self.dropout else space.rows(rows)
         self._open.append(opened)
         return opened
 
-    def ascend(self, A: NDArray[np.float32]) -> None:
-        C = self._texts.slopes(A)
+    def step(self, A: NDArray[np.float32]) -> None:
+        C = self._texts.gradients(A)
         # d/dU: sum_i q_i (sum_j C_ij R(d_j))';  d/dR(d_j): sum_i C_ij U q_i
         G_query = C @ self._R
         gradients = self.polynomial.gradients(self._Ed, C.T @ self._Eq)
-        if self.lexical is not None:
-            self.lexical.ascend(self._lexical_queries, self._lexical_documents, C, self.workers)
-        self.query_table.ascend(self._queries, G_query, self.workers)
+        if self.diagonal is not None:
+            self.diagonal.step(self._diagonal_queries, self._diagonal_documents, C, self.workers)
+        self.query_table.step(self._queries, G_query, self.workers)
         for table, G in zip(self.document_tables, gradients, strict=True):
-            table.ascend(self._documents, G, self.workers)
+            table.step(self._documents, G, self.workers)
         self._close()
 
     def _close(self) -> None:
@@ -239,49 +209,9 @@ class TowerScorer(LexicalPart):
             rows.close()
         self._open = []
 
-    def learned_matrix(
+    def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         Eq = self.query_table.embed(self.embedded_Q.X, queries, self.workers)
         Ed = [t.embed(self.embedded_D.X, documents, self.workers) for t in self.document_tables]
         return Eq @ self.polynomial.represent(Ed).T
-
-
-class DiagonalScorer(LexicalPart):
-    """f(q, d) = q'Dd."""
-
-    lexical: Identity
-
-    def __init__(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, lexical: Identity, workers: Workers
-    ) -> None:
-        self.Q, self.D, self.lexical, self.workers = Space(Q), Space(D), lexical, workers
-        self._batch: list[BatchRows] = []
-
-    def parameters(self) -> dict[str, NDArray[np.float32]]:
-        return {"diagonal": self.lexical.state()["diagonal"]}
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        return self.lexical.state()
-
-    def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        self._texts = batch.texts
-        self._close()
-        self._batch = [self.Q.rows(batch.texts.queries), self.D.rows(batch.texts.documents)]
-        queries, documents = self._batch
-        return self.lexical.scores(queries, documents, batch.texts, self.workers)
-
-    def ascend(self, A: NDArray[np.float32]) -> None:
-        queries, documents = self._batch
-        self.lexical.ascend(queries, documents, self._texts.slopes(A), self.workers)
-        self._close()
-
-    def _close(self) -> None:
-        for rows in self._batch:
-            rows.close()
-        self._batch = []
-
-    def learned_matrix(
-        self, queries: NDArray[np.int64], documents: NDArray[np.int64]
-    ) -> NDArray[np.float32] | None:
-        return None

@@ -1,4 +1,4 @@
-"""RankingModel: everything that models trained on preferences share."""
+"""TrainableModel: what models trained on preferences share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,96 +15,57 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
-from ssi_models.base import MatchingModel, check_parts
+from ssi_models.base import MatchingModel, check_parts, model_class
 from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, digest_of
-from ssi_models.training.batches import NEGATIVES, SHUFFLES
-from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.parameters import digest_of
 from ssi_models.training.held_out import (
-    HELD_OUT,
     N_PARTS,
-    VALIDATION_MEASURES,
     hold_out_pairs,
     hold_out_queries,
     holds_out_parts,
     split_queries,
 )
 from ssi_models.training.loop import Epoch, History, Settings, train
-from ssi_models.training.losses import EMPHASES, LOSSES
+from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
+    CandidateLists,
     Preferences,
     candidate_rows,
     check_excluded,
-    check_preferences,
-)
-from ssi_models.training.run import JointRun, Run, begin_at_best_scale
-from ssi_models.training.towers import Scorer
-from ssi_models.training.training_data import (
-    TrainingData,
     check_lists,
-    check_same_words,
+    check_preferences,
     check_shapes,
 )
+from ssi_models.training.run import (
+    JointRun,
+    TrainingData,
+    TrainingRun,
+    begin_at_best_scale,
+    start_from,
+)
+from ssi_models.training.towers import Scorer
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
-OPTIMIZERS = ("adagrad", "sgd")
 #: Rates that ``learning_rate="auto"`` compares by their training loss.
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class RankingModel(MatchingModel):
+@model_class
+class TrainableModel(MatchingModel):
     """A model trained by mini-batches on pairwise preferences.
 
-    A batch holds B relevant pairs and K documents that are negatives of all of them: every
-    document is embedded once and B x K tuples (q, d+, d-) are learned from. With candidate lists,
-    each pair has k further negatives from the list of its own query.
-
     Args:
-        margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
-            margin keeps the learned part from drowning the identity), and the softness of the
-            logistic loss.
-        loss, emphasis: see :class:`ssi_models.training.losses.PairwiseLoss`.
-        negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
-        learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
-            training loss after two passes over a sample of the pairs (the papers choose it so).
-        optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
-        accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
-            steps, above all those of rare words.
+        training: :class:`ssi_models.TrainingOptions`. The constructor also takes each of them by
+            its own name: ``LowRankSSI(margin=0.5)`` is the class's options but for the margin.
         scales: candidate factors of the learned part, f = s g(q, d) + q . d. After every epoch the
             one with the best validation measure is noted, and that of the epoch that is kept
             becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
             by its identity where the learned part has little to say, and 0 is an honest answer
             where it has nothing. Ties go to the first.
-        batch_size: B. n_negatives: K.
-        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
-            ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
-            whose list has no negative. With 0, lists are not used at all.
-        n_list_negatives: k; drawn from all ranks of the list alike.
-        max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
-            ``patience`` epochs without a better validation measure.
-        least_gain: what is better there, as a share of the best measure before, so that training
-            does not go on for epochs that hardly change anything; 0 = any gain.
-        max_seconds: training also stops after the epoch that ends later than this; the result
-            then depends on the machine's speed.
-        validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
-        hold_out: what early stopping, and the choice of the factor, look at. "parts": the queries
-            are split into three parts; a model for each, trained on the other two, ranks for it,
-            and the model of all queries keeps the epoch and the factor that were best for all
-            three together. "queries": a share of the queries with all their pairs, which no model
-            learns from; "auto": "parts" where fewer than 1,000 queries, or groups, have relevant
-            documents, else "queries". "pairs": single pairs of any query, where the model is to
-            find further documents for the same queries (links of articles).
-        validation_measure: "map" or "rank_loss".
-        validation_documents: documents ranked in validation, if there are more: that many drawn
-            at random, and the relevant ones.
-        warm_start: a further ``fit`` starts from the fitted parameters; "auto" then holds out a
-            share of the queries, the same in each fit.
-        hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
-            2011), instead of all threads from one batch. Gives up determinism: with more than one
-            thread, two fits differ, and so do a killed and a whole one.
+        warm_start: a further ``fit`` starts from the fitted parameters; ``hold_out="auto"`` then
+            holds out a share of the queries, the same in each fit.
         seed: seed of initialisation, hold-out and sampling.
         threads: worker threads; the result does not depend on it. None = all cores.
 
@@ -116,34 +77,11 @@ class RankingModel(MatchingModel):
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
 
-    #: What the parameters of the same names may be.
-    optimizers: ClassVar[tuple[str, ...]] = OPTIMIZERS
-    whole_passes: ClassVar[tuple[str, ...]] = ()  # of the optimizers
-    validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
+    former_params: ClassVar[Mapping[str, str]] = {"emphasis": "rank_weight"}
 
-    margin: float = 0.3
-    loss: str = "margin"
-    emphasis: str = "uniform"
-    negatives: str = "uniform"
-    shuffle: str = "pairs"
-    learning_rate: float | str = 0.03
-    optimizer: str = "adagrad"
-    accumulator_start: float = 1e-3
+    training: TrainingOptions = TrainingOptions()
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
-    batch_size: int = 256
-    n_negatives: int = 256
-    list_share: float = 0.25
-    n_list_negatives: int = 4
-    max_epochs: int = 50
-    patience: int = 5
-    least_gain: float = 0.005
-    max_seconds: float | None = None
-    validation_share: float = 0.1
-    hold_out: str = "auto"
-    validation_measure: str = "map"
-    validation_documents: int = 10_000
     warm_start: bool = False
-    hogwild: bool = False
     seed: int = 0
     threads: int | None = None
 
@@ -190,14 +128,11 @@ class RankingModel(MatchingModel):
         """
         self.check_params()
         check_preferences(preferences)
-        in_parts = self.hold_out == "parts"
-        if self.hold_out == "auto":
+        in_parts = self.training.hold_out == "parts"
+        if self.training.hold_out == "auto":
             in_parts = not self.warm_start and holds_out_parts(preferences, groups)
-        if in_parts:
-            parts = split_queries(preferences, groups, N_PARTS, self.seed)
-            self._fit_jointly(Q, D, preferences, groups, parts, **options)
-        else:
-            self._fit_jointly(Q, D, preferences, groups, [], **options)
+        parts = split_queries(preferences, groups, N_PARTS, self.seed) if in_parts else []
+        self._fit_jointly(Q, D, preferences, groups, parts, **options)
         return self
 
     def fit_parts(
@@ -210,7 +145,7 @@ class RankingModel(MatchingModel):
     ) -> list[Self]:
         self.check_params()
         check_parts(parts, preferences)
-        if self.hold_out == "pairs":
+        if self.training.hold_out == "pairs":
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         if self.warm_start:
             raise ValueError("warm_start: a model for a part would start from what saw its labels")
@@ -241,99 +176,109 @@ class RankingModel(MatchingModel):
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
-            rate = self.learning_rate
+            rate = self.training.learning_rate
             if isinstance(rate, str):
                 rate = self._choose_rate(every, workers)
-            # Runs learn side by side, threads that are left over serve the steps of each; those of
-            # Hogwild, which wants threads for its own, one after the other.
-            abreast = stack.enter_context(Workers(1)) if self.hogwild else workers
-            shares = max(1, workers.n_shares // (1 if self.hogwild else len(models)))
-            own = [stack.enter_context(Workers(shares)) for _ in models]
-            runs = [
-                model.make_run(of, rate, threads)
-                for model, of, threads in zip(models, data, own, strict=True)
-            ]
-            path = None if checkpoint is None else Path(checkpoint)
-            fingerprint = "" if path is None else self._fingerprint(every, groups, parts)
-            until = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
-            settings = Settings(
-                self.max_epochs,
-                self.patience,
-                self.least_gain,
-                rate,
-                path,
-                fingerprint,
-                callback,
-                until,
-            )
-            joint = JointRun(runs, abreast)
+            joint = self._joint_run(models, data, rate, workers, stack)
             if self.starts_from_texts and not self.warm_start:
                 begin_at_best_scale(joint)
-            history = self._learn(joint, settings)
+            path = None if checkpoint is None else Path(checkpoint)
+            fingerprint = "" if path is None else self._fingerprint(every, groups, parts)
+            history = self._learn(joint, self._settings(rate, path, fingerprint, callback))
         held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
-        for model, run in zip(models, runs, strict=True):
+        for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
             model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
             model.history_, model.validation_queries_ = history, held_out
-            model.learning_rate_, model.n_pairs_ = rate, len(run.data.training)
-            model.n_queries_ = len(run.data.training.queries)
-            lexical, learned = run.mixture.tolist()
-            model.scale_ = learned / lexical if lexical else np.inf
+            model.learning_rate_ = rate
+            model._note(run)
             model._adopt(run)
         return models[1:]
+
+    def _joint_run(
+        self,
+        models: Sequence[Self],
+        data: Sequence[TrainingData],
+        rate: float,
+        workers: Workers,
+        stack: ExitStack,
+    ) -> JointRun:
+        """A run for each model. Runs learn side by side, threads that are left over serve the
+        steps of each; those of Hogwild, which wants threads for its own, one after the other."""
+        hogwild = self.training.hogwild
+        abreast = stack.enter_context(Workers(1)) if hogwild else workers
+        shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
+        own = [stack.enter_context(Workers(shares)) for _ in models]
+        runs = [
+            model.make_run(of, rate, threads)
+            for model, of, threads in zip(models, data, own, strict=True)
+        ]
+        return JointRun(runs, abreast)
+
+    def _settings(
+        self,
+        rate: float,
+        checkpoint: Path | None,
+        fingerprint: str,
+        callback: Callable[[Epoch], None] | None,
+    ) -> Settings:
+        """Of the training loop; the time that it may take begins now."""
+        options = self.training
+        late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
+        return Settings(
+            options.max_epochs,
+            options.patience,
+            options.least_gain,
+            rate,
+            checkpoint,
+            fingerprint,
+            callback,
+            late,
+        )
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
         """The trainable form of the model, initialised by ``seed``."""
         raise TypeError(f"{type(self).__name__} does not define make_scorer")
 
-    def make_run(self, data: TrainingData, rate: float, workers: Workers, **options: Any) -> Run:
-        """A training run from the start."""
-        return Run(self, data, rate, workers, **options)
+    def make_run(
+        self, data: TrainingData, rate: float, workers: Workers, **options: Any
+    ) -> TrainingRun:
+        """A training run from the start, or from the fitted parameters.
+
+        Args:
+            options: ``training``, ``validates``: see :class:`ssi_models.training.run.TrainingRun`.
+        """
+        scorer = self.make_scorer(data, rate, workers)
+        fitted = self.fitted_parameters() if self.warm_start else None
+        if fitted is not None:
+            for name, values in scorer.parameters().items():
+                start_from(name, values, fitted[name])
+        options |= {"seed": self.seed, "mixtures": self.mixtures}
+        return self._run(scorer, data, rate, workers, **options)
+
+    def _run(
+        self, scorer: Any, data: TrainingData, rate: float, workers: Workers, **options: Any
+    ) -> TrainingRun:
+        return TrainingRun(scorer, data, self.training, workers, **options)
 
     def check_params(self) -> None:
-        """Raise ValueError naming a parameter that is out of its range."""
-        counts = ("batch_size", "n_negatives", "n_list_negatives", "patience")
-        for name in (*counts, "validation_documents"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
-        positive = ["margin", "accumulator_start"]
-        positive += [] if self.learning_rate == "auto" else ["learning_rate"]
-        for name in positive:
-            value = getattr(self, name)
-            if isinstance(value, str) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        """Raise an error naming a parameter that is out of its range."""
+        kind = type(type(self).training)
+        if not isinstance(self.training, kind):
+            raise TypeError(
+                f"training: {self.name} takes {kind.__name__}, got {type(self.training).__name__}"
+            )
+        self.training.check()
         if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
-        if not 0 <= self.least_gain < np.inf:
-            raise ValueError(f"least_gain must be 0 or more and finite, got {self.least_gain}")
-        if not 0 <= self.list_share <= 1:
-            raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
-        if not 0 < self.validation_share < 1:
-            raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
-        if self.max_epochs < 0:
-            raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
-        check_choice("optimizer", self.optimizer, self.optimizers)
-        if self.hogwild and self.optimizer in self.whole_passes:
-            others = tuple(name for name in self.optimizers if name not in self.whole_passes)
-            raise ValueError(f"hogwild: {self.optimizer} takes whole passes; use {others}")
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("emphasis", self.emphasis, EMPHASES)
-        check_choice("negatives", self.negatives, NEGATIVES)
-        check_choice("shuffle", self.shuffle, SHUFFLES)
-        check_choice("hold_out", self.hold_out, HELD_OUT)
-        if self.warm_start and self.hold_out == "parts":
+        if self.warm_start and self.training.hold_out == "parts":
             raise ValueError("warm_start: what was fitted saw all parts; use hold_out='queries'")
-        check_choice("validation_measure", self.validation_measure, self.validation_measures)
-
-    @property
-    def _accumulator_start(self) -> float | None:
-        return self.accumulator_start if self.optimizer == "adagrad" else None
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
-        check_same_words(self, Q, D)
+        self._check_same_words(Q, D)
         return Q, D
 
     def _check_data(
@@ -353,16 +298,12 @@ class RankingModel(MatchingModel):
         barred = check_excluded(excluded, Q.shape[0], D.shape[0])
         if in_parts:
             held_out = preferences, preferences.only(np.zeros(0, np.int64))
-        elif self.hold_out == "pairs":
-            if groups is not None:
-                raise ValueError("groups: single pairs are held out; use hold_out='queries'")
-            held_out = hold_out_pairs(preferences, self.validation_share, self.seed)
         else:
-            held_out = hold_out_queries(preferences, groups, self.validation_share, self.seed)
+            held_out = self._hold_out(preferences, groups)
         pool = candidate_rows(candidates, preferences)
         if lists is not None:
             check_lists(lists, preferences)
-            if self.negatives == "given":
+            if self.training.negatives == "given":
                 raise ValueError(
                     "candidate_lists: negatives='given' takes those that are judged, not of the "
                     "lists"
@@ -375,8 +316,19 @@ class RankingModel(MatchingModel):
             barred,
             pool,
             isinstance(candidates, str),
-            candidate_lists=lists if self.list_share else None,
+            candidate_lists=lists if self.training.list_share else None,
         )
+
+    def _hold_out(
+        self, preferences: Preferences, groups: ArrayLike | None
+    ) -> tuple[Preferences, Preferences]:
+        """(kept, held out) preferences."""
+        share = self.training.validation_share
+        if self.training.hold_out != "pairs":
+            return hold_out_queries(preferences, groups, share, self.seed)
+        if groups is not None:
+            raise ValueError("groups: single pairs are held out; use hold_out='queries'")
+        return hold_out_pairs(preferences, share, self.seed)
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         return train(run, settings)
@@ -388,17 +340,24 @@ class RankingModel(MatchingModel):
 
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
-        """Factors of the lexical and of the learned part of the score that are compared."""
+        """Factors of the diagonal and of the learned part of the score that are compared."""
         return (
             [(1.0, float(scale)) for scale in self.scales] if self.matches_words else [(1.0, 1.0)]
         )
 
     @property
     def matches_words(self) -> bool:
-        """Whether the score has a lexical part beside a learned one, so that a factor matters."""
+        """Whether the score has a diagonal part beside a learned one, so that a factor matters."""
         return True
 
-    def _adopt(self, run: Run) -> None:
+    def _note(self, run: TrainingRun) -> None:
+        """Note how much was learned from, and the factor that was chosen."""
+        training = run.data.training
+        self.n_pairs_, self.n_queries_ = len(training), len(training.queries)
+        diagonal, learned = run.mixture.tolist()
+        self.scale_ = learned / diagonal if diagonal else np.inf
+
+    def _adopt(self, run: TrainingRun) -> None:
         """Take over the trained parameters; the chosen scale goes into the first of them."""
         parameters = dict(run.scorer.parameters())
         first = next(iter(parameters))
@@ -451,7 +410,7 @@ class RankingModel(MatchingModel):
     def _choose_rate(self, data: TrainingData, workers: Workers) -> float:
         """The rate of ``RATES`` with the lowest training loss on a twentieth of the pairs."""
         training = data.training
-        n = min(len(training), max(len(training) // 20, 20 * self.batch_size))
+        n = min(len(training), max(len(training) // 20, 20 * self.training.batch_size))
         chosen = np.random.default_rng([self.seed, 5]).permutation(len(training))[:n]
         sample = training.pairs(np.sort(chosen))
         losses = []

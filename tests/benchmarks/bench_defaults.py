@@ -50,7 +50,7 @@ from ltr_features.studies.statistics.paired_tests import bootstrap_interval, fis
 from ltr_features.studies.statistics.significance import corrected
 from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model
-from ssi_models.training.trainable import RankingModel
+from ssi_models.training.trainable import TrainableModel
 from ssi_models.word_weight import WeighsWords
 
 Params = Mapping[str, Any]
@@ -143,7 +143,7 @@ def grid_of(model: str) -> list[Params]:
 
 
 def trained_by_epochs(model: str) -> bool:
-    return issubclass(get_model(model), RankingModel)
+    return issubclass(get_model(model), TrainableModel)
 
 
 def models_for(models: Sequence[str], separate: bool) -> list[str]:
@@ -182,7 +182,7 @@ def measured(task: Task, fit: Fit, split: Split, threads: int) -> Record:
 def facts_of(model: MatchingModel) -> Record:
     """What the fit says of itself."""
     facts: Record = {"kept_start": False, "remarks": model.remarks}
-    if isinstance(model, RankingModel):
+    if isinstance(model, TrainableModel):
         history = model.history_
         facts |= {
             "kept_start": history.best_epoch == 0 or model.learned_weight == 0,

@@ -26,8 +26,8 @@ from higher_degree import Collection, pairs_of_words, rare_words
 
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.ssi.polynomial import PolynomialSSI
-from ssi_models.training.trainable import RankingModel
+from ssi_models.ssi.polynomial import PSI
+from ssi_models.training.trainable import TrainableModel
 
 N_CONCEPTS = 300
 REPEATS = (4, 16, 64, 240)
@@ -38,9 +38,9 @@ SETTINGS = {
     "threads": 1,
 }  # fmt: skip
 
-Make = Callable[..., RankingModel]
+Make = Callable[..., TrainableModel]
 DEGREES: dict[str, Make] = {
-    "degree 3, rank 50": PolynomialSSI,
+    "degree 3, rank 50": PSI,
     "degree 2, rank 50": LowRankSSI,
     "degree 2, rank 75": lambda **options: LowRankSSI(**{**options, "rank": 75}),
 }

@@ -189,7 +189,7 @@ def our_rate(data: Data, threads: int, runs: int) -> float:
     model = S2Net(threads=threads, negatives="uniform", **options)
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
         training = model._check_data(Q, D, pairs, None, None, None)
-        run = model.make_run(training, model.learning_rate, workers)
+        run = model.make_run(training, model.training.learning_rate, workers)
         batches = chain.from_iterable(run.batches(number) for number in count())
         for batch in islice(batches, 3):
             run.step(batch)
@@ -199,7 +199,7 @@ def our_rate(data: Data, threads: int, runs: int) -> float:
             return sum(len(batch.query) for batch in chosen if run.step(batch))
 
         seconds, n_pairs = timed(steps, runs)
-    return n_pairs * model.n_negatives / seconds
+    return n_pairs * model.training.n_negatives / seconds
 
 
 def torch_rates(data: Data, threads: int, runs: int) -> dict[str, float]:
@@ -259,7 +259,7 @@ def torch_rates(data: Data, threads: int, runs: int) -> dict[str, float]:
             rates.append(median(rate(*settings) for _ in range(runs)))
         return max(rates)
 
-    B, K = MINI_BATCH.batch_size, MINI_BATCH.n_negatives
+    B, K = MINI_BATCH.training.batch_size, MINI_BATCH.training.n_negatives
     return {
         "the same mini-batches": best(adagrad, B, K, True),
         "256 pairs with 4 documents each, AdaGrad": best(adagrad, 256, 4, False),

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 from ssi_models.base import NotFittedError
 from ssi_models.registry import MODELS, get_model, load_model
-from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.preferences import CandidateLists, Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 

@@ -10,7 +10,7 @@ from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.topics.plsa import PLSA
+from ssi_models.topics.bilingual import PLSA
 from ssi_models.topics.translation import IBMModel1
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary

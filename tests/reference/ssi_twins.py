@@ -71,8 +71,8 @@ def difference_gradient(function, values, step=1e-3):
     return gradient
 
 
-def pair_slopes(loss, emphasis, margin, positive, negative, allowed, pool, own_pool=None):
-    """Slopes [B, K] and summed loss: the formulas of PairwiseLoss, one tuple at a time. With
+def pair_gradients(loss, rank_weight, margin, positive, negative, allowed, pool, own_pool=None):
+    """Gradients [B, K] and summed loss: the formulas of PairwiseLoss, one tuple at a time. With
     ``own_pool`` [B], those of own negatives, before their share."""
     B, K = negative.shape
     A, total = np.zeros((B, K)), 0.0
@@ -84,24 +84,26 @@ def pair_slopes(loss, emphasis, margin, positive, negative, allowed, pool, own_p
             x = float(positive[b] - negative[b, k])
             if loss == "margin":
                 total += max(0.0, margin - x)
-                slope = float(margin - x > 0)
+                gradient = float(margin - x > 0)
             else:
                 total += margin * np.logaddexp(0, -x / margin)
-                slope = 1 / (1 + np.exp(x / margin))
+                gradient = 1 / (1 + np.exp(x / margin))
             ranked = pool if own_pool is None else own_pool[b]
             scale = ranked / len(rows)
-            if emphasis == "uniform":
+            if rank_weight == "uniform":
                 weight = 1 / (K if own_pool is None else len(rows))
-            elif emphasis == "warp":
+            elif rank_weight == "warp":
                 rank = max(1, int(len(violating) * ranked / len(rows)))
                 weight = sum(1 / j for j in range(1, rank + 1)) / max(1, len(violating))
                 weight *= k in violating
             else:
-                gain = (lambda r: 1 / np.log2(1 + r)) if emphasis == "ndcg" else (lambda r: 1 / r)
+                gain = (
+                    (lambda r: 1 / np.log2(1 + r)) if rank_weight == "ndcg" else (lambda r: 1 / r)
+                )
                 better = sum(negative[b, h] > negative[b, k] for h in rows)
                 rank = 1 + better * scale + (positive[b] > negative[b, k])
                 weight = abs(gain(1 + above * scale) - gain(rank)) * pool / len(rows)
-            A[b, k] = slope * weight
+            A[b, k] = gradient * weight
     return A, total
 
 

@@ -7,9 +7,9 @@ import ssi_twins as twins
 
 from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
 from ssi_models.projections import baselines
-from ssi_models.projections.lsa import LatentSemanticIndex, LsiTfIdf
+from ssi_models.projections.baselines import VSM
+from ssi_models.projections.lsa import LSI, LsiTfIdf
 from ssi_models.projections.query_expansion import QueryExpansion
-from ssi_models.projections.vsm import TfIdfCosine
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
 
@@ -48,7 +48,7 @@ def test_popularity_counts_queries():
 
 
 def test_tfidf_is_the_cosine_and_popular_documents_gain():
-    np.testing.assert_allclose(matrix(TfIdfCosine()), cosine(), atol=1e-6)
+    np.testing.assert_allclose(matrix(VSM()), cosine(), atol=1e-6)
     np.testing.assert_allclose(
         matrix(baselines.PopularTfIdf()), cosine() * np.log(1 + in_degree()), atol=1e-5
     )
@@ -66,16 +66,16 @@ def test_lsi_is_the_cosine_of_projections():
     basis = np.linalg.svd(D)[2][:6].T
     q, d = Q @ basis, D @ basis
     q, d = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, d))
-    np.testing.assert_allclose(matrix(LatentSemanticIndex(6)), q @ d.T, atol=1e-3)
+    np.testing.assert_allclose(matrix(LSI(6)), q @ d.T, atol=1e-3)
 
 
 def test_lsi_of_full_rank_is_the_cosine():
-    full = matrix(LatentSemanticIndex(WIDTH))
+    full = matrix(LSI(WIDTH))
     np.testing.assert_allclose(full, cosine(), atol=1e-4)
 
 
 def test_mixture_adds_lsi_and_tfidf():
-    lsi, both = LatentSemanticIndex(5), LsiTfIdf(5, alpha=0.3)
+    lsi, both = LSI(5), LsiTfIdf(5, alpha=0.3)
     np.testing.assert_allclose(matrix(both), 0.3 * matrix(lsi) + 0.7 * cosine(), atol=1e-6)
 
 
@@ -172,7 +172,7 @@ def test_expansion_is_chosen_where_it_helps():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (LatentSemanticIndex(0), "rank must be 1 or more"),
+        (LSI(0), "rank must be 1 or more"),
         (LsiTfIdf(alpha=1.5), "alpha must be in"),
         (QueryExpansion(beta=-1), "beta must be 0 or more"),
         (QueryExpansion(n_expansion=0), "n_expansion must be 1 or more"),

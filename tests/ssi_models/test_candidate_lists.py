@@ -6,12 +6,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssi_models.s2net.full_batch import draw_negatives
 from ssi_models.s2net.model import S2Net
-from ssi_models.s2net.tuples import draw_negatives
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.training.batches import PairStream
-from ssi_models.training.candidate_lists import CandidateLists, OwnNegatives
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.batches import OwnNegatives, PairStream
+from ssi_models.training.preferences import CandidateLists, Preferences
 
 # Query 0: documents 1 and 2 of grades 2 and 1, 3 rejected; query 1: 4; query 3: 0.
 PREFERENCES = Preferences.from_pairs(
@@ -196,13 +195,13 @@ def order_within_lists(model, Q, D, pairs, listed):
     return np.mean(right)
 
 
-@pytest.mark.parametrize("emphasis", ["uniform", "warp", "ndcg", "map"])
-def test_lists_teach_what_random_documents_do_not(emphasis):
+@pytest.mark.parametrize("rank_weight", ["uniform", "warp", "ndcg", "map"])
+def test_lists_teach_what_random_documents_do_not(rank_weight):
     Q, D, pairs, listed = problem()
     # The random ones are of other topics: they teach the topic.
     other = np.flatnonzero(np.arange(60) // 4 % 2 == 1)
     fitted = [
-        ssi(emphasis=emphasis, learning_rate=0.1, list_share=share).fit(
+        ssi(rank_weight=rank_weight, learning_rate=0.1, list_share=share).fit(
             Q, D, pairs, candidates=other, candidate_lists=listed
         )
         for share in (0.0, 0.5)

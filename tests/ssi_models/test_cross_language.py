@@ -16,7 +16,7 @@ def epoch(model, Q, D, pairs):
     """The training run of a model after its first epoch (no early stopping)."""
     checked = model._check_data(Q, D, pairs, None, None, None)
     with Workers(1) as workers:
-        run = model.make_run(checked, model.learning_rate, workers)
+        run = model.make_run(checked, model.training.learning_rate, workers)
         for batch in run.batches(0):
             run.step(batch)
     return run
@@ -53,7 +53,7 @@ def test_languages_are_matched(task):
     assert history.best_validation > 1.5 * history.epochs[0].validation
     # Query words 2i, 2i + 1 and document words 3i..3i + 2 are of topic i.
     assert sum(model.nearest_words(s, 1)[0][0] // 3 == s // 2 for s in range(12)) >= 8
-    assert not hasattr(model, "_monolingual")
+    assert model._monolingual is None
 
 
 def test_monolingual_task_is_a_step_after_each_step():

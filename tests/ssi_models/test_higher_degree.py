@@ -6,7 +6,7 @@ from higher_degree import pairs_of_words, rare_words
 
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.ssi.polynomial import PolynomialSSI
+from ssi_models.ssi.polynomial import PSI
 
 SETTINGS = {
     "init": "lsi", "margin": 0.3, "learning_rate": 0.03, "scales": (1.0,), "batch_size": 256,
@@ -25,7 +25,7 @@ def test_degree_3_finds_what_pairs_of_words_say():
     for rank in (20, 30):
         assert 0.45 < mean_precision(LowRankSSI(rank, **SETTINGS), data) < 0.55
     for separate in (False, True):
-        third = PolynomialSSI(20, separate=separate, **SETTINGS)
+        third = PSI(20, separate=separate, **SETTINGS)
         assert mean_precision(third, data) > 0.8
 
 

@@ -1,4 +1,4 @@
-"""Slopes of the losses against slow twins, and measures against scikit-learn."""
+"""Gradients of the losses against slow twins, and measures against scikit-learn."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
-from ssi_models.training.losses import EMPHASES, LOSSES, PairwiseLoss
+from ssi_models.training.losses import LOSSES, RANK_WEIGHTS, PairwiseLoss
 from ssi_models.training.preferences import Preferences
 
 N_DOCUMENTS, POOL = 12, 40
@@ -32,13 +32,13 @@ BATCH = Batch(
 SHARED = replace(BATCH, own=np.zeros((4, 0), np.int64))
 
 
-def slopes(loss, emphasis, share=0.3, margin=0.8, threads=1, seed=0, batch=BATCH):
+def gradients(loss, rank_weight, share=0.3, margin=0.8, threads=1, seed=0, batch=BATCH):
     rng = np.random.default_rng(seed)
     positive = rng.normal(size=4).astype(np.float32)
     negative = rng.normal(size=(4, 10)).astype(np.float32)[:, : 7 + batch.own.shape[1]]
     slot = np.full(N_DOCUMENTS, -1, np.int32)
     with Workers(threads) as workers:
-        result = PairwiseLoss(loss, emphasis, margin, share).slopes(
+        result = PairwiseLoss(loss, rank_weight, margin, share).gradients(
             batch, (positive, negative), PREFERENCES.judged(), slot, POOL, workers
         )
     assert (slot == -1).all()
@@ -53,16 +53,16 @@ def allowed():
     )
 
 
-@pytest.mark.parametrize("emphasis", EMPHASES)
+@pytest.mark.parametrize("rank_weight", RANK_WEIGHTS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_are_the_twins(loss, emphasis):
-    given = loss, emphasis, np.float32(0.8)
+def test_slopes_are_the_twins(loss, rank_weight):
+    given = loss, rank_weight, np.float32(0.8)
     ok, own = allowed(), BATCH.own >= 0
     share = np.where(own.any(axis=1), 0.3, 0.0)[:, None]
     for seed in range(5):
-        positive, negative, (A, total, violations, tuples) = slopes(loss, emphasis, seed=seed)
-        shared, shared_loss = twins.pair_slopes(*given, positive, negative[:, :7], ok, POOL)
-        listed, own_loss = twins.pair_slopes(
+        positive, negative, (A, total, violations, tuples) = gradients(loss, rank_weight, seed=seed)
+        shared, shared_loss = twins.pair_gradients(*given, positive, negative[:, :7], ok, POOL)
+        listed, own_loss = twins.pair_gradients(
             *given, positive, negative[:, 7:], own, POOL, BATCH.own_pool
         )
         expected = np.hstack([(1 - share) * shared, share * listed])
@@ -85,9 +85,9 @@ def test_slopes_of_own_negatives_by_hand():
     )
     scores = np.array([0.5], np.float32), np.array([[0.2, -0.9, 0.6, 9.0, 0.4]], np.float32)
 
-    def weights(emphasis, share, given=batch):
+    def weights(rank_weight, share, given=batch):
         with Workers(1) as workers:
-            A, *_ = PairwiseLoss("margin", emphasis, 1.0, share).slopes(
+            A, *_ = PairwiseLoss("margin", rank_weight, 1.0, share).gradients(
                 given, scores, PREFERENCES.judged(), np.full(12, -1, np.int32), 40, workers
             )
         return A[0]
@@ -106,11 +106,11 @@ def test_slopes_of_own_negatives_by_hand():
     np.testing.assert_allclose(weights("uniform", 0.25, without), [0.5, 0, 0, 0, 0])
 
 
-@pytest.mark.parametrize("emphasis", EMPHASES)
-def test_own_negatives_have_their_share_of_the_weight(emphasis):
+@pytest.mark.parametrize("rank_weight", RANK_WEIGHTS)
+def test_own_negatives_have_their_share_of_the_weight(rank_weight):
     """Whatever their number, of the weight that the same scores would have among all."""
-    _, _, (all_shared, *_) = slopes("logistic", emphasis, batch=SHARED)
-    _, _, (A, *_) = slopes("logistic", emphasis, share=0.3)
+    _, _, (all_shared, *_) = gradients("logistic", rank_weight, batch=SHARED)
+    _, _, (A, *_) = gradients("logistic", rank_weight, share=0.3)
     own = (BATCH.own >= 0).any(axis=1)
     np.testing.assert_allclose(A[own, :7], 0.7 * all_shared[own], rtol=1e-6)
     np.testing.assert_array_equal(A[~own, :7], all_shared[~own])
@@ -118,20 +118,20 @@ def test_own_negatives_have_their_share_of_the_weight(emphasis):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_slopes_are_derivatives_of_the_loss(loss):
-    positive, negative, (A, *_) = slopes(loss, "uniform", batch=SHARED)
+    positive, negative, (A, *_) = gradients(loss, "uniform", batch=SHARED)
     ok = allowed()
 
     def total():
-        return twins.pair_slopes(loss, "uniform", 0.8, positive64, negative, ok, POOL)[1]
+        return twins.pair_gradients(loss, "uniform", 0.8, positive64, negative, ok, POOL)[1]
 
     positive64 = positive.astype(np.float64)
     gradient = twins.difference_gradient(total, positive64, 1e-5)
     np.testing.assert_allclose(A.sum(axis=1) * 7, -gradient, atol=1e-4)
 
 
-@pytest.mark.parametrize("emphasis", EMPHASES)
-def test_slopes_do_not_depend_on_threads(emphasis):
-    one, two = (slopes("logistic", emphasis, threads=n)[2] for n in (1, 2))
+@pytest.mark.parametrize("rank_weight", RANK_WEIGHTS)
+def test_slopes_do_not_depend_on_threads(rank_weight):
+    one, two = (gradients("logistic", rank_weight, threads=n)[2] for n in (1, 2))
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1:] == two[1:]
 
@@ -141,8 +141,8 @@ def test_emphasis_favours_tuples_near_the_top():
     batch = Batch(np.array([1]), np.array([2]), np.ones(1, np.float32), np.array([0, 1, 3, 4]))
     scores = np.array([0.5], np.float32), np.array([[0.9, 0.4, 0.3, 0.2]], np.float32)
     with Workers(1) as workers:
-        for emphasis in ("ndcg", "map"):
-            A, *_ = PairwiseLoss("margin", emphasis, 1.0).slopes(
+        for rank_weight in ("ndcg", "map"):
+            A, *_ = PairwiseLoss("margin", rank_weight, 1.0).gradients(
                 batch, scores, PREFERENCES.judged(), np.full(12, -1, np.int32), 4, workers
             )
             assert A[0, 0] == A[0].max()

@@ -12,12 +12,10 @@ from ssi_models.matrices import check_csr
 from ssi_models.mixing import cross_validated_mixture
 from ssi_models.parallel import Workers
 from ssi_models.projections import opca
-from ssi_models.projections.cl_lsa import CLLSA
-from ssi_models.projections.lsa import LSA, LatentSemanticIndex
+from ssi_models.projections.baselines import VSM
+from ssi_models.projections.lsa import CLLSA, LSA, LSI
 from ssi_models.projections.opca import OPCA
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.projections.vsm import VSM, TfIdfCosine
-from ssi_models.registry import MODELS
 from ssi_models.training.preferences import Preferences
 
 M, N, WIDTH = 25, 30, 18
@@ -47,18 +45,21 @@ def matrix(model, d_width=WIDTH):
     return model.score(sp.csr_matrix(Q), sp.csr_matrix(D), *every).reshape(M, N)
 
 
-def test_vsm_is_the_cosine_by_both_of_its_names():
+def test_vsm_is_the_cosine():
     Q, D, _ = data()
-    for kind in (VSM, TfIdfCosine):
-        np.testing.assert_allclose(matrix(fitted(kind())), Q @ D.T, atol=1e-6)
-    assert MODELS["vsm"] is VSM
-    assert MODELS["tfidf"] is TfIdfCosine
+    np.testing.assert_allclose(matrix(fitted(VSM())), Q @ D.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [LSA, LatentSemanticIndex])
+def test_lsi_is_lsa_of_the_documents():
+    lsi, lsa = (fitted(model) for model in (LSI(6), LSA(6, texts="documents")))
+    np.testing.assert_array_equal(lsi.A_d_, lsa.A_d_)
+    assert LSI().rank == 200
+
+
+@pytest.mark.parametrize("kind", [LSA, LSI])
 def test_lsa_is_the_dense_svd(kind):
     Q, D, _ = data()
-    X = D if kind is LatentSemanticIndex else np.vstack([Q, D])
+    X = D if kind is LSI else np.vstack([Q, D])
     A = twins.lsa(X, 6)
     model = fitted(kind(6))
     np.testing.assert_allclose(model.A_q_, A, atol=2e-5)

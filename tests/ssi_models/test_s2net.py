@@ -9,15 +9,15 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from ssi_models.kernels.projections import batch_slopes
+from ssi_models.kernels.projections import batch_gradients
 from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.s2net import full_batch, mini_batch, rmsprop
+from ssi_models.s2net import full_batch, mini_batch
+from ssi_models.s2net.full_batch import TupleObjective, draw_negatives
 from ssi_models.s2net.lbfgs import LBFGS
 from ssi_models.s2net.model import S2Net
-from ssi_models.s2net.tuples import TupleObjective, draw_negatives
-from ssi_models.training.embedding_table import Space
+from ssi_models.training.embedding_table import TextMatrix
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import Preferences
 
@@ -210,7 +210,7 @@ def test_a_step_of_a_batch_follows_the_gradient(monkeypatch):
     G_q, G_d = twins.s2net_gradient(*dense, tuples, A, A, GAMMA)
     step = after.A_q_.astype(float) - A
     assert after.history_.best_epoch == 1
-    # The slopes of the common loss are those of the mean over N documents, divided by gamma.
+    # The gradients of the common loss are those of the mean over N documents, divided by gamma.
     np.testing.assert_allclose(
         step, -1e-3 * (G_q + G_d) / N / GAMMA, atol=1e-3 * np.abs(step).max() + 1e-6
     )
@@ -230,7 +230,7 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
     paired = np.column_stack([positive, own]).astype(np.float32)
     pull, C = np.empty((n, 4), np.float32), np.empty((n, K), np.float32)
     losses, counts, judged = np.empty(n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
-    batch_slopes(
+    batch_gradients(
         paired, negative.astype(np.float32), places, np.arange(n), np.arange(n + 1), np.arange(n),
         np.ones(n, np.float32), np.full(K, -1, np.int32), judged, np.zeros(0, np.int64),
         np.zeros(0, np.float32), 0.3, gamma, pull, C, losses, counts, 0, n,
@@ -238,13 +238,13 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
     used = places[:, 1:] >= 0
     share = np.where(used.any(axis=1), 0.3, 0.0)[:, None]
     x, y = gamma * (positive[:, None] - negative), gamma * (positive[:, None] - own)
-    slope = (1 - share) / (1 + np.exp(x)) / K
+    gradient = (1 - share) / (1 + np.exp(x)) / K
     own_slope = used * share / (1 + np.exp(y)) / np.maximum(1, used.sum(axis=1))[:, None]
     total = np.logaddexp(0, -x).sum(axis=1) + (used * np.logaddexp(0, -y)).sum(axis=1)
     np.testing.assert_allclose(losses, total, rtol=2e-5)
-    np.testing.assert_allclose(C, -slope, rtol=1e-4)
+    np.testing.assert_allclose(C, -gradient, rtol=1e-4)
     np.testing.assert_allclose(pull[:, 1:], -own_slope, rtol=1e-4)
-    np.testing.assert_allclose(pull[:, 0], slope.sum(axis=1) + own_slope.sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(pull[:, 0], gradient.sum(axis=1) + own_slope.sum(axis=1), rtol=1e-4)
     inside = (x < 1).sum(axis=1) + (used & (y < 1)).sum(axis=1)
     np.testing.assert_array_equal(counts, np.stack([inside, K + used.sum(axis=1)], axis=1))
 
@@ -317,18 +317,18 @@ def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
 def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
     """Rates by a running mean per word of its examples' squared gradients; words that do not occur
     stay; the average of every second step."""
-    monkeypatch.setattr(rmsprop, "SAMPLED", 2)
+    monkeypatch.setattr(mini_batch, "SAMPLED", 2)
     rng = np.random.default_rng(4)
     X, start = rows(1, N), rng.standard_normal((WIDTH, RANK)).astype(np.float32)
-    table = rmsprop.AveragedTable(start.copy(), 0.1)
+    table = mini_batch.AveragedTable(start.copy(), 0.1)
     A, average, squares = start.astype(float), start.astype(float), np.zeros(WIDTH)
-    space = Space(X)
+    space = TextMatrix(X)
     for step in range(1, 9):
         drawn = rng.permutation(N)[:5]
         G = rng.standard_normal((5, RANK)).astype(np.float32)
         with_words, weight = space.rows(drawn), table.next_weight()
         for share in range(3):
-            table.ascend_own(with_words, G, row_squares(G), share, 3)
+            table.step_share(with_words, G, row_squares(G), share, 3)
             table.average_own(weight, share, 3)
         with_words.close()
         x = X[drawn].toarray().astype(float)

@@ -10,10 +10,10 @@ import ssi_twins as twins
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
-from ssi_models.training.diagonal import Diagonal, Identity
-from ssi_models.training.embedding_table import Table
+from ssi_models.training.diagonal import Diagonal, DiagonalScorer, Identity
+from ssi_models.training.embedding_table import EmbeddingTable
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.towers import DiagonalScorer, Polynomial, SeparatePolynomial, TowerScorer
+from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
 
 V, N, RATE, START = 11, 3, 0.01, 0.05
 KINDS = [
@@ -70,14 +70,14 @@ class Case:
             )
         if self.kind == "D":
             return DiagonalScorer(Q, D, Diagonal(copies["D"], RATE, self.start), workers)
-        tables = {n: Table(x, RATE, self.start) for n, x in copies.items() if n != "D"}
-        lexical = None if self.kind == "UV" else Identity()
+        tables = {n: EmbeddingTable(x, RATE, self.start) for n, x in copies.items() if n != "D"}
+        diagonal = None if self.kind == "UV" else Identity()
         if self.kind == "UV+D":
-            lexical = Diagonal(copies["D"], RATE, self.start)
+            diagonal = Diagonal(copies["D"], RATE, self.start)
         documents = [(n, t) for n, t in tables.items() if n != "U"] or [("U", tables["U"])]
         polynomial = SeparatePolynomial() if "separate" in self.kind else Polynomial()
         return TowerScorer(
-            Q, D, ("U", tables["U"]), documents, lexical, workers, polynomial=polynomial
+            Q, D, ("U", tables["U"]), documents, diagonal, workers, polynomial=polynomial
         )
 
     def double(self):
@@ -121,8 +121,8 @@ def test_validation_matrices_are_the_papers(kind, workers):
     case = Case(kind, workers)
     queries, documents = np.array([3, 2, 0]), np.array([0, 4, 7, 8])
     parts = (
-        case.scorer.lexical_matrix(queries, documents),
-        case.scorer.learned_matrix(queries, documents),
+        case.scorer.diagonal_scores(queries, documents),
+        case.scorer.learned_scores(queries, documents),
     )
     total = sum(part for part in parts if part is not None)
     theta = case.double()
@@ -148,7 +148,7 @@ def gradients(case):
 def test_fixed_rate_step_follows_the_gradient(kind, workers):
     case = Case(kind, workers)
     case.scorer.scores(case.batch)
-    case.scorer.ascend(case.A)
+    case.scorer.step(case.A)
     for name, gradient in gradients(case).items():
         moved = (case.after()[name].astype(np.float64) - case.theta[name]) / RATE
         np.testing.assert_allclose(moved, gradient, atol=2e-4, rtol=2e-4, err_msg=name)
@@ -158,7 +158,7 @@ def test_fixed_rate_step_follows_the_gradient(kind, workers):
 def test_adagrad_step_of_a_diagonal(workers):
     case = Case("D", workers, START)
     case.scorer.scores(case.batch)
-    case.scorer.ascend(case.A)
+    case.scorer.step(case.A)
     gradient = gradients(case)["D"]
     moved = (case.after()["D"].astype(np.float64) - case.theta["D"]) / RATE
     np.testing.assert_allclose(moved, gradient / np.sqrt(START + gradient**2), atol=3e-4, rtol=3e-4)
@@ -200,7 +200,7 @@ def test_adagrad_step_of_embeddings_is_the_twins(kind, workers):
     queries first."""
     case = Case(kind, workers, START)
     case.scorer.scores(case.batch)
-    case.scorer.ascend(case.A)
+    case.scorer.step(case.A)
     Q, G_query, D, G_documents = gradients_by_text(case)
     expected = {n: v.astype(float) for n, v in case.theta.items() if n in UVS}
     squares = {n: np.full(V, START) for n in expected}
@@ -215,7 +215,7 @@ def test_adagrad_step_of_embeddings_is_the_twins(kind, workers):
 def test_adagrad_step_of_pair_weights_is_the_twins(workers):
     case = Case("hash 5", workers, START)
     case.scorer.scores(case.batch)
-    case.scorer.ascend(case.A)
+    case.scorer.step(case.A)
     w, a = case.theta["w"].astype(np.float64), np.full(5, START)
     for q in np.unique(case.batch.query):
         R = np.zeros(V)
@@ -239,7 +239,7 @@ def test_any_number_of_threads_gives_the_same_bytes(kind, start):
             case = Case(kind, workers, start)
             for _ in range(2):
                 case.scorer.scores(case.batch)
-                case.scorer.ascend(case.A)
+                case.scorer.step(case.A)
             states.append({k: v.tobytes() for k, v in case.scorer.state().items()})
     assert states[0] == states[1] == states[2]
 
@@ -249,7 +249,7 @@ def test_scores_without_a_step_leave_no_trace(workers):
     twice.scorer.scores(twice.batch)
     for case in (twice, once):
         case.scorer.scores(case.batch)
-        case.scorer.ascend(case.A)
+        case.scorer.step(case.A)
     assert all((a == once.after()[n]).all() for n, a in twice.after().items())
 
 

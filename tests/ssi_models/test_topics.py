@@ -14,10 +14,8 @@ from ssi_models.kernels.expectation import _tilt, project_pairs, sum_logs
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
-from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
-from ssi_models.topics.plsa import PLSA
-from ssi_models.topics.posterior_regularization import BLTMPR, BLTMPR1V
+from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
+from ssi_models.topics.em import PosteriorConstraint, Prior, Scratch, blocks_of, iterate
 from ssi_models.topics.state import State
 from ssi_models.training.preferences import Preferences
 
@@ -57,7 +55,7 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
     ours_d = ours_q if shared else phi_d.astype(np.float32)
     multiplier = np.zeros((n, K if regularised else 0), np.float32)
     state = State(theta.astype(np.float32), ours_q, ours_d, multiplier)
-    projection = Projection() if regularised else None
+    constraint = PosteriorConstraint() if regularised else None
     rows = np.arange(n)
     with Workers(1) as workers:
         blocks = list(blocks_of(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows))
@@ -66,7 +64,7 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
             )
             line = iterate(
-                blocks, state, Prior(1.1, 1.01), projection, Scratch(state), workers, number
+                blocks, state, Prior(1.1, 1.01), constraint, Scratch(state), workers, number
             )
             assert line.objective == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(state.theta, theta, atol=2e-5)

@@ -181,11 +181,11 @@ def test_held_out_pairs_belong_to_queries_that_are_trained():
         model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
 
 
-@pytest.mark.parametrize("emphasis", ["uniform", "warp", "ndcg", "map"])
+@pytest.mark.parametrize("rank_weight", ["uniform", "warp", "ndcg", "map"])
 @pytest.mark.parametrize("negatives", ["uniform", "in-batch"])
 @pytest.mark.parametrize("loss", ["margin", "logistic"])
-def test_every_loss_learns(loss, emphasis, negatives):
-    fitted = model(loss=loss, emphasis=emphasis, negatives=negatives, max_epochs=10)
+def test_every_loss_learns(loss, rank_weight, negatives):
+    fitted = model(loss=loss, rank_weight=rank_weight, negatives=negatives, max_epochs=10)
     history = fitted.fit(*problem()).history_
     assert history.best_validation > 1.2 * history.epochs[0].validation
 
@@ -214,7 +214,7 @@ def test_given_negatives_learn_from_rejected_documents_only():
         ({"margin": float("nan")}, "margin must be positive"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown; use one of"),
         ({"loss": "square"}, "loss 'square' is unknown"),
-        ({"emphasis": "err"}, "emphasis 'err' is unknown"),
+        ({"rank_weight": "err"}, "rank_weight 'err' is unknown"),
         ({"negatives": "hard"}, "negatives 'hard' is unknown"),
         ({"scales": ()}, "scales must be"),
         ({"validation_share": 1.0}, "validation_share must be in"),

@@ -13,7 +13,7 @@ from ssi_models.ssi.diagonal import DiagonalSSI
 from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.hash_kernel import HashKernelSSI
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.ssi.polynomial import PolynomialSSI
+from ssi_models.ssi.polynomial import PSI
 from ssi_models.ssi.sparse import SparseSSI, project
 from ssi_models.training.preferences import Preferences
 
@@ -59,7 +59,7 @@ def epoch(model, Q, D, pairs):
     """The training run of a model after its first epoch (no early stopping)."""
     checked = model._check_data(Q, D, pairs, None, None, None)
     with Workers(1) as workers:
-        run = model.make_run(checked, model.learning_rate, workers)
+        run = model.make_run(checked, model.training.learning_rate, workers)
         for batch in run.batches(0):
             run.step(batch)
     return run
@@ -86,11 +86,11 @@ def test_unconstrained_step_is_the_margin_ranking_perceptron():
 @pytest.mark.parametrize("loss", ["margin", "logistic"])
 @pytest.mark.parametrize(
     "kind",
-    [FullSSI, SparseSSI, DiagonalSSI, LowRankSSI, PolynomialSSI, HashKernelSSI, CorrelatedHashSSI,
+    [FullSSI, SparseSSI, DiagonalSSI, LowRankSSI, PSI, HashKernelSSI, CorrelatedHashSSI,
      CrossLanguageSSI],
 )  # fmt: skip
 def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
-    """With the scorer's steps tested by themselves: the slopes are those of the slow twin."""
+    """With the scorer's steps tested by themselves: the gradients are those of the slow twin."""
     known = kind().get_params()
     options = {"rank": 3, "init": "normal", "batch_size": 20, "n_negatives": 9, "threads": 1}
     wanted = {name: value for name, value in options.items() if name in known}
@@ -111,8 +111,8 @@ def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
         allowed = np.array(
             [[(q, d) not in relevant and q != d for d in batch.negatives] for q in batch.query]
         )
-        A, total = twins.pair_slopes(loss, "uniform", 0.3, positive, negative, allowed, N)
-        slow.scorer.ascend(A.astype(np.float32))
+        A, total = twins.pair_gradients(loss, "uniform", 0.3, positive, negative, allowed, N)
+        slow.scorer.step(A.astype(np.float32))
     np.testing.assert_allclose(summed, total, rtol=1e-5)
     assert (A > 0).any()
     for name, values in slow.scorer.state().items():
@@ -122,7 +122,7 @@ def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
 @pytest.mark.parametrize("separate", [False, True])
 def test_polynomial_of_degree_2_is_low_rank(separate):
     low_rank = LowRankSSI(5, **QUICK).fit(*data())
-    polynomial = PolynomialSSI(5, degree=2, separate=separate, **QUICK).fit(*data())
+    polynomial = PSI(5, degree=2, separate=separate, **QUICK).fit(*data())
     assert polynomial.U_.tobytes() == low_rank.U_.tobytes()
     assert polynomial.V_[0].tobytes() == low_rank.V_.tobytes()
     assert scores(polynomial).tobytes() == scores(low_rank).tobytes()
@@ -148,7 +148,7 @@ def test_lsi_start_of_texts_with_fewer_dimensions_is_filled_up():
     model = LowRankSSI(5, init="lsi", **QUICK).fit(Q, D, data()[2])
     assert model.U_.any(axis=0).all()
     quick = {**QUICK, "max_epochs": 0}
-    start = PolynomialSSI(5, degree=2, init="lsi", **quick).fit(Q, D, data()[2])
+    start = PSI(5, degree=2, init="lsi", **quick).fit(Q, D, data()[2])
     assert not start.V_[0][:, 2:].any()
     assert start.V_[0][:2, :2].any(axis=0).all()
 
@@ -157,7 +157,7 @@ def test_polynomial_starts_near_its_lower_degree():
     """With no training at all, any degree with init="identity" is q . d."""
     for degree in (2, 3, 5):
         quick = {**QUICK, "max_epochs": 0}
-        model = PolynomialSSI(4, degree=degree, init="identity", **quick).fit(*data())
+        model = PSI(4, degree=degree, init="identity", **quick).fit(*data())
         Q, D, _ = data()
         np.testing.assert_allclose(scores(model), (Q @ D.T).toarray().ravel(), atol=1e-6)
         assert model.embed_documents(D).shape == (N, 4)
@@ -167,7 +167,7 @@ def test_separate_degrees_start_at_degree_2():
     quick = {**QUICK, "init": "lsi", "max_epochs": 0}
     second = LowRankSSI(4, **quick).fit(*data())
     for degree in (3, 4):
-        model = PolynomialSSI(4, degree=degree, separate=True, **quick).fit(*data())
+        model = PSI(4, degree=degree, separate=True, **quick).fit(*data())
         np.testing.assert_allclose(scores(model), scores(second), atol=1e-6)
 
 
@@ -176,14 +176,14 @@ def test_further_embeddings_spread_texts_by_their_scale(init, scale):
     """A unit text's embedding is N(0, scale^2) in each dimension."""
     quick = {**QUICK, "init": init, "init_scale": 0.2, "max_epochs": 0}
     Q, D, pairs = data()
-    model = PolynomialSSI(500, degree=4, **quick).fit(Q, D, pairs)
+    model = PSI(500, degree=4, **quick).fit(Q, D, pairs)
     texts = np.flatnonzero(np.diff(D.indptr))
     for table in model.V_[1:]:
         np.testing.assert_allclose((D[texts] @ table).std(axis=1), scale, rtol=0.15)
 
 
 def test_degree_3_is_the_papers_product():
-    model = PolynomialSSI(4, **QUICK).fit(*data())
+    model = PSI(4, **QUICK).fit(*data())
     Q, D, _ = (x.toarray().astype(float) if sp.issparse(x) else x for x in data())
     theta = {"U": model.U_, "V0": model.V_[0], "V1": model.V_[1]}
     expected = [twins.score("psi3", theta, Q[q], D[d]) for q, d in zip(*ALL, strict=True)]
@@ -253,9 +253,9 @@ def test_chosen_scale_is_part_of_the_parameters():
         }
         if fitted[1.0].history_.best_epoch == fitted[0.5].history_.best_epoch > 0:
             Q, D, _ = data()
-            lexical = (Q @ D.T).toarray().ravel()
+            diagonal = (Q @ D.T).toarray().ravel()
             np.testing.assert_allclose(
-                2 * (scores(fitted[0.5]) - lexical), scores(fitted[1.0]) - lexical, atol=1e-5
+                2 * (scores(fitted[0.5]) - diagonal), scores(fitted[1.0]) - diagonal, atol=1e-5
             )
         assert fitted[0.5].scale_ == 0.5
 
@@ -381,8 +381,8 @@ def test_mixture_adds_the_two_models():
 @pytest.mark.parametrize(
     ("kind", "params", "message"),
     [
-        (PolynomialSSI, {"degree": 1}, "degree must be 2 or more, got 1"),
-        (PolynomialSSI, {"higher_init_scale": 0}, "higher_init_scale must be positive"),
+        (PSI, {"degree": 1}, "degree must be 2 or more, got 1"),
+        (PSI, {"higher_init_scale": 0}, "higher_init_scale must be positive"),
         (SparseSSI, {"n_weights": 0}, "n_weights must be 1 or more"),
         (SparseSSI, {"keep": 1.0}, "keep must be in"),
         (SparseSSI, {"scales": (0.5, 1.0)}, "scales: a sparse model"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_features.studies.kinds.clickthrough_tasks import Task
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated_mixture
-from ssi_models.projections.vsm import VSM
+from ssi_models.projections.baselines import VSM
 from ssi_models.topics.language_model import LanguageModel
 from ssi_models.topics.mixture import cross_validate
 

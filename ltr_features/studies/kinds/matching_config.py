@@ -6,7 +6,6 @@ whose rows are models on a task, beside the numbers of a paper.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
@@ -14,8 +13,9 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from ltr_features.studies.config import Section, refitted, slug
+from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model
-from ssi_models.training.trainable import RankingModel
+from ssi_models.training.trainable import TrainableModel
 
 MEASURES = ("rank_loss", "map", "p10")
 
@@ -190,7 +190,7 @@ class MatchingConfig(Section):
             return []
         kind = get_model(row.model)
         given, choose = {"seed": self.seed} if _has(kind, "seed") else {}, row.choose
-        if issubclass(kind, RankingModel):
+        if issubclass(kind, TrainableModel):
             given |= {k: v for k, v in self.settings.items() if _has(kind, k)}
             choose = self.choose if choose is None else choose
         choose = choose or {}
@@ -252,7 +252,7 @@ class MatchingConfig(Section):
         if self.curves is not None:
             try:
                 kind = get_model(self.curves.model)
-                if not issubclass(kind, RankingModel) or not _has(kind, "rank"):
+                if not issubclass(kind, TrainableModel) or not _has(kind, "rank"):
                     yield f"curves: {self.curves.model!r} is not trained with a rank"
                 else:
                     known = {k: v for k, v in self.settings.items() if _has(kind, k)}
@@ -261,5 +261,5 @@ class MatchingConfig(Section):
                 yield f"curves: {error}"
 
 
-def _has(kind: type, parameter: str) -> bool:
-    return parameter in inspect.signature(kind).parameters
+def _has(kind: type[MatchingModel], parameter: str) -> bool:
+    return parameter in kind.default_params() or parameter in kind.former_params

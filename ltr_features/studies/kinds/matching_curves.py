@@ -16,9 +16,8 @@ from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import Run
-from ssi_models.training.trainable import RankingModel
-from ssi_models.training.training_data import TrainingData
+from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.trainable import TrainableModel
 
 MAX_DOCUMENTS = 5000  # that training queries are ranked over
 
@@ -39,7 +38,7 @@ def training_curve(
         ("train") and of as many test queries ("test").
     """
     model = new_model(name, params, threads)
-    if not isinstance(model, RankingModel):
+    if not isinstance(model, TrainableModel):
         raise TypeError(f"{name} is not trained in epochs")
     model.check_params()
     Q, D = check_csr("Q", task.Q), check_csr("D", task.D)
@@ -48,7 +47,7 @@ def training_curve(
     ranked = _training_ranking(task, n_queries, rng), _test_ranking(task, n_queries, rng)
     points = []
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
-        run = Run(model, data, float(model.learning_rate), workers, validates=False)
+        run = model.make_run(data, float(model.training.learning_rate), workers, validates=False)
         for number in range(epochs + 1):
             if number:
                 for batch in run.batches(number - 1):
@@ -68,10 +67,10 @@ class _Ranking:
     relevant: NDArray[np.bool_]
     hidden: NDArray[np.bool_]
 
-    def loss(self, run: Run) -> float:
+    def loss(self, run: TrainingRun) -> float:
         """Mean rank loss over the queries."""
         rows = self.queries, self.documents
-        parts = (run.scorer.lexical_matrix(*rows), run.scorer.learned_matrix(*rows))
+        parts = (run.scorer.diagonal_scores(*rows), run.scorer.learned_scores(*rows))
         scores = np.sum([part for part in parts if part is not None], axis=0)
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         scores = np.ascontiguousarray(scores, np.float32)

@@ -20,7 +20,7 @@ from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
 from ssi_models.training.held_out import Validation, hold_out_pairs
 from ssi_models.training.loop import DivergenceWarning
-from ssi_models.training.trainable import RankingModel
+from ssi_models.training.trainable import TrainableModel
 
 #: Fitted values that a row shows.
 _SHOWN = ("alpha_", "beta_", "n_expansion_", "learning_rate_", "scale_")
@@ -59,7 +59,7 @@ def make_row(
         tried.append(_trial(model, params, diverged))
         if inner is not None:
             tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
-        elif len(trials) > 1 and not isinstance(model, RankingModel):
+        elif len(trials) > 1 and not isinstance(model, TrainableModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if best is None or tried[-1]["validation"] > tried[kept]["validation"]:
             best, kept = model, number
@@ -92,7 +92,7 @@ def make_row(
 
 def warm_up(task: Task, name: str, params: dict[str, Any], threads: int | None) -> None:
     """Fit a model for one epoch on a few pairs, so that compiling is not part of its seconds."""
-    short = {k: v for k, v in {"max_epochs": 1}.items() if hasattr(get_model(name), k)}
+    short = {"max_epochs": 1} if "max_epochs" in get_model(name).default_params() else {}
     model = new_model(name, {**params, **short}, threads)
     few = task.train.pairs(np.arange(min(len(task.train), 400)))
     model.fit(task.Q, task.D, few, **fit_options(task, params))
@@ -126,7 +126,7 @@ def new_model(name: str, params: dict[str, Any], threads: int | None) -> Matchin
 def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> bool:
     """Whether training diverged."""
     options = fit_options(task, params)
-    if isinstance(model, RankingModel):
+    if isinstance(model, TrainableModel):
         options["callback"] = lambda epoch: reporter.tick("epochs")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DivergenceWarning)
@@ -164,7 +164,7 @@ def _trial(model: MatchingModel, params: dict[str, Any], diverged: bool) -> dict
         value = getattr(model, attribute, None)
         if value is not None:
             trial[attribute.removesuffix("_")] = float(np.ravel(value)[0])
-    if isinstance(model, RankingModel):
+    if isinstance(model, TrainableModel):
         history = model.history_
         trial["validation"] = max(epoch.validation for epoch in history.epochs)
         trial["best_epoch"] = history.best_epoch

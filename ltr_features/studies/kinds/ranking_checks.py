@@ -30,7 +30,7 @@ from ltr_features.studies.kinds.ranking_config import (
 )
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
-from ssi_models.registry import MODELS
+from ssi_models.registry import MODELS, find_model
 
 
 def load_config(
@@ -205,12 +205,12 @@ def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:
 
 def _model_problems(part: ModelConfig) -> Iterator[str]:
     place = f"models, {part.name!r}"
-    if part.model not in MODELS:
+    kind = find_model(part.model)
+    if kind is None:
         yield f"{place}: no model {part.model!r}; {nearest(part.model, MODELS)}"
         return
-    unknown = list(
-        _unknown(place, part.params, inspect.signature(MODELS[part.model]).parameters, "params.")
-    )
+    known = {**kind.default_params(), **kind.former_params}
+    unknown = list(_unknown(place, part.params, known, "params."))
     yield from unknown
     if not unknown:
         try:

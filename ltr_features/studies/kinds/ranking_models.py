@@ -10,7 +10,7 @@ from ltr_features.studies.kinds.ranking_config import ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import NearestWords, TrainingCurve
 from ssi_models.base import MatchingModel
-from ssi_models.training.trainable import RankingModel
+from ssi_models.training.trainable import TrainableModel
 
 
 def test_models(
@@ -26,7 +26,7 @@ def test_models(
 
 def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:
     """How far training came on the held-out training queries."""
-    trained = [m for m in fitted if isinstance(m, RankingModel)]
+    trained = [m for m in fitted if isinstance(m, TrainableModel)]
     if not trained:
         return {}
     histories = [m.history_ for m in trained]
@@ -43,7 +43,7 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
 def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> TrainingCurve | None:
     """The first fold's training, if the model tells its history."""
     name = f"{model.name}, {title.lower()}, first fold"
-    if isinstance(fitted, RankingModel):
+    if isinstance(fitted, TrainableModel):
         history = fitted.history_
         epochs = history.epochs
         return TrainingCurve(
@@ -58,7 +58,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
             },
             best_x=float(history.best_epoch),
             description=f"Epoch 0 is the model before training, {fitted.start}. Training stops "
-            f"after {fitted.patience} epochs without improvement; the best epoch is kept.",
+            f"after {fitted.training.patience} epochs without improvement; the best epoch is kept.",
         )
     iterations = getattr(fitted, "history_", ())
     steps = [line for line in iterations if np.isfinite(getattr(line, "objective", np.nan))]

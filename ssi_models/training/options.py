@@ -1,0 +1,124 @@
+"""TrainingOptions: how a model is trained on preferences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ssi_models.parameters import check_choice
+from ssi_models.training.batches import NEGATIVES, SHUFFLES
+from ssi_models.training.held_out import HELD_OUT, VALIDATION_MEASURES
+from ssi_models.training.losses import LOSSES, RANK_WEIGHTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How a model is trained by mini-batches on pairwise preferences.
+
+    A batch holds B relevant pairs and K documents that are negatives of all of them: every
+    document is embedded once and B x K tuples (q, d+, d-) are learned from. With candidate lists,
+    each pair has k further negatives from the list of its own query.
+
+    Args:
+        margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
+            margin keeps the learned part from drowning the identity), and the softness of the
+            logistic loss.
+        loss, rank_weight: see :class:`ssi_models.training.losses.PairwiseLoss`.
+        negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
+        learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
+            training loss after two passes over a sample of the pairs (the papers choose it so).
+        optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
+        accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
+            steps, above all those of rare words.
+        batch_size: B. n_negatives: K.
+        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
+            ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
+            whose list has no negative. With 0, lists are not used at all.
+        n_list_negatives: k; drawn from all ranks of the list alike.
+        max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
+            ``patience`` epochs without a better validation measure.
+        least_gain: what is better there, as a share of the best measure before, so that training
+            does not go on for epochs that hardly change anything; 0 = any gain.
+        max_seconds: training also stops after the epoch that ends later than this; the result
+            then depends on the machine's speed.
+        validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
+        hold_out: what early stopping, and the choice of the factor, look at. "parts": the queries
+            are split into three parts; a model for each, trained on the other two, ranks for it,
+            and the model of all queries keeps the epoch and the factor that were best for all
+            three together. "queries": a share of the queries with all their pairs, which no model
+            learns from; "auto": "parts" where fewer than 1,000 queries, or groups, have relevant
+            documents, else "queries". "pairs": single pairs of any query, where the model is to
+            find further documents for the same queries (links of articles).
+        validation_measure: "map" or "rank_loss".
+        validation_documents: documents ranked in validation, if there are more: that many drawn
+            at random, and the relevant ones.
+        hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
+            2011), instead of all threads from one batch. Gives up determinism: with more than one
+            thread, two fits differ, and so do a resumed fit and an uninterrupted one.
+    """
+
+    #: What ``optimizer`` and ``validation_measure`` may be.
+    optimizers: ClassVar[tuple[str, ...]] = ("adagrad", "sgd")
+    #: Optimizers that take all pairs at once.
+    whole_passes: ClassVar[tuple[str, ...]] = ()
+    validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
+
+    margin: float = 0.3
+    loss: str = "margin"
+    rank_weight: str = "uniform"
+    negatives: str = "uniform"
+    shuffle: str = "pairs"
+    learning_rate: float | str = 0.03
+    optimizer: str = "adagrad"
+    accumulator_start: float = 1e-3
+    batch_size: int = 256
+    n_negatives: int = 256
+    list_share: float = 0.25
+    n_list_negatives: int = 4
+    max_epochs: int = 50
+    patience: int = 5
+    least_gain: float = 0.005
+    max_seconds: float | None = None
+    validation_share: float = 0.1
+    hold_out: str = "auto"
+    validation_measure: str = "map"
+    validation_documents: int = 10_000
+    hogwild: bool = False
+
+    def check(self) -> None:
+        """Raise ValueError naming an option that is out of its range."""
+        counts = ("batch_size", "n_negatives", "n_list_negatives", "patience")
+        for name in (*counts, "validation_documents"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        positive = ["margin", "accumulator_start"]
+        positive += [] if self.learning_rate == "auto" else ["learning_rate"]
+        for name in positive:
+            value = getattr(self, name)
+            if isinstance(value, str) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        if not 0 <= self.least_gain < np.inf:
+            raise ValueError(f"least_gain must be 0 or more and finite, got {self.least_gain}")
+        if not 0 <= self.list_share <= 1:
+            raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
+        if not 0 < self.validation_share < 1:
+            raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
+        if self.max_epochs < 0:
+            raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
+        check_choice("optimizer", self.optimizer, self.optimizers)
+        if self.hogwild and self.optimizer in self.whole_passes:
+            others = tuple(name for name in self.optimizers if name not in self.whole_passes)
+            raise ValueError(f"hogwild: {self.optimizer} takes whole passes; use {others}")
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("rank_weight", self.rank_weight, RANK_WEIGHTS)
+        check_choice("negatives", self.negatives, NEGATIVES)
+        check_choice("shuffle", self.shuffle, SHUFFLES)
+        check_choice("hold_out", self.hold_out, HELD_OUT)
+        check_choice("validation_measure", self.validation_measure, self.validation_measures)
+
+    @property
+    def adagrad_start(self) -> float | None:
+        """Initial value of AdaGrad's accumulators; None with another optimizer."""
+        return self.accumulator_start if self.optimizer == "adagrad" else None
