@@ -8,7 +8,7 @@ What was chosen, by MAP of a tenth of the training links (one seed; up to 12 epo
 out at random and a factor for the learned part help most (.168 without both, .172 with words left
 out, .176 with the factor, .186 with both); rank 200 gives .187 in twice the time. Negatives from
 the uniform pool are best: in-batch ones, drawn by popularity, give .138 where uniform ones give
-.189 (both with 1 + log(tf)). The WARP emphasis on uniform negatives gives .168 where equal
+.189 (both with 1 + log(tf)). WARP on uniform negatives gives .168 where equal
 weights give .161 and MAP's weights .173 where WARP gives .185 (with dropout).
 
     LTR_DATA=<data folder> python tests/benchmarks/bench_ssi.py [--full] [--seconds 30]
@@ -38,7 +38,7 @@ N_WORDS, TOP = 30_000, 100
 #: Chosen by hand on a tenth of the training links, 4 to 12 epochs per trial (``--validation``).
 SETTINGS = {
     "rank": 100,
-    "emphasis": "warp",
+    "rank_weight": "warp",
     "accumulator_start": 0.1,
     "dropout": 0.5,
     "scales": (0.1, 0.2, 0.3),

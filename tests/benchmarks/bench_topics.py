@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.em import Prior, Projection, Scratch, blocks_of, iterate
+from ssi_models.topics.em import PosteriorConstraint, Prior, Scratch, blocks_of, iterate
 from ssi_models.topics.state import State
 
 K, V = 100, 20_000
@@ -45,7 +45,7 @@ def synthetic(n: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 
 def per_iteration(
-    Q: sp.csr_matrix, D: sp.csr_matrix, projection: Projection | None, threads: int
+    Q: sp.csr_matrix, D: sp.csr_matrix, constraint: PosteriorConstraint | None, threads: int
 ) -> tuple[list[float], list[float]]:
     """Seconds, and gradients per pair, of each iteration after one that compiles."""
     n = Q.shape[0]
@@ -57,16 +57,16 @@ def per_iteration(
         np.full((n, K), 1 / K, np.float32),
         phis[0],
         phis[1],
-        np.zeros((n, 0 if projection is None else K), np.float32),
+        np.zeros((n, 0 if constraint is None else K), np.float32),
     )
     rows = np.arange(n)
     seconds, gradients = [], []
     with Workers(threads) as workers:
         blocks, scratch = list(blocks_of(Q, D, rows, rows)), Scratch(state)
-        iterate(blocks[:1], state, Prior(1.1, 1.01), projection, scratch, workers, 0)
+        iterate(blocks[:1], state, Prior(1.1, 1.01), constraint, scratch, workers, 0)
         for number in range(ITERATIONS):
             start = time.perf_counter()
-            line = iterate(blocks, state, Prior(1.1, 1.01), projection, scratch, workers, number)
+            line = iterate(blocks, state, Prior(1.1, 1.01), constraint, scratch, workers, number)
             seconds.append(time.perf_counter() - start)
             gradients.append(line.evaluations)
     return seconds, gradients
@@ -116,7 +116,7 @@ def main() -> None:
         plain, _ = per_iteration(Q, D, None, threads)
         print(f"BLTM, {threads} thread(s)     {work / np.median(plain):6.2f}")
     for tolerance in (1e-6, 1e-4):
-        projected, gradients = per_iteration(Q, D, Projection(tolerance), 2)
+        projected, gradients = per_iteration(Q, D, PosteriorConstraint(tolerance), 2)
         print(
             f"BLTM-PR {tolerance:.0e}, 2 threads {work / np.median(projected):6.2f}; "
             f"{np.sum(projected) / np.sum(plain):.2f} x plain EM; gradients per pair "
