@@ -229,18 +229,6 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
         )
 
 
-def check_lists(lists: CandidateLists, preferences: Preferences) -> None:
-    """Raise an error unless these are candidate lists of the queries and documents that the
-    preferences are over."""
-    if not isinstance(lists, CandidateLists):
-        raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
-    if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
-        raise ValueError(
-            f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D have "
-            f"{preferences.n_queries} x {preferences.n_documents}"
-        )
-
-
 def check_excluded(
     excluded: ArrayLike | None, n_queries: int, n_documents: int | None = None
 ) -> NDArray[np.int64] | None:
