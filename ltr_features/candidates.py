@@ -32,7 +32,7 @@ from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.candidates import bm25_pool
 from ltr_features.text.collection import Pairs
 from ltr_features.text.letter_ngrams import Terms
-from ssi_models.registry import MODELS
+from ssi_models.registry import MODELS, find_model
 
 #: Scores of queries and all documents that are in memory at once, per thread.
 _SCORES = 2**23
@@ -227,8 +227,8 @@ def candidate_sources(
         options = dict(given)
         kind = options.pop("source", None)
         if kind is None:
-            kind = "model" if name in MODELS else name
-            if name in MODELS:
+            kind = "model" if find_model(name) else name
+            if kind != name:
                 options.setdefault("model", name)
         if kind not in _KINDS:
             near = get_close_matches(str(kind), [*_KINDS, *MODELS], n=1)
