@@ -33,7 +33,7 @@ from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.candidates import PoolRecall, bm25_pool, pool_recall
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.letter_ngrams import Terms
-from ssi_models.registry import MODELS
+from ssi_models.registry import MODELS, find_model
 
 #: Scores of queries and all documents that are in memory at once, per thread.
 _SCORES = 2**23
@@ -227,7 +227,7 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
     Raises:
         InputError: there is none.
     """
-    kind = options.get("source", "model" if name in MODELS else name)
+    kind = options.get("source", "model" if find_model(name) else name)
     if kind not in _KINDS:
         near = get_close_matches(str(kind), [*_KINDS, *MODELS], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -258,8 +258,8 @@ def candidate_sources(
         if not isinstance(given, Mapping):
             raise InputError(f"{what} must be a table, {{ depth = 100 }}, got {given!r}")
         options = dict(given)
-        kind = str(options.pop("source", "model" if name in MODELS else name))
-        if kind == "model" and name in MODELS:
+        kind = str(options.pop("source", "model" if find_model(name) else name))
+        if kind == "model" and find_model(name):
             options.setdefault("model", name)
         made = source_kind(name, given)
         names = [part.name for part in fields(made)]  # type: ignore[arg-type]

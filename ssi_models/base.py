@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
+from ssi_models.parameters import Parameters
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation, pair_scores
 from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
@@ -25,7 +23,6 @@ from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
-M = TypeVar("M", bound="MatchingModel")
 #: Of model files; 1 knows ``emphasis`` instead of ``rank_weight``.
 VERSION = 2
 
@@ -34,25 +31,7 @@ class NotFittedError(ValueError, AttributeError):
     """A method that needs a fitted model was called before ``fit`` or ``load``."""
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def model_class(cls: type[M]) -> type[M]:
-    """Make a class of models a dataclass: parameters by keyword, compared by identity.
-
-    Where it has ``training`` options, the constructor also takes each of them by its own name, as
-    files and command lines write them: ``LowRankSSI(margin=0.5)``.
-    """
-    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
-    init = made.__init__
-
-    @functools.wraps(init)
-    def from_parameters(self: M, *args: Any, **params: Any) -> None:
-        init(self, *args, **self._arguments(params))
-
-    made.__init__ = from_parameters  # type: ignore[assignment, method-assign]
-    return made
-
-
-class MatchingModel:
+class MatchingModel(Parameters):
     """Base class. Parameters are stored by the constructor as given; ``fit`` resolves them.
 
     Queries and documents are CSR matrices [n, V] of weighted words (see
@@ -69,9 +48,8 @@ class MatchingModel:
     """
 
     name: ClassVar[str]
-    #: Names that files and settings may still have for the model, and for parameters.
+    #: Names that files and settings may still have for it.
     former_names: ClassVar[tuple[str, ...]] = ()
-    former_params: ClassVar[Mapping[str, str]] = {}
     #: What the entries of the matrices are: weighted unit rows, or counts of words.
     inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
     #: What ``fit`` learns from: judged pairs, or the texts of D alone, without any label.
@@ -92,57 +70,6 @@ class MatchingModel:
     vocabulary_: Vocabulary | None = None
     weighting_: TfIdf | None = None
     recipe_: str | None = None
-
-    @classmethod
-    def default_params(cls) -> dict[str, Any]:
-        """The parameters by name, with their defaults; training options by their own names."""
-        defaults = inspect.signature(cls).parameters.items()
-        return _flat({name: parameter.default for name, parameter in defaults})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; training options by their own names."""
-        return _flat(
-            {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        )
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, training options by their own names or all together (``training``).
-
-        Raises:
-            ValueError: unknown name.
-        """
-        arguments = self._arguments(params, getattr(self, "training", None))
-        known = list(inspect.signature(type(self)).parameters)
-        for name, value in arguments.items():
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has "
-                    f"{list(self.default_params())}"
-                )
-            setattr(self, name, value)
-        return self
-
-    @classmethod
-    def _arguments(cls, params: Mapping[str, Any], training: Any = None) -> dict[str, Any]:
-        """The constructor's arguments: ``params`` by their present names, training options
-        gathered into ``training``."""
-        arguments = {}
-        for name, value in params.items():
-            if name in cls.former_params:
-                now = cls.former_params[name]
-                warnings.warn(f"{name} is now {now}", FutureWarning, stacklevel=4)
-                name = now
-            arguments[name] = value
-        training = arguments.get("training", training or getattr(cls, "training", None))
-        options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
-        if options:
-            given = {name: arguments.pop(name) for name in options}
-            arguments["training"] = replace(training, **given)
-        return arguments
-
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({parameters})"
 
     def fit(self, *args: Any, **options: Any) -> Self:
         """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over
@@ -407,12 +334,6 @@ class MatchingModel:
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
-
-
-def _flat(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with those of ``training`` in its place."""
-    training = params.pop("training", None)
-    return params if training is None else {**params, **vars(training)}
 
 
 def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Path | None:

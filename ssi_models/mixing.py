@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.representation import pair_scores
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
 
@@ -50,6 +53,30 @@ def best_mixture(
         for alpha in alphas
     ]
     return alphas[int(np.argmin(losses))]
+
+
+def choose_alpha(
+    model: Any,
+    Q: sp.csr_matrix,
+    D: sp.csr_matrix,
+    preferences: Preferences,
+    candidates: NDArray[np.int64],
+    excluded: NDArray[np.int64] | None,
+) -> None:
+    """Set ``model.alpha_`` [1], by which a fitted model mixes two scores (1 and 0 are each of them
+    alone), by :func:`best_mixture`."""
+
+    def scores(
+        query: NDArray[np.int64], document: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        out = []
+        for alpha in (1.0, 0.0):
+            model.alpha_ = np.array([alpha], np.float32)
+            out.append(pair_scores(model, Q, D, query, document))
+        return out[0], out[1]
+
+    alpha = best_mixture(scores, preferences, candidates, ALPHAS, model.seed, excluded)
+    model.alpha_ = np.array([alpha], np.float32)
 
 
 @dataclass(frozen=True, eq=False)

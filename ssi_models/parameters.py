@@ -1,13 +1,118 @@
-"""Checks of parameters, and a digest of everything that a result depends on."""
+"""Parameters of models: how they are given, read and set, their checks, and a digest of them."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+import inspect
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
+
+P = TypeVar("P", bound="Parameters")
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def model_class(cls: type[P]) -> type[P]:
+    """Make a class of models a dataclass: parameters by keyword, compared by identity.
+
+    Where it has ``training`` options, the constructor also takes each of them by its own name, as
+    files and command lines write them: ``LowRankSSI(margin=0.5)``.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    init = made.__init__
+
+    @functools.wraps(init)
+    def from_parameters(self: P, *args: Any, **params: Any) -> None:
+        init(self, *args, **self._arguments(params))
+
+    made.__init__ = from_parameters  # type: ignore[assignment, method-assign]
+    return made
+
+
+class Parameters:
+    """Parameters that the constructor stores as given. ``sklearn.base.clone`` works on them."""
+
+    #: Names that files and settings may still have for parameters, and the present ones.
+    former_params: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def default_params(cls) -> dict[str, Any]:
+        """The parameters by name, with their defaults; training options by their own names."""
+        defaults = inspect.signature(cls).parameters.items()
+        return _flat({name: parameter.default for name, parameter in defaults})
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; training options by their own names."""
+        return _flat(
+            {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, training options by their own names or all together (``training``).
+
+        Raises:
+            ValueError: unknown name.
+        """
+        arguments = self._arguments(params, getattr(self, "training", None))
+        known = list(inspect.signature(type(self)).parameters)
+        for name, value in arguments.items():
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has "
+                    f"{list(self.default_params())}"
+                )
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _arguments(cls, params: Mapping[str, Any], training: Any = None) -> dict[str, Any]:
+        """The constructor's arguments: ``params`` by their present names, training options
+        gathered into ``training``."""
+        arguments = {}
+        for name, value in params.items():
+            if name in cls.former_params:
+                now = cls.former_params[name]
+                warnings.warn(f"{name} is now {now}", FutureWarning, stacklevel=4)
+                name = now
+            arguments[name] = value
+        training = arguments.get("training", training or getattr(cls, "training", None))
+        options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
+        if options:
+            given = {name: arguments.pop(name) for name in options}
+            arguments["training"] = replace(training, **given)
+        return arguments
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({parameters})"
+
+
+def _flat(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with those of ``training`` in its place."""
+    training = params.pop("training", None)
+    return params if training is None else {**params, **vars(training)}
+
+
+def check_least(given: object, least: float, *names: str) -> None:
+    """Raise ValueError naming a parameter that is given and below the least value that it may
+    have."""
+    for name in names:
+        value = getattr(given, name)
+        if value is not None and value < least:
+            raise ValueError(f"{name} must be {least} or more, got {value}")
+
+
+def check_positive(given: object, *names: str) -> None:
+    """Raise ValueError naming a parameter that is not a positive finite number."""
+    for name in names:
+        value = getattr(given, name)
+        if isinstance(value, str) or not 0 < value < np.inf:
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

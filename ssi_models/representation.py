@@ -105,7 +105,7 @@ def _add_products(
 class CachedDocuments:
     """Documents ready to be ranked for any query: ``model.cache(D)``.
 
-    The dense parts are kept as they are, the sparse ones turned round (by word), so that a query
+    The dense parts are kept as they are, the sparse ones indexed by term, so that a query
     costs one matrix product and the postings of its words.
     """
 

@@ -4,190 +4,169 @@ With r = n(w, i) / sum_z phi_zw theta_iz, the expected counts are phi_zw theta_i
 sum_w r phi_w (for theta_i), and a word sum_i r theta_i (for phi_w): the first is computed by pair,
 the second by word, and each number by one thread in one order. No posterior is stored.
 
-CSR arrays as in :mod:`ssi_models.kernels.sparse`; phi is word-major, float32 [V, K]. Kernels
-release the GIL and work on rows ``start..stop``. They are compiled without numba's runtime
-(``_nrt=False``) and so get their scratch arrays from the caller: with it every row that is taken
-of an array counts a reference up and down, and threads wait for each other's counting.
+Both visit four rows at a time, which load side by side: EM is 1.25 times faster so, end to end, and
+without it not 8 times as fast as scikit-learn's NMF by Kullback-Leibler divergence.
+
+phi is word-major, float32 [V, K]. Kernels release the GIL and work on rows ``start..stop``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
-
-from ssi_models.kernels.instructions import as_float, as_int, prefetch
+from numpy.typing import NDArray
 
 _FAST = {"contract", "reassoc", "nsz"}
-_NO_NAN = _FAST | {"nnan"}  # without which a maximum is not vectorised; there is no NaN here
-_PAIRS_AHEAD, _WORDS_AHEAD = 2, 3  # that are fetched while one is worked on; by measurement
+_FACTORS = 8  # numbers of 1e-30 or more whose product is a normal float64
 _SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
+_ZERO, _FLOOR, _LEAST = np.float32(0.0), np.float32(1e-30), np.float32(-80.0)
+_TINY = np.float32(1e-38)
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
-def _ask_for(first, last, indices, X):
-    """Have the rows of X that the entries first..last name fetched while others are worked on."""
-    for p in range(first, last):
-        for k in range(0, X.shape[1], 16):
-            prefetch(X, indices[p], k)
+class Texts(NamedTuple):
+    """The queries, or the titles, of a block of B pairs.
 
-
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
-def _add_side(first, last, indices, counts, phi, weights, gain, ratio):
-    """gain += sum_w r_w phi_w, ratio[p] = r_w = n_w / (phi_w . weights), over entries first..last.
-
-    Words whose probability is 0 are skipped. Returns sum_w n_w log(phi_w . weights), and sum n_w
-    over the words that were not skipped. Four words at a time where three or more are left, so
-    that weights and gain go through the registers once for all.
+    Attributes:
+        indptr, indices, counts: CSR by pair.
+        phi: float32 [V, K].
+        theta: float32 [B, K], the topics that the posteriors of the side come from.
+        ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
     """
-    K = len(weights)
-    p = first
-    while p < last:
-        n = min(4, last - p) if last - p > 2 else 1
-        a = phi[indices[p]]
-        sum_a, sum_b = np.float32(0.0), np.float32(0.0)
-        sum_c, sum_d = np.float32(0.0), np.float32(0.0)
-        if n == 1:
-            for k in range(K):
-                sum_a += a[k] * weights[k]
-        else:
-            b, c, d = phi[indices[p + 1]], phi[indices[p + 2]], phi[indices[p + n - 1]]
-            for k in range(K):
-                sum_a += a[k] * weights[k]
-                sum_b += b[k] * weights[k]
-                sum_c += c[k] * weights[k]
-                sum_d += d[k] * weights[k]
-            ratio[p + 1], ratio[p + 2], ratio[p + n - 1] = sum_b, sum_c, sum_d
-        ratio[p] = sum_a
-        p += n
-    log_likelihood, length, product = 0.0, 0.0, 1.0
-    for p in range(first, last):
-        probability, count = ratio[p], counts[p]
-        ratio[p] = 0.0
-        if probability > 0.0:
-            ratio[p] = count / probability
-            length += count
-            # One logarithm for many factors; most counts are 1.
-            if count == 1.0:
-                product *= probability
-                if product < 1e-200:
-                    log_likelihood += np.log(product)
-                    product = 1.0
-            else:
-                log_likelihood += count * np.log(np.float64(probability))
-    p = first
-    while p < last:
-        n = min(4, last - p) if last - p > 2 else 1
-        a, ra = phi[indices[p]], ratio[p]
-        if n == 1:
-            for k in range(K):
-                gain[k] += ra * a[k]
-        else:
-            b, c, d = phi[indices[p + 1]], phi[indices[p + 2]], phi[indices[p + n - 1]]
-            rb, rc = ratio[p + 1], ratio[p + 2]
-            rd = ratio[p + 3] if n == 4 else np.float32(0.0)
-            for k in range(K):
-                gain[k] += (ra * a[k] + rb * b[k]) + (rc * c[k] + rd * d[k])
-        p += n
-    return log_likelihood + np.log(product), length
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    counts: NDArray[np.float32]
+    phi: NDArray[np.float32]
+    theta: NDArray[np.float32]
+    ratio: NDArray[np.float32]
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+def _ratio(texts, p, last, probability):
+    """n_w / P(w), n_w log P(w) and n_w of entry p; 0 where P(w) is 0, and after the last entry."""
+    if p >= last:
+        return _ZERO, 0.0, _ZERO
+    count = texts.counts[p] if probability > _ZERO else _ZERO
+    ratio = count / max(probability, _TINY)
+    texts.ratio[p] = ratio
+    return ratio, count * np.log(np.float64(max(probability, _TINY))), count
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+def _add_text(texts, i, gain):
+    """gain += sum_w r_w phi_w, and the ratios r_w = n_w / (phi_w . theta_i), of the words of text
+    i. Words whose probability is 0 are skipped.
+
+    Four words at a time, so that their rows of phi are fetched side by side.
+
+    Returns sum_w n_w log(phi_w . theta_i), and sum n_w over the words that were not skipped.
+    """
+    phi, theta, words = texts.phi, texts.theta[i], texts.indices
+    log_likelihood, length, last = 0.0, 0.0, texts.indptr[i + 1]
+    for p in range(texts.indptr[i], last, 4):
+        a, b = words[p], words[min(p + 1, last - 1)]
+        c, d = words[min(p + 2, last - 1)], words[min(p + 3, last - 1)]
+        pa, pb, pc, pd = _ZERO, _ZERO, _ZERO, _ZERO
+        for k in range(len(theta)):
+            pa += phi[a, k] * theta[k]
+            pb += phi[b, k] * theta[k]
+            pc += phi[c, k] * theta[k]
+            pd += phi[d, k] * theta[k]
+        ra, log_a, na = _ratio(texts, p, last, pa)
+        rb, log_b, nb_ = _ratio(texts, p + 1, last, pb)
+        rc, log_c, nc = _ratio(texts, p + 2, last, pc)
+        rd, log_d, nd = _ratio(texts, p + 3, last, pd)
+        log_likelihood += log_a + log_b + log_c + log_d
+        length += na + nb_ + nc + nd
+        for k in range(len(theta)):
+            gain[k] += (ra * phi[a, k] + rb * phi[b, k]) + (rc * phi[c, k] + rd * phi[d, k])
+    return log_likelihood, length
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def _log_sum(x):
-    """sum_k log x_k of normal positive numbers.
-
-    Exponents are added up as integers, and the mantissas, in 1..2, multiplied: one logarithm for
-    up to 120 numbers.
-    """
-    exponents, logs = np.int32(0), 0.0
-    for first in range(0, len(x), 120):
-        product = np.float32(1.0)
-        for k in range(first, min(first + 120, len(x))):
-            bits = as_int(x[k])
-            exponents += (bits >> np.int32(23)) - np.int32(127)
-            product *= as_float((bits & np.int32(0x7FFFFF)) | np.int32(0x3F800000))
-        logs += np.log(np.float64(product))
-    return logs + exponents * np.log(2.0)
+    """sum_k log x_k of numbers of 1e-30 or more; one logarithm for eight of them."""
+    logs = 0.0
+    for first in range(0, len(x), _FACTORS):
+        product = 1.0
+        for k in range(first, min(first + _FACTORS, len(x))):
+            product *= np.float64(x[k])
+        logs += np.log(product)
+    return logs
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
-def expect_pairs(
-    q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, old_theta, q_ratio, d_ratio, value, gain, start, stop,
-):  # fmt: skip
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def expect_pairs(queries, titles, theta, pseudo_count, value, start, stop):
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
     Args:
+        queries, titles: :class:`Texts` with one theta, written: that on entry.
         theta: float32 [B, K]; the new one on return. pseudo_count: alpha - 1.
-        old_theta: float32 [B, K], written: theta on entry.
-        q_ratio, d_ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
         value: float64 [B], written: log P(q_i, d_i) + (alpha - 1) sum_z log theta_iz on entry.
-        gain: float32 [K], scratch.
     """
     K = theta.shape[1]
+    gain = np.empty(K, np.float32)
     for b in range(start, stop):
-        ahead = b + _PAIRS_AHEAD
-        if ahead < stop:
-            _ask_for(q_indptr[ahead], q_indptr[ahead + 1], q_indices, phi_q)
-            _ask_for(d_indptr[ahead], d_indptr[ahead + 1], d_indices, phi_d)
-        weights = old_theta[b]
-        for k in range(K):
-            weights[k] = theta[b, k]
-            gain[k] = 0.0
-        lq, nq = _add_side(
-            q_indptr[b], q_indptr[b + 1], q_indices, q_counts, phi_q, weights, gain, q_ratio
-        )
-        ld, nd = _add_side(
-            d_indptr[b], d_indptr[b + 1], d_indices, d_counts, phi_d, weights, gain, d_ratio
-        )
+        queries.theta[b] = theta[b]
+        gain[:] = _ZERO
+        lq, nq = _add_text(queries, b, gain)
+        ld, nd = _add_text(titles, b, gain)
         value[b] = lq + ld
         if pseudo_count > 0.0:
             value[b] += pseudo_count * _log_sum(theta[b])
         norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
         for k in range(K):
-            mean = (weights[k] * gain[k] + np.float32(pseudo_count)) * norm
-            theta[b, k] = max(mean, np.float32(1e-30))
+            mean = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
+            theta[b, k] = max(mean, _FLOOR)
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN, forceinline=True)
-def _exp(x):
-    """exp(x) for x in -80..0, and as much as rounding may put x above 0.
-
-    By its Taylor polynomial after taking out powers of two (relative error 2e-7), because this
-    form is vectorised.
-    """
-    power = np.int32(x * np.float32(1.4426950408889634) - np.float32(0.5))
-    n = np.float32(power)
-    # ln 2 in two parts (Cody, Waite), the first of which n multiplies exactly.
-    r = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
-    e = np.float32(1.0 / 720.0)
-    e = e * r + np.float32(1.0 / 120.0)
-    e = e * r + np.float32(1.0 / 24.0)
-    e = e * r + np.float32(1.0 / 6.0)
-    e = e * r + np.float32(0.5)
-    e = e * r + np.float32(1.0)
-    e = e * r + np.float32(1.0)
-    return e * as_float((power + np.int32(127)) << np.int32(23))
-
-
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN, forceinline=True)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def _tilt(theta, lam, one_q, one_d, u, v):
     """u = theta exp(-lambda one_q - a) and v = theta exp(lambda one_d - b), where a and b make the
-    largest factor 1; returns a and b. All float32."""
-    least = greatest = lam[0]
+    largest factor 1; returns a and b. Factors are not below exp(-80)."""
+    a, b = -np.float32(np.min(lam)) * one_q, np.float32(np.max(lam)) * one_d
     for k in range(len(lam)):
-        least, greatest = min(least, lam[k]), max(greatest, lam[k])
-    a, b, floor = -least * one_q, greatest * one_d, np.float32(-80.0)
-    for k in range(len(lam)):
-        u[k] = theta[k] * _exp(max(-lam[k] * one_q - a, floor))
-        v[k] = theta[k] * _exp(max(lam[k] * one_d - b, floor))
+        x = np.float32(lam[k])
+        u[k] = theta[k] * np.exp(max(-x * one_q - a, _LEAST))
+        v[k] = theta[k] * np.exp(max(x * one_d - b, _LEAST))
     return np.float64(a), np.float64(b)
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_NO_NAN)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step):
+    """Gradient and scaling of the dual of pair b at lambda.
+
+    Args:
+        size: float64 [2], |q| and |d|. gain: float32 [2, K], written: the expected fractions' part.
+        gradient, scale: float32 [K], written. step: float32 [K], the last one of lambda.
+
+    Returns:
+        Minus the dual; the largest |gradient|; and of the step s, s . scale s and s . (what the
+        gradient fell by).
+    """
+    u, v, gain[:] = queries.theta[b], titles.theta[b], _ZERO
+    one_q, one_d = np.float32(1.0 / size[0]), np.float32(1.0 / size[1])
+    half = np.float32(0.5) * (one_q + one_d)
+    q_shift, d_shift = _tilt(theta[b], lam, one_q, one_d, u, v)
+    lq, _ = _add_text(queries, b, gain[0])
+    ld, _ = _add_text(titles, b, gain[1])
+    worst, moved, curved = _ZERO, _ZERO, _ZERO
+    for k in range(len(lam)):
+        fq, fd = u[k] * gain[0, k] * one_q, v[k] * gain[1, k] * one_d
+        moved += step[k] * step[k] * scale[k]
+        curved += step[k] * (gradient[k] - (fq - fd))
+        gradient[k] = fq - fd
+        scale[k] = half * (fq + fd) + _FLOOR
+        worst = max(worst, abs(fq - fd))
+    return lq + size[0] * q_shift + ld + size[1] * d_shift, worst, moved, curved
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def project_pairs(
-    q_indptr, q_indices, q_counts, d_indptr, d_indices, d_counts, phi_q, phi_d, theta,
-    pseudo_count, multiplier, tolerance, limit, q_theta, d_theta, q_ratio, d_ratio, value,
-    evaluations, scratch, points, start, stop,
+    queries, titles, theta, pseudo_count, multiplier, tolerance, limit, value, evaluations, start,
+    stop,
 ):  # fmt: skip
     """E-step of pairs, projected so that query and title have equal topic fractions, and M-step
     of theta (Gao et al., eq. 9-13).
@@ -203,88 +182,57 @@ def project_pairs(
     point where one has gone too far.
 
     Args:
+        queries, titles: :class:`Texts`, whose theta is written: the two tilted ones.
+        theta, pseudo_count: see :func:`expect_pairs`.
         multiplier: float32 [B, K], lambda; the start on entry, the solution on return.
         tolerance: the largest |f_q - f_d| that is accepted. limit: most evaluations per pair.
-        q_theta, d_theta: float32 [B, K], written: the two tilted theta.
         value: float64 [B], written: E_Q[log P(q, d, z)] + H(Q) + (alpha - 1) sum_z log theta_iz.
         evaluations: int32 [B], written: gradients computed.
-        scratch: float32 [6, K]. points: float64 [2, K], scratch too.
-        others: see ``expect_pairs``.
     """
     K = theta.shape[1]
-    q_gain, d_gain, gradient = scratch[0], scratch[1], scratch[2]
-    scale, step, rounded = scratch[3], scratch[4], scratch[5]
-    lam, best = points[0], points[1]
-    scratch[:] = 0.0
-    points[:] = 0.0
+    lam, best, size = np.empty(K), np.empty(K), np.empty(2)
+    gain, gradient, scale, step = (
+        np.zeros((2, K), np.float32), np.zeros(K, np.float32), np.zeros(K, np.float32),
+        np.zeros(K, np.float32),
+    )  # fmt: skip
     for b in range(start, stop):
-        ahead = b + _PAIRS_AHEAD
-        if ahead < stop:
-            _ask_for(q_indptr[ahead], q_indptr[ahead + 1], q_indices, phi_q)
-            _ask_for(d_indptr[ahead], d_indptr[ahead + 1], d_indices, phi_d)
-        u, v = q_theta[b], d_theta[b]
-        for k in range(K):
-            lam[k] = multiplier[b, k]
-        q0, q1, d0, d1 = q_indptr[b], q_indptr[b + 1], d_indptr[b], d_indptr[b + 1]
-        nq, nd = np.float32(q_counts[q0:q1].sum()), np.float32(d_counts[d0:d1].sum())
-        one_q, one_d = np.float32(1.0) / nq, np.float32(1.0) / nd
-        safe = nq * nd / (nq + nd)
-        highest = -np.inf
-        done = 0
+        lam[:] = multiplier[b]
+        size[0] = queries.counts[queries.indptr[b] : queries.indptr[b + 1]].sum()
+        size[1] = titles.counts[titles.indptr[b] : titles.indptr[b + 1]].sum()
+        highest, done = -np.inf, 0
         while True:
-            q_gain[:] = 0.0
-            d_gain[:] = 0.0
-            for k in range(K):
-                rounded[k] = lam[k]
-            q_shift, d_shift = _tilt(theta[b], rounded, one_q, one_d, u, v)
-            lq, _ = _add_side(q0, q1, q_indices, q_counts, phi_q, u, q_gain, q_ratio)
-            ld, _ = _add_side(d0, d1, d_indices, d_counts, phi_d, v, d_gain, d_ratio)
-            worst = np.float32(0.0)
-            moved, curved = np.float32(0.0), np.float32(0.0)
-            half = np.float32(0.5) / safe
-            for k in range(K):
-                fq, fd = u[k] * q_gain[k] * one_q, v[k] * d_gain[k] * one_d
-                change = gradient[k] - (fq - fd)
-                curved += step[k] * change
-                moved += step[k] * step[k] * scale[k]
-                gradient[k] = fq - fd
-                scale[k] = half * (fq + fd) + np.float32(1e-30)
-            for k in range(K):
-                size = abs(gradient[k])
-                worst = size if size > worst else worst
+            bound, worst, moved, curved = _evaluate(
+                queries, titles, b, theta, lam, size, gain, gradient, scale, step
+            )
             done += 1
             if worst < tolerance or done >= limit:
                 break
+            if -bound > highest:
+                highest = -bound
+                best[:] = lam
+            elif -bound < highest - _SLACK:
+                lam[:], step[:] = best, _ZERO
+                continue
             length = np.float32(1.0)
-            if done > 1 and curved > 0.0:
-                length = min(max(moved / curved, np.float32(1.0)), np.float32(100.0))
-            dual = -(lq + nq * q_shift + ld + nd * d_shift)
-            if dual > highest:
-                highest = dual
-                for k in range(K):
-                    best[k] = lam[k]
-            elif dual < highest - _SLACK:
-                for k in range(K):
-                    lam[k], step[k] = best[k], 0.0
-                length = np.float32(-1.0)
-            if length > 0.0:
-                for k in range(K):
-                    step[k] = length * gradient[k] / scale[k]
-                    lam[k] += step[k]
-        for k in range(K):
-            multiplier[b, k] = lam[k]
+            if done > 1 and curved > _ZERO:
+                length = min(max(moved / curved, length), np.float32(100.0))
+            for k in range(K):
+                step[k] = length * gradient[k] / scale[k]
+                lam[k] += step[k]
+        multiplier[b] = lam
         evaluations[b] = done
-        value[b] = lq + nq * q_shift + ld + nd * d_shift
+        value[b] = bound
         if pseudo_count > 0.0:
             value[b] += pseudo_count * _log_sum(theta[b])
-        norm = np.float32(1.0 / max(nq + nd + K * pseudo_count, 1e-30))
+        norm = np.float32(1.0 / max(size[0] + size[1] + K * pseudo_count, 1e-30))
+        u, v = queries.theta[b], titles.theta[b]
         for k in range(K):
             value[b] += lam[k] * gradient[k]
-            expected = u[k] * q_gain[k] + v[k] * d_gain[k]
-            theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, np.float32(1e-30))
+            expected = u[k] * gain[0, k] + v[k] * gain[1, k]
+            theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, _FLOOR)
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
     """sums[w] += sum_i r_iw theta_i for the words of slots first..last of a block.
 
@@ -293,41 +241,32 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
         owner, position: int32 [nnz]: an entry's pair in the block, and its place in ``ratio``.
         theta: float32 [B, K]. sums: float64 [V, K].
     """
-    K = theta.shape[1]
     for s in range(first, last):
-        if s + _WORDS_AHEAD < last:
-            for k in range(0, K, 8):
-                prefetch(sums, words[s + _WORDS_AHEAD], k)
-        w = words[s]
-        p, stop = starts[s], starts[s + 1]
-        while p < stop:
-            n = min(4, stop - p)
-            a, ra = theta[owner[p]], ratio[position[p]]
-            if n == 1:
-                for k in range(K):
-                    sums[w, k] += ra * a[k]
-            elif n == 2:
-                b, rb = theta[owner[p + 1]], ratio[position[p + 1]]
-                for k in range(K):
-                    sums[w, k] += ra * a[k] + rb * b[k]
-            else:
-                b, c, d = theta[owner[p + 1]], theta[owner[p + 2]], theta[owner[p + n - 1]]
-                rb, rc = ratio[position[p + 1]], ratio[position[p + 2]]
-                rd = ratio[position[p + 3]] if n == 4 else np.float32(0.0)
-                for k in range(K):
-                    sums[w, k] += (ra * a[k] + rb * b[k]) + (rc * c[k] + rd * d[k])
-            p += n
+        w, stop = words[s], starts[s + 1]
+        for p in range(starts[s], stop, 4):
+            a, ra = owner[p], ratio[position[p]]
+            if p + 1 == stop:
+                for k in range(theta.shape[1]):
+                    sums[w, k] += ra * theta[a, k]
+                continue
+            b, rb = owner[p + 1], ratio[position[p + 1]]
+            c, rc = (owner[p + 2], ratio[position[p + 2]]) if p + 2 < stop else (b, _ZERO)
+            d, rd = (owner[p + 3], ratio[position[p + 3]]) if p + 3 < stop else (b, _ZERO)
+            for k in range(theta.shape[1]):
+                sums[w, k] += (ra * theta[a, k] + rb * theta[b, k]) + (
+                    rc * theta[c, k] + rd * theta[d, k]
+                )
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def sum_logs(X, out, start, stop):
-    """out[i] = sum_k log X[i, k] for rows start..stop of normal positive numbers, 0 for a row that
-    starts with 0."""
+    """out[i] = sum_k log X[i, k] for rows start..stop of numbers of 1e-30 or more; 0 for a row
+    that starts with 0."""
     for i in range(start, stop):
         out[i] = _log_sum(X[i]) if X[i, 0] > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def expected_counts(sums, phi, totals, run, start, stop):
     """sums *= phi, and totals[c] = the sum over words c run..(c + 1) run, for c in start..stop.
 
@@ -341,7 +280,7 @@ def expected_counts(sums, phi, totals, run, start, stop):
                 totals[c, k] += sums[w, k]
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def normalise_words(counts, factor, pseudo_count, phi, start, stop):
     """phi_w = (counts_w + beta - 1) factor for known words (phi_w not 0) of start..stop, and
     counts_w = 0, ready for the next pass.
@@ -356,27 +295,25 @@ def normalise_words(counts, factor, pseudo_count, phi, start, stop):
                 counts[w, k] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
-def fold_in(
-    indptr, indices, counts, phi, pseudo_count, iterations, theta, gain, ratio, start, stop
-):  # fmt: skip
-    """theta of texts under given phi (Gao et al., section 3: folding-in), from theta on entry.
-    ``gain``, float32 [K], and ``ratio``, float32 [nnz], are scratch."""
-    K = theta.shape[1]
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+def fold_in(texts, pseudo_count, iterations, start, stop):
+    """theta of :class:`Texts` under given phi (Gao et al., section 3: folding-in), from theta on
+    entry."""
+    K = texts.theta.shape[1]
+    gain = np.empty(K, np.float32)
     for b in range(start, stop):
+        theta = texts.theta[b]
         for _ in range(iterations):
-            gain[:] = 0.0
-            _, length = _add_side(
-                indptr[b], indptr[b + 1], indices, counts, phi, theta[b], gain, ratio
-            )
+            gain[:] = _ZERO
+            _, length = _add_text(texts, b, gain)
             if length == 0.0:
                 break
             norm = np.float32(1.0 / (length + K * pseudo_count))
             for k in range(K):
-                theta[b, k] = (theta[b, k] * gain[k] + np.float32(pseudo_count)) * norm
+                theta[k] = (theta[k] * gain[k] + np.float32(pseudo_count)) * norm
 
 
-@nb.njit(cache=True, nogil=True, _nrt=False, fastmath=_FAST)
+@nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def word_probabilities(indptr, indices, phi, theta, query, document, offsets, out, start, stop):
     """out[offsets[i] + j] = phi_w . theta[document[i]] for word j of query[i], pairs start..stop.
 

@@ -115,45 +115,19 @@ def grouped(place, sequence, n):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _exponentials(x, factor, out):
-    """out = exp(factor x) within 1e-5 of it, for products up to 40: a polynomial of a 64th of the
-    product, squared 6 times, which the compiler turns into vectors."""
-    one, small = np.float32(1.0), np.float32(factor / 64)
-    c2, c3, c4 = np.float32(1 / 2), np.float32(1 / 3), np.float32(1 / 4)
-    c5, c6, c7, c8 = np.float32(1 / 5), np.float32(1 / 6), np.float32(1 / 7), np.float32(1 / 8)
-    for k in range(len(x)):
-        y = small * x[k]
-        z = one + y * c7 * (one + y * c8)
-        z = one + y * c5 * (one + y * c6 * z)
-        z = one + y * c3 * (one + y * c4 * z)
-        z = one + y * (one + y * c2 * z)
-        z *= z
-        z *= z
-        z *= z
-        z *= z
-        z *= z
-        out[k] = z * z
-
-
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _row_gradients(larger, smaller, chunk, share, row):
+def _row_gradients(larger, smaller, share, row):
     """Gradients E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their
     sum, sum of log(1 + E), number of E > 1 / e)."""
-    zero, one, inside = np.float32(0.0), np.float32(1.0), np.float32(0.36787944117144233)
-    pull, loss = 0.0, 0.0
-    n_inside = zero
-    for start in range(0, len(larger), chunk):
-        total, product = np.float32(0.0), 1.0
-        for k in range(start, min(start + chunk, len(larger))):
-            E = larger[k] * smaller
-            gradient = E / (one + E)
-            row[k] -= share * gradient
-            total += gradient
-            product *= np.float64(one + E)
-            n_inside += one if inside < E else zero
-        pull += np.float64(total)
-        loss += np.log(product)
-    return pull, loss, np.int64(n_inside)
+    one, inside = np.float32(1.0), np.float32(np.exp(-1.0))
+    pull, loss, n_inside = 0.0, 0.0, 0
+    for k in range(len(larger)):
+        E = larger[k] * smaller
+        gradient = E / (one + E)
+        row[k] -= share * gradient
+        pull += gradient
+        loss += np.log1p(E)
+        n_inside += inside < E
+    return pull, loss, n_inside
 
 
 @nb.njit(cache=True, nogil=True)
@@ -221,11 +195,11 @@ def batch_gradients(
     """
     K = negative.shape[1]
     exponential, larger = np.empty(K, np.float32), np.empty(K, np.float32)
-    chunk = 8 * max(1, int(40.0 / gamma))  # terms up to exp(2 gamma) whose product is below 1e300
     share = np.float32(1.0 / max(1, K))
     for i in range(first, last):
         C[i] = 0.0
-        _exponentials(negative[i], gamma, exponential)
+        for k in range(K):
+            exponential[k] = np.exp(gamma * negative[i, k])
         losses[i] = 0.0
         counts[i] = 0
         present, n_tuples = np.float32(-1.0), 0
@@ -242,7 +216,7 @@ def batch_gradients(
             )
             others = np.float32(1.0 - list_share if n_own > 0 else 1.0)
             smaller = np.float32(np.exp(-gamma * paired[b, 0]))
-            total, loss, n_inside = _row_gradients(larger, smaller, chunk, others, C[i])
+            total, loss, n_inside = _row_gradients(larger, smaller, others, C[i])
             pull[b, 0] += np.float32(total) * others * share
             losses[i] += loss + own_loss
             counts[i, 0] += n_inside + own_inside

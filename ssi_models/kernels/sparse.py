@@ -10,30 +10,15 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from ssi_models.kernels.instructions import prefetch
-
-_ROWS_AHEAD = 8  # texts whose words are fetched while others are worked on
-
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _sum_rows(weight, row, first, last, M, out):
-    """out = sum over first <= p < last of weight[p] M[row[p]].
-
-    Four rows at a time: they load side by side, and ``out`` is read and written once for all.
-    """
+    """out = sum over first <= p < last of weight[p] M[row[p]]."""
     out[:] = 0.0
-    p = first
-    while p + 4 <= last:
-        x0, x1, x2, x3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
-        m0, m1, m2, m3 = M[row[p]], M[row[p + 1]], M[row[p + 2]], M[row[p + 3]]
+    for p in range(first, last):
+        x, m = weight[p], M[row[p]]
         for k in range(M.shape[1]):
-            out[k] += (x0 * m0[k] + x1 * m1[k]) + (x2 * m2[k] + x3 * m3[k])
-        p += 4
-    while p < last:
-        x0, m0 = weight[p], M[row[p]]
-        for k in range(M.shape[1]):
-            out[k] += x0 * m0[k]
-        p += 1
+            out[k] += x * m[k]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -56,42 +41,28 @@ def transpose_rows(indptr, indices, data, rows, place):
         and value float32 [n], where slot s owns entries ``starts[s]:starts[s + 1]``, in ascending
         order of owner (0..B - 1).
     """
-    at, entry, weight = indptr.reshape(-1, 1), indices.reshape(-1, 1), data.reshape(-1, 1)
     n_entries = 0
     for b in range(len(rows)):
-        if b + 2 * _ROWS_AHEAD < len(rows):
-            prefetch(at, rows[b + 2 * _ROWS_AHEAD], 0)
         n_entries += indptr[rows[b] + 1] - indptr[rows[b]]
-    words, count = np.empty(n_entries, np.int32), np.zeros(n_entries, np.int32)
-    # The entries by row, with the slots of their words: unsigned, so that none is counted from
-    # the end.
-    slot, row = np.empty(n_entries, np.uint32), np.empty(n_entries, np.int32)
-    x = np.empty(n_entries, np.float32)
-    n_words, e = 0, 0
+    words, count = np.empty(n_entries, np.int32), np.zeros(n_entries, np.int64)
+    n_words = 0
     for b in range(len(rows)):
-        if b + _ROWS_AHEAD < len(rows):
-            following = rows[b + _ROWS_AHEAD]
-            for p in (indptr[following], indptr[following + 1] - 1):
-                prefetch(entry, p, 0)
-                prefetch(weight, p, 0)
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
-            j = np.uint32(indices[p])
+            j = indices[p]
             if place[j] < 0:
                 place[j] = n_words
                 words[n_words] = j
                 n_words += 1
-            slot[e], row[e], x[e] = place[j], b, data[p]
-            count[slot[e]] += 1
-            e += 1
-    starts, free = np.zeros(n_words + 1, np.int64), np.empty(n_words, np.uint32)
-    for s in range(n_words):
-        free[s] = starts[s]
-        starts[s + 1] = starts[s] + count[s]
+            count[place[j]] += 1
+    starts = np.zeros(n_words + 1, np.int64)
+    starts[1:] = np.cumsum(count[:n_words])
+    free = starts.copy()
     owner, value = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
-    for e in range(n_entries):
-        to = free[slot[e]]
-        owner[to], value[to] = row[e], x[e]
-        free[slot[e]] = to + np.uint32(1)
+    for b in range(len(rows)):
+        for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
+            s = place[indices[p]]
+            owner[free[s]], value[free[s]] = b, data[p]
+            free[s] += 1
     return words[:n_words].copy(), starts, owner, value
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import LearnsFrom, MatchingModel, model_class
+from ssi_models.base import LearnsFrom, MatchingModel
 from ssi_models.matrices import check_unit_rows, with_data
+from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
 from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
 from ssi_models.vocabulary import Vocabulary

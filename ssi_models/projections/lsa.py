@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import LearnsFrom, model_class
+from ssi_models.base import LearnsFrom
 from ssi_models.matrices import take_rows
-from ssi_models.mixing import ALPHAS, best_mixture
+from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice
+from ssi_models.parameters import check_choice, check_least, model_class
 from ssi_models.projections.baselines import Baseline, Examples
 from ssi_models.projections.cosine import (
     VOCABULARIES,
@@ -24,7 +24,7 @@ from ssi_models.projections.cosine import (
     stacked,
 )
 from ssi_models.projections.svd import right_singular_vectors
-from ssi_models.representation import Representation, joined, pair_scores, scaled
+from ssi_models.representation import Representation, joined, scaled
 from ssi_models.training.held_out import mixed
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
@@ -56,8 +56,7 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     def check_params(self) -> None:
         self.check_weight()
-        if self.rank < 1:
-            raise ValueError(f"rank must be 1 or more, got {self.rank}")
+        check_least(self, 1, "rank")
 
     @property
     def weight_of_words(self) -> float:
@@ -172,21 +171,9 @@ class LsiTfIdf(LSI):
         super()._learn(given)
         if self.alpha is not None:
             self.alpha_ = np.array([self.alpha], np.float32)
-            return
-
-        def scores(
-            query: NDArray[np.int64], document: NDArray[np.int64]
-        ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-            out = []
-            for alpha in (1, 0):
-                self.alpha_ = np.array([alpha], np.float32)
-                out.append(pair_scores(self, given.Q, given.D, query, document))
-            return out[0], out[1]
-
-        alpha = best_mixture(
-            scores, given.preferences, given.candidates, ALPHAS, self.seed, given.excluded
-        )
-        self.alpha_ = np.array([alpha], np.float32)
+        else:
+            labels = given.preferences, given.candidates, given.excluded
+            choose_alpha(self, given.Q, given.D, *labels)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = float(self.alpha_[0])

@@ -12,8 +12,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
-from ssi_models.base import model_class
 from ssi_models.matrices import take_columns
+from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.projections.baselines import Examples
 from ssi_models.projections.cosine import (
     pair_matrix,
@@ -59,11 +59,8 @@ class OPCA(PairProjection):
 
     def check_params(self) -> None:
         super().check_params()
-        for name in ("ridge", "tolerance"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.max_iterations < 1:
-            raise ValueError(f"max_iterations must be 1 or more, got {self.max_iterations}")
+        check_positive(self, "ridge", "tolerance")
+        check_least(self, 1, "max_iterations")
 
     def _learn(self, given: Examples) -> None:
         texts = stacked(given.Q, given.D, self.vocabularies)

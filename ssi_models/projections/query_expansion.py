@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
+from ssi_models.parameters import check_least, model_class
 from ssi_models.projections.baselines import Baseline, Examples
 from ssi_models.representation import Representation
 from ssi_models.training.held_out import sample_triples
@@ -54,8 +54,7 @@ class QueryExpansion(Baseline):
     def check_params(self) -> None:
         if self.beta is not None and not 0 <= self.beta < np.inf:
             raise ValueError(f"beta must be 0 or more, got {self.beta}")
-        if self.n_expansion is not None and self.n_expansion < 1:
-            raise ValueError(f"n_expansion must be 1 or more, got {self.n_expansion}")
+        check_least(self, 1, "n_expansion")
 
     def _learn(self, given: Examples) -> None:
         self.D_indptr_, self.D_indices_, self.D_data_ = arrays(given.D)

@@ -286,8 +286,8 @@ class CosineScorer(DiagonalPart):
     def _embedded(
         self, sides: tuple[tuple[ProjectionTable, BatchView], ...], cost: float
     ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-        """:func:`unit_projections` of the rows of both sides, which are turned by word as well: one
-        wait for the other threads instead of four."""
+        """:func:`unit_projections` of the rows of both sides, which are indexed by term as well:
+        one wait for the other threads instead of four."""
         out = []
         for table, rows in sides:
             n, width = len(rows.rows), table.values.shape[1]

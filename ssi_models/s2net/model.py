@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice
+from ssi_models.parameters import check_choice, check_least, model_class
 from ssi_models.projections.cosine import (
     VOCABULARIES,
     CosineOfProjections,
@@ -26,10 +25,11 @@ from ssi_models.remarks import WORD_MATCHING
 from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
 from ssi_models.s2net.mini_batch import AveragedTable, CosineScorer, ProjectionTable
 from ssi_models.s2net.torch_scorer import TorchScorer
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.loop import History, Settings
 from ssi_models.training.options import TrainingOptions
-from ssi_models.training.run import JointRun, TrainingData, TrainingRun
+from ssi_models.training.run import JointRun, TrainingRun
 from ssi_models.training.trainable import TrainableModel
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
 
@@ -71,12 +71,8 @@ class S2NetOptions(TrainingOptions):
 
     def check(self) -> None:
         super().check()
-        if self.negatives_per_pair < 1:
-            raise ValueError(f"negatives_per_pair must be 1 or more, got {self.negatives_per_pair}")
-        if self.pairs_per_epoch is not None and self.pairs_per_epoch < 1:
-            raise ValueError(f"pairs_per_epoch must be 1 or more, got {self.pairs_per_epoch}")
-        if self.margin < SMALLEST_MARGIN:
-            raise ValueError(f"margin must be {SMALLEST_MARGIN} or more, got {self.margin}")
+        check_least(self, 1, "negatives_per_pair", "pairs_per_epoch")
+        check_least(self, SMALLEST_MARGIN, "margin")
         check_choice("loss", self.loss, ("logistic",))
         check_choice("rank_weight", self.rank_weight, ("uniform",))
 
@@ -123,6 +119,7 @@ class S2Net(CosineOfProjections, TrainableModel):
     name: ClassVar[str] = "s2net"
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
+    weighs_pairs: ClassVar[bool] = False
 
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True
@@ -139,8 +136,7 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.rank < 1:
-            raise ValueError(f"rank must be 1 or more, got {self.rank}")
+        check_least(self, 1, "rank")
         if self.device is not None and self.training.optimizer == "l-bfgs":
             raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)

@@ -12,18 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import check_csr, check_rows, take_columns
-from ssi_models.mixing import ALPHAS, best_mixture
+from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
-from ssi_models.parameters import digest_of
-from ssi_models.representation import Representation, joined, pair_scores, scaled
+from ssi_models.parameters import check_least, digest_of, model_class
+from ssi_models.representation import Representation, joined, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import weigh
 from ssi_models.training.embedding_table import embed
 from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import JointRun, TrainingData, TrainingRun
+from ssi_models.training.run import JointRun, TrainingRun
 from ssi_models.training.towers import TowerScorer
 
 _BLOCK = 2**24  # co-occurrence counts held at a time
@@ -81,9 +81,7 @@ class CorrelatedHashSSI(LowRankSSI):
 
     def check_params(self) -> None:
         super().check_params()
-        for name in ("n_features", "bins"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        check_least(self, 1, "n_features", "bins")
         if self.n_frequent is not None:
             raise ValueError("n_frequent: n_features limits the words of a hashed model")
 
@@ -185,23 +183,9 @@ class CorrelatedHashSSI(LowRankSSI):
         )
         for model, A in zip((self, *copies), (on_words, *others), strict=True):
             model.A_U_, model.A_V_, model.A_diagonal_ = A.U_, A.V_, A.diagonal_
-            model._choose_alpha()
-
-    def _choose_alpha(self) -> None:
-        data = self._data
-
-        def scores(
-            query: NDArray[np.int64], document: NDArray[np.int64]
-        ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-            out = []
-            for alpha in (1.0, 0.0):
-                self.alpha_[0] = alpha
-                out.append(pair_scores(self, data.Q, data.D, query, document))
-            return out[0], out[1]
-
-        self.alpha_[0] = best_mixture(
-            scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
-        )
+            data = model._data
+            labels = data.training, data.candidates, data.excluded
+            choose_alpha(model, data.Q, data.D, *labels)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         own = super().query_representation(self.hash(Q), words)

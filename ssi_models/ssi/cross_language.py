@@ -10,17 +10,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, digest_of
+from ssi_models.parameters import (
+    check_choice,
+    check_least,
+    check_positive,
+    digest_of,
+    model_class,
+)
 from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.representation import Representation
 from ssi_models.training.batches import Batch, alternate, own_negatives
+from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import EmbeddingTable, embed
 from ssi_models.training.preferences import Preferences, check_shapes
-from ssi_models.training.run import TrainingData, TrainingRun, replica
+from ssi_models.training.run import TrainingRun, replica
 from ssi_models.training.towers import TowerScorer
 from ssi_models.training.trainable import TrainableModel
 
@@ -71,10 +77,8 @@ class CrossLanguageSSI(TrainableModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.rank < 1:
-            raise ValueError(f"rank must be 1 or more, got {self.rank}")
-        if not 0 < self.init_scale < np.inf:
-            raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
+        check_least(self, 1, "rank")
+        check_positive(self, "init_scale")
         check_choice("sharing", self.sharing, SHARING)
         check_choice("init", self.init, INITS)
 
@@ -153,7 +157,7 @@ class CrossLanguageSSI(TrainableModel):
             return own
         Q_E, preferences = self._monolingual
         task = (*arrays(Q_E), preferences.query, preferences.document, preferences.grade)
-        return digest_of([own], task)
+        return digest_of([own], (*task, *preferences.weights))
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.parallel import Workers
+from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, DiagonalScorer, weigh
-from ssi_models.training.run import TrainingData
 from ssi_models.training.trainable import TrainableModel
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import check_csr, take_columns, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
 MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it

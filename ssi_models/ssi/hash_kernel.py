@@ -9,17 +9,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import with_data
-from ssi_models.mixing import ALPHAS, best_mixture
+from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice
+from ssi_models.parameters import check_choice, check_least, model_class
 from ssi_models.remarks import WORD_MATCHING
-from ssi_models.representation import Representation, pair_scores
+from ssi_models.representation import Representation
 from ssi_models.ssi.full import plus_columns
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
 IDENTITIES = ("none", "mixed", "added")
@@ -60,8 +60,7 @@ class HashKernelSSI(TrainableModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.n_buckets < 1:
-            raise ValueError(f"n_buckets must be 1 or more, got {self.n_buckets}")
+        check_least(self, 1, "n_buckets")
         if not 0 < self.prime < 2**32:
             raise ValueError(f"prime must be between 1 and 2^32, got {self.prime}")
         check_choice("identity", self.identity, IDENTITIES)
@@ -85,19 +84,8 @@ class HashKernelSSI(TrainableModel):
         self.alpha_ = np.ones(1, np.float32)
         if self.identity == "mixed":
             data = run.data
-
-            def scores(
-                query: NDArray[np.int64], document: NDArray[np.int64]
-            ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-                mixed = []
-                for alpha in (1.0, 0.0):
-                    self.alpha_[0] = alpha
-                    mixed.append(pair_scores(self, data.Q, data.D, query, document))
-                return mixed[0], mixed[1]
-
-            self.alpha_[0] = best_mixture(
-                scores, data.training, data.candidates, ALPHAS, self.seed, data.excluded
-            )
+            labels = data.training, data.candidates, data.excluded
+            choose_alpha(self, data.Q, data.D, *labels)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = self.alpha_[0]

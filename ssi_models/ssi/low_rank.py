@@ -9,16 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice
+from ssi_models.parameters import check_choice, check_least, check_positive, model_class
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
+from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embed
-from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.run import TrainingRun
 from ssi_models.training.towers import TowerScorer
 from ssi_models.training.trainable import TrainableModel
 
@@ -69,12 +69,8 @@ class EmbeddingModel(TrainableModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.rank < 1:
-            raise ValueError(f"rank must be 1 or more, got {self.rank}")
-        if self.n_frequent is not None and self.n_frequent < 1:
-            raise ValueError(f"n_frequent must be 1 or more, got {self.n_frequent}")
-        if not 0 < self.init_scale < np.inf:
-            raise ValueError(f"init_scale must be positive and finite, got {self.init_scale}")
+        check_least(self, 1, "rank", "n_frequent")
+        check_positive(self, "init_scale")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)

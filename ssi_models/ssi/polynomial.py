@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.representation import Representation
 from ssi_models.ssi.low_rank import EmbeddingModel
-from ssi_models.training.run import TrainingData
+from ssi_models.training.data import TrainingData
 from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
 
 
@@ -57,12 +57,8 @@ class PSI(EmbeddingModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.degree < 2:
-            raise ValueError(f"degree must be 2 or more, got {self.degree}")
-        if not 0 < self.higher_init_scale < np.inf:
-            raise ValueError(
-                f"higher_init_scale must be positive and finite, got {self.higher_init_scale}"
-            )
+        check_least(self, 2, "degree")
+        check_positive(self, "higher_init_scale")
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         k = self.degree

@@ -10,14 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
 from ssi_models.matrices import check_csr
+from ssi_models.parameters import check_least, model_class
 from ssi_models.remarks import WORD_MATCHING, of_amount
 from ssi_models.representation import Representation
 from ssi_models.ssi.full import FullSSI
+from ssi_models.training.data import TrainingData
 from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.pair_weights import PairWeightScorer
-from ssi_models.training.run import JointRun, TrainingData, TrainingRun
+from ssi_models.training.run import JointRun, TrainingRun
 
 
 @model_class
@@ -56,8 +57,7 @@ class SparseSSI(FullSSI):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.n_weights < 1:
-            raise ValueError(f"n_weights must be 1 or more, got {self.n_weights}")
+        check_least(self, 1, "n_weights")
         if not 0 < self.keep < 1:
             raise ValueError(f"keep must be in (0, 1), got {self.keep}")
         if self.warm_start:

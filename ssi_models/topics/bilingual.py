@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import LearnsFrom, model_class
+from ssi_models.base import LearnsFrom
+from ssi_models.parameters import check_least, model_class
 from ssi_models.topics.em import PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
 from ssi_models.training.preferences import Preferences
@@ -85,8 +86,7 @@ class BLTMPR(TopicModel):
             raise ValueError(
                 f"tolerance must be in 1e-6..1 (parameters are float32), got {self.tolerance}"
             )
-        if self.max_evaluations < 1:
-            raise ValueError(f"max_evaluations must be 1 or more, got {self.max_evaluations}")
+        check_least(self, 1, "max_evaluations")
         if self.beta == 1:
             raise ValueError("beta must be above 1: with beta 1 a projection may not exist")
 

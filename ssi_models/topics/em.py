@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.expectation import (
+    Texts,
     add_words,
     expect_pairs,
     expected_counts,
@@ -46,6 +47,10 @@ class Side:
         starts = np.append(by_word.indptr[words], len(indices)).astype(np.int64)
         owner = by_word.indices.astype(np.int32, copy=False)
         return cls(arrays(taken), words, starts, owner, by_word.data)
+
+    def texts(self, phi: NDArray[np.float32], theta: NDArray[np.float32]) -> Texts:
+        """By pair, for the kernels."""
+        return Texts(*self.rows, phi, theta, np.empty(len(self.position), np.float32))
 
     def shares(self, n: int) -> NDArray[np.int64]:
         """int64 [n + 1]: slots of words, cut into n parts of about equally many entries."""
@@ -140,27 +145,21 @@ def expect(
     Returns:
         The block's part of the objective without the prior of phi; gradients computed.
     """
-    n, K = theta.shape
+    n = len(theta)
     q, d = block.queries, block.titles
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
-    q_ratio, d_ratio = np.empty(len(q.position), np.float32), np.empty(len(d.position), np.float32)
-    given = (*q.rows, *d.rows, state.phi_q, state.phi_d, theta, prior.alpha - 1)
     q_theta = d_theta = scratch.q_theta[:n]
-    if constraint is None:
-        results = q_theta, q_ratio, d_ratio, value
-        workers.split(lambda a, b: expect_pairs(*given, *results, np.empty(K, np.float32), a, b), n)
-    else:
+    if constraint is not None:
         d_theta = scratch.d_theta[:n]
+    queries, titles = q.texts(state.phi_q, q_theta), d.texts(state.phi_d, d_theta)
+    given = queries, titles, theta, prior.alpha - 1
+    if constraint is None:
+        workers.split(lambda a, b: expect_pairs(*given, value, a, b), n)
+    else:
         # The kernel sums in float32; half the tolerance leaves room for its rounding.
-        how = multiplier, np.float32(constraint.tolerance / 2), constraint.limit
-        projected = q_theta, d_theta, q_ratio, d_ratio, value, evaluations
-
-        def project(a: int, b: int) -> None:
-            scratch = np.empty((6, K), np.float32), np.empty((2, K))
-            project_pairs(*given, *how, *projected, *scratch, a, b)
-
-        workers.split(project, n)
-    sides = (q, q_ratio, q_theta, scratch.queries), (d, d_ratio, d_theta, scratch.titles)
+        how = multiplier, constraint.tolerance / 2, constraint.limit
+        workers.split(lambda a, b: project_pairs(*given, *how, value, evaluations, a, b), n)
+    sides = (q, queries, scratch.queries), (d, titles, scratch.titles)
     if scratch.queries is scratch.titles:
         # One side after the other: both add to the same sums.
         for side in sides:
@@ -170,17 +169,14 @@ def expect(
     return float(value.sum()), int(evaluations.sum())
 
 
-def _add_words(
-    sides: Sequence[tuple[Side, NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]],
-    workers: Workers,
-) -> None:
-    """Add ratio times theta to the sums, for sides of (side, ratio, theta, sums)."""
+def _add_words(sides: Sequence[tuple[Side, Texts, NDArray[np.float64]]], workers: Workers) -> None:
+    """Add ratio times theta to the sums, for sides of (side, texts, sums)."""
     cuts = [side.shares(workers.n_shares) for side, *_ in sides]
 
     def work(share: int, _: int) -> None:
-        for (side, *given), cut in zip(sides, cuts, strict=True):
+        for (side, texts, sums), cut in zip(sides, cuts, strict=True):
             by_word = side.words, side.starts, side.owner, side.position
-            add_words(*by_word, *given, cut[share], cut[share + 1])
+            add_words(*by_word, texts.ratio, texts.theta, sums, cut[share], cut[share + 1])
 
     workers.run(work)
 

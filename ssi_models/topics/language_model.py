@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import LearnsFrom, model_class
+from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.training.preferences import Preferences, check_constraints
@@ -22,6 +23,7 @@ from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
+SMOOTHINGS = ("jelinek-mercer", "dirichlet")
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
 
 
@@ -307,14 +309,10 @@ class UnigramLM(LanguageModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.smoothing not in ("jelinek-mercer", "dirichlet"):
-            raise ValueError(
-                f"smoothing must be 'jelinek-mercer' or 'dirichlet', got {self.smoothing!r}"
-            )
-        if not 0 < self.mu < np.inf:
-            raise ValueError(f"mu must be positive and finite, got {self.mu}")
+        check_choice("smoothing", self.smoothing, SMOOTHINGS)
+        check_positive(self, "mu")
 
-    def fit(
+    def fit_alone(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.base import model_class
-from ssi_models.kernels.expectation import fold_in, word_probabilities
-from ssi_models.matrices import Csr, arrays, take_rows
+from ssi_models.kernels.expectation import Texts, fold_in, word_probabilities
+from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_least, model_class
 from ssi_models.topics.em import (
     BLOCK,
     Block,
@@ -101,9 +101,8 @@ class TopicModel(LanguageModel):
 
     def check_params(self) -> None:
         super().check_params()
-        for name, least in (("n_topics", 1), ("iterations", 0), ("fold_in_iterations", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        check_least(self, 1, "n_topics", "fold_in_iterations")
+        check_least(self, 0, "iterations")
         for name in ("alpha", "beta"):
             if not 1 <= getattr(self, name) < np.inf:
                 raise ValueError(
@@ -243,11 +242,10 @@ class TopicModel(LanguageModel):
         with Workers(self.threads) as workers:
             for start in range(0, D.shape[0], BLOCK):
                 rows = np.arange(start, min(start + BLOCK, D.shape[0]))
-                block = arrays(take_rows(D, rows))
-                part = theta[start : start + len(rows)]
-                workers.split(
-                    partial(_fold_in, block, self.phi_d_, self.alpha - 1, n, part), len(rows)
-                )
+                block = take_rows(D, rows)
+                part, ratio = theta[start : start + len(rows)], np.empty(block.nnz, np.float32)
+                texts = Texts(*arrays(block), self.phi_d_, part, ratio)
+                workers.split(partial(fold_in, texts, self.alpha - 1, n), len(rows))
         return theta
 
     def explain(self, n: int = 10) -> list[dict[str, list[tuple[int, float]]]]:
@@ -394,16 +392,3 @@ class TopicModel(LanguageModel):
         if self.shared:
             self.phi_d_ = self.phi_q_
         self.n_topics_ = self.phi_d_.shape[1]
-
-
-def _fold_in(
-    block: Csr,
-    phi: NDArray[np.float32],
-    pseudo_count: float,
-    iterations: int,
-    theta: NDArray[np.float32],
-    start: int,
-    stop: int,
-) -> None:
-    gain, ratio = np.empty(phi.shape[1], np.float32), np.empty(len(block[1]), np.float32)
-    fold_in(*block, phi, pseudo_count, iterations, theta, gain, ratio, start, stop)

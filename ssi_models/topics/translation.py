@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models import persistence
-from ssi_models.base import model_class
 from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import check_least, model_class
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences
@@ -72,8 +72,7 @@ class IBMModel1(LanguageModel):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.iterations < 0:
-            raise ValueError(f"iterations must be 0 or more, got {self.iterations}")
+        check_least(self, 0, "iterations")
         if not 0 <= self.prune < 1:
             raise ValueError(f"prune must be in [0, 1), got {self.prune}")
 

@@ -55,7 +55,7 @@ class Identity:
     def step(
         self, queries: BatchView, documents: BatchView, C: NDArray[np.float32], workers: Workers
     ) -> None:
-        """Climb the sum of C_ij q_i . D d_j; the identity does not."""
+        """A gradient step that raises the sum of C_ij q_i . D d_j; the identity has none."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {}

@@ -14,7 +14,7 @@ from ssi_models.parallel import Workers
 
 
 class TextMatrix:
-    """A CSR matrix of texts, with the workspace to turn some of its rows round."""
+    """A CSR matrix of texts, with the workspace to index some of its rows by term."""
 
     def __init__(self, X: sp.csr_matrix, place: NDArray[np.int32] | None = None) -> None:
         self.X = X
@@ -106,7 +106,7 @@ class EmbeddingTable:
         share: int,
         n_shares: int,
     ) -> None:
-        """One thread's part of ``step``, with the batch turned; ``squares`` float64 [B] is
+        """One thread's part of ``step``, with the batch indexed by term; ``squares`` float64 [B] is
         |G_b|^2 / N."""
         step_words(
             *batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,

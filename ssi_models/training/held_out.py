@@ -16,7 +16,7 @@ HELD_OUT = ("auto", "parts", "queries", "pairs")
 #: With "auto", training queries from which on one held-out share of them is enough.
 MANY_QUERIES = 1000
 N_PARTS = 3
-#: Measures for early stopping; rank loss is turned round, so that more is better.
+#: Measures for early stopping; minus the rank loss, so that higher is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
 #: What an irrelevant document of the same score counts, of one above.
 TIED = 0.5

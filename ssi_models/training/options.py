@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ssi_models.parameters import check_choice
+from ssi_models.parameters import check_choice, check_least, check_positive
 from ssi_models.training.batches import NEGATIVES, SHUFFLES
 from ssi_models.training.held_out import HELD_OUT, VALIDATION_MEASURES
 from ssi_models.training.losses import LOSSES, RANK_WEIGHTS
@@ -89,24 +89,18 @@ class TrainingOptions:
 
     def check(self) -> None:
         """Raise ValueError naming an option that is out of its range."""
-        counts = ("batch_size", "n_negatives", "n_list_negatives", "patience")
-        for name in (*counts, "validation_documents"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
-        positive = ["margin", "accumulator_start"]
-        positive += [] if self.learning_rate == "auto" else ["learning_rate"]
-        for name in positive:
-            value = getattr(self, name)
-            if isinstance(value, str) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        check_least(self, 1, "batch_size", "n_negatives", "n_list_negatives", "patience")
+        check_least(self, 1, "validation_documents")
+        check_least(self, 0, "max_epochs")
+        check_positive(self, "margin", "accumulator_start")
+        if self.learning_rate != "auto":
+            check_positive(self, "learning_rate")
         if not 0 <= self.least_gain < np.inf:
             raise ValueError(f"least_gain must be 0 or more and finite, got {self.least_gain}")
         if not 0 <= self.list_share <= 1:
             raise ValueError(f"list_share must be in [0, 1], got {self.list_share}")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must be in (0, 1), got {self.validation_share}")
-        if self.max_epochs < 0:
-            raise ValueError(f"max_epochs must be 0 or more, got {self.max_epochs}")
         check_choice("optimizer", self.optimizer, self.optimizers)
         if self.hogwild and self.optimizer in self.whole_passes:
             others = tuple(name for name in self.optimizers if name not in self.whole_passes)

@@ -57,7 +57,7 @@ class PairWeights:
         R: NDArray[np.float32],
         workers: Workers,
     ) -> None:
-        """w[h(s, t)] climbs sum_b q_bs R_bt, R float32 [B, n_words]."""
+        """A gradient step that raises sum_b q_bs R_bt w[h(s, t)]; R float32 [B, n_words]."""
         order, offsets = self._offsets(words)
         R = np.ascontiguousarray(R[:, order])
         q, H = arrays(Q), len(self.values)

@@ -4,74 +4,27 @@ agree on when to stop."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import Lock
 from typing import Any, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
+from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import TextMatrix
 from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
 from ssi_models.training.losses import PairwiseLoss
 from ssi_models.training.options import TrainingOptions
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.preferences import Preferences
 from ssi_models.training.towers import Scorer, TowerScorer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingData:
-    """What a model is fitted on, checked.
-
-    Attributes:
-        Q, D: checked matrices. preferences: all of them.
-        training, validating: those that are learned from, those that are held out.
-        excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
-        only_relevant: whether the candidates are the documents that are relevant in training.
-        part: which of a joint fit's runs the data are of.
-        candidate_lists: the documents that a model is to rank for each query, or None.
-    """
-
-    Q: sp.csr_matrix
-    D: sp.csr_matrix
-    preferences: Preferences
-    training: Preferences
-    validating: Preferences
-    excluded: NDArray[np.int64] | None
-    candidates: NDArray[np.int64]
-    only_relevant: bool = False
-    part: int = 0
-    candidate_lists: CandidateLists | None = None
-    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-
-    def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """``make()``, called once: runs on the same matrices share its result. What depends on
-        the preferences too must have ``part`` in its key."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
-
-    def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
-        """The data of the queries outside a part, whose own preferences are held out."""
-        training = self.preferences.without(part)
-        pool = np.unique(training.document) if self.only_relevant else self.candidates
-        return replace(
-            self,
-            preferences=training,
-            training=training,
-            validating=self.preferences.only(part),
-            candidates=pool,
-            part=number,
-        )
 
 
 class TrainingRun:

@@ -1,7 +1,8 @@
 """Trainable scorers of a batch: queries against their positives and negatives.
 
-The training loop knows nothing about models but this: a scorer scores a batch, and climbs
-sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) for gradients A that the loss gives.
+The training loop knows nothing about models but this: a scorer scores a batch, and takes
+a gradient step that raises sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)), A being the gradients of the
+loss.
 """
 
 from __future__ import annotations

@@ -15,14 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
-from ssi_models.base import MatchingModel, check_parts, model_class
+from ssi_models.base import MatchingModel, check_parts
 from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import digest_of
+from ssi_models.parameters import digest_of, model_class
+from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import (
     N_PARTS,
-    hold_out_pairs,
-    hold_out_queries,
     holds_out_parts,
     split_queries,
 )
@@ -31,15 +30,11 @@ from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
     CandidateLists,
     Preferences,
-    candidate_rows,
-    check_excluded,
-    check_lists,
     check_preferences,
-    check_shapes,
+    check_unweighted,
 )
 from ssi_models.training.run import (
     JointRun,
-    TrainingData,
     TrainingRun,
     begin_at_best_scale,
     start_from,
@@ -79,6 +74,7 @@ class TrainableModel(MatchingModel):
 
     former_params: ClassVar[Mapping[str, str]] = {"emphasis": "rank_weight"}
 
+    weighs_pairs: ClassVar[bool] = True  # by the weights of the preferences
     training: TrainingOptions = TrainingOptions()
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     warm_start: bool = False
@@ -170,9 +166,10 @@ class TrainableModel(MatchingModel):
     ) -> list[Self]:
         """Fit the model on all preferences, and for each part a copy on those of the other
         queries. Returns the copies, which agree with the model in epoch and factor."""
-        every = self._check_data(
-            Q, D, preferences, excluded, candidates, groups, bool(parts), candidate_lists
-        )
+        every = self._prepared(
+            Q, D, preferences, groups=groups, in_parts=bool(parts), excluded=excluded,
+            candidates=candidates, lists=candidate_lists,
+        )  # fmt: skip
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
@@ -281,54 +278,14 @@ class TrainableModel(MatchingModel):
         self._check_same_words(Q, D)
         return Q, D
 
-    def _check_data(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        excluded: ArrayLike | None,
-        candidates: ArrayLike | str | None,
-        groups: ArrayLike | None,
-        in_parts: bool = False,
-        lists: CandidateLists | None = None,
+    def _prepared(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **given: Any
     ) -> TrainingData:
-        """The data of the model itself; nothing is held out of them where parts are."""
+        """What the model is fitted on, checked; ``given`` as for :func:`training_data`."""
         Q, D = self._check_spaces(Q, D)
-        check_shapes(Q, D, preferences)
-        barred = check_excluded(excluded, Q.shape[0], D.shape[0])
-        if in_parts:
-            held_out = preferences, preferences.only(np.zeros(0, np.int64))
-        else:
-            held_out = self._hold_out(preferences, groups)
-        pool = candidate_rows(candidates, preferences)
-        if lists is not None:
-            check_lists(lists, preferences)
-            if self.training.negatives == "given":
-                raise ValueError(
-                    "candidate_lists: negatives='given' takes those that are judged, not of the "
-                    "lists"
-                )
-        return TrainingData(
-            Q,
-            D,
-            preferences,
-            *held_out,
-            barred,
-            pool,
-            isinstance(candidates, str),
-            candidate_lists=lists if self.training.list_share else None,
-        )
-
-    def _hold_out(
-        self, preferences: Preferences, groups: ArrayLike | None
-    ) -> tuple[Preferences, Preferences]:
-        """(kept, held out) preferences."""
-        share = self.training.validation_share
-        if self.training.hold_out != "pairs":
-            return hold_out_queries(preferences, groups, share, self.seed)
-        if groups is not None:
-            raise ValueError("groups: single pairs are held out; use hold_out='queries'")
-        return hold_out_pairs(preferences, share, self.seed)
+        if not self.weighs_pairs:
+            check_unweighted(self.name, preferences)
+        return training_data(self.training, self.seed, Q, D, preferences, **given)
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         return train(run, settings)
@@ -457,6 +414,6 @@ class TrainableModel(MatchingModel):
                 *start.values(),
                 *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
                 preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels, *parts, *lists,
+                data.candidates, excluded, labels, *parts, *lists, *preferences.weights,
             ),
         )  # fmt: skip

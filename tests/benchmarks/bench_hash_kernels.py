@@ -53,7 +53,7 @@ def ours(X: sp.csr_matrix) -> tuple[float, float]:
     model = HashKernelSSI(
         n_buckets=BUCKETS, batch_size=B, n_negatives=K, max_epochs=0, threads=1
     ).fit(X, X, labels)
-    data = model._check_data(X, X, labels, None, None, None)
+    data = model._prepared(X, X, labels)
     with Workers(1) as workers, threadpool_limits(1, user_api="blas"):
         run = model.make_run(data, 0.03, workers)
         batches = run.batches(0)

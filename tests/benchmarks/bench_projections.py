@@ -188,7 +188,7 @@ def our_rate(data: Data, threads: int, runs: int) -> float:
     Q, D, pairs, options = data
     model = S2Net(threads=threads, negatives="uniform", **options)
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
-        training = model._check_data(Q, D, pairs, None, None, None)
+        training = model._prepared(Q, D, pairs)
         run = model.make_run(training, model.training.learning_rate, workers)
         batches = chain.from_iterable(run.batches(number) for number in count())
         for batch in islice(batches, 3):

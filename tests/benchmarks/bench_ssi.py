@@ -125,7 +125,7 @@ def time_steps(X: sp.csr_matrix, train: Preferences, threads: int) -> None:
         wanted = {"rank": 100, "batch_size": 256, "n_negatives": 256, "threads": threads}
         known = kind().get_params()
         model = kind(**{k: v for k, v in wanted.items() if k in known}, **options)
-        data = model._check_data(X, X, train, np.arange(X.shape[0]), None, None)
+        data = model._prepared(X, X, train, excluded=np.arange(X.shape[0]))
         with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
             run = model.make_run(data, 0.03, workers)
             spent = []

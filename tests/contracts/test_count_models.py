@@ -176,3 +176,14 @@ def test_bad_input_is_refused_by_name(make):
         make().score(Q, D, [0], [0])
     with pytest.raises(ValueError, match=r"document\[1\] is row 40, outside 0..39"):
         make().fit(Q, D, pairs).score(Q, D, [0, 0], [3, 40])
+
+
+def test_a_copy_for_a_part_learns_from_the_other_queries(make):
+    Q, D, pairs = data()
+    parts = [np.arange(20), np.arange(20, N)]
+    model = make(lambda2=0.5)
+    copies = model.fit_parts(Q, D, pairs, parts)
+    for copy, part in zip(copies, parts, strict=True):
+        alone = make(lambda2=0.5).fit(Q, D, pairs.without(part))
+        np.testing.assert_array_equal(scores_of(copy), scores_of(alone))
+    np.testing.assert_array_equal(scores_of(model), scores_of(make(lambda2=0.5).fit(Q, D, pairs)))

@@ -14,7 +14,7 @@ QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "ho
 
 def epoch(model, Q, D, pairs):
     """The training run of a model after its first epoch (no early stopping)."""
-    checked = model._check_data(Q, D, pairs, None, None, None)
+    checked = model._prepared(Q, D, pairs)
     with Workers(1) as workers:
         run = model.make_run(checked, model.training.learning_rate, workers)
         for batch in run.batches(0):

@@ -57,7 +57,7 @@ def test_replicas_share_parameters_and_no_workspace():
     Q, D, pairs = data()
     model = LowRankSSI(4, n_frequent=9)
     with Workers(1) as workers:
-        run = model.make_run(model._check_data(Q, D, pairs, None, None, None), 0.1, workers)
+        run = model.make_run(model._prepared(Q, D, pairs), 0.1, workers)
         other = run.replica()
         for name, values in run.scorer.parameters().items():
             assert other.scorer.parameters()[name] is values

@@ -348,7 +348,7 @@ def test_batches_of_little_data_are_small():
     """Eight steps or more per pass, whatever the batch size, and no epoch of several passes."""
     ours = model(batch_size=1024)
     with Workers(1) as workers:
-        run = ours.make_run(ours._check_data(*data(), None, None, None), 0.1, workers)
+        run = ours.make_run(ours._prepared(*data()), 0.1, workers)
         batches = list(run.batches(0))
     assert 8 <= len(batches) <= 9
     assert sum(len(batch.query) for batch in batches) == len(run.data.training)
@@ -358,7 +358,7 @@ def test_parts_of_a_pass_are_the_pass():
     """Epochs of about 30 pairs run through the passes, from any epoch on."""
     ours = model(pairs_per_epoch=30, shuffle="pairs")
     ours._start = None
-    training = ours._check_data(*data(), None, None, None)
+    training = ours._prepared(*data())
     n = len(training.training)
 
     def visited(run, numbers):

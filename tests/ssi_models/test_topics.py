@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import topic_em
 from pair_data import planted_pairs, random_pairs
 
-from ssi_models.kernels.expectation import _tilt, project_pairs, sum_logs
+from ssi_models.kernels.expectation import Texts, _tilt, project_pairs, sum_logs
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
@@ -81,6 +81,12 @@ def test_em_climbs_its_objective(model, planted):
     assert objective[-1] > objective[0]
 
 
+def projectable(X, phi):
+    """Texts for the kernels."""
+    theta = np.empty((X.shape[0], K), np.float32)
+    return Texts(*arrays(X), phi.astype(np.float32, "C"), theta, np.empty(X.nnz, np.float32))
+
+
 @pytest.mark.parametrize("concentration", [0.05, 1.0])
 def test_projected_posteriors_have_equal_fractions(concentration):
     """Checked in float64 from the multipliers; sharp posteriors are the hard case."""
@@ -94,14 +100,10 @@ def test_projected_posteriors_have_equal_fractions(concentration):
     theta = np.maximum(rng.dirichlet(np.full(K, 0.5), n), 0.01).astype(np.float32)
     sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
     multiplier = np.zeros((n, K), np.float32)
-    u, v = np.empty((2, n, K), np.float32)
-    ratios = [np.empty(X.nnz, np.float32) for X in sides]
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
-    project_pairs(
-        *arrays(sides[0]), *arrays(sides[1]), phi_q, phi_d, theta.copy(), 0.1, multiplier,
-        np.float32(5e-7), 500, u, v, *ratios, value, evaluations,
-        np.empty((6, K), np.float32), np.empty((2, K)), 0, n,
-    )  # fmt: skip
+    given = projectable(sides[0], phi_q), projectable(sides[1], phi_d), theta.copy(), 0.1
+    project_pairs(*given, multiplier, 5e-7, 500, value, evaluations, 0, n)
+    u, v = given[0].theta, given[1].theta
     assert evaluations.max() < 500
     for i in range(n):
         fractions = []
@@ -118,14 +120,12 @@ def test_projection_is_the_closest_one():
     phi_q, phi_d = rng.dirichlet(np.ones(12), (2, K)).transpose(0, 2, 1)
     theta = rng.dirichlet(np.ones(K), len(Q))
     sides = [check_csr("X", sp.csr_matrix(X)) for X in (Q, D)]
-    u, v = np.empty((2, *theta.shape), np.float32)
+    given = [projectable(X, phi) for X, phi in zip(sides, (phi_q, phi_d), strict=True)]
     project_pairs(
-        *arrays(sides[0]), *arrays(sides[1]), *(np.float32(np.ascontiguousarray(p)) for p in
-        (phi_q, phi_d)), theta.astype(np.float32), 0.1, np.zeros(theta.shape, np.float32),
-        np.float32(5e-7), 500, u, v, *[np.empty(X.nnz, np.float32) for X in sides],
-        np.empty(len(Q)), np.zeros(len(Q), np.int32), np.empty((6, K), np.float32),
-        np.empty((2, K)), 0, len(Q),
+        *given, theta.astype(np.float32), 0.1, np.zeros(theta.shape, np.float32), 5e-7, 500,
+        np.empty(len(Q)), np.zeros(len(Q), np.int32), 0, len(Q),
     )  # fmt: skip
+    u, v = given[0].theta, given[1].theta
     for i in range(len(Q)):
         q, d = np.flatnonzero(Q[i]), np.flatnonzero(D[i])
         P = [topic_em.posterior(theta[i : i + 1], p)[0] for p in (phi_q, phi_d)]

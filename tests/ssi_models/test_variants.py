@@ -57,7 +57,7 @@ def test_low_rank_of_full_rank_is_the_unconstrained_matrix():
 
 def epoch(model, Q, D, pairs):
     """The training run of a model after its first epoch (no early stopping)."""
-    checked = model._check_data(Q, D, pairs, None, None, None)
+    checked = model._prepared(Q, D, pairs)
     with Workers(1) as workers:
         run = model.make_run(checked, model.training.learning_rate, workers)
         for batch in run.batches(0):
@@ -101,7 +101,7 @@ def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
     if kind is CorrelatedHashSSI:
         model.frequent_ = np.arange(10)
         model.matches_ = top_dice(check_csr("D", D), model.frequent_, model.bins)[0]
-    checked = model._check_data(Q, D, pairs, np.arange(N), None, None)
+    checked = model._prepared(Q, D, pairs, excluded=np.arange(N))
     with Workers(1) as workers:
         run, slow = (model.make_run(checked, 0.05, workers) for _ in range(2))
         batch = next(run.batches(0))

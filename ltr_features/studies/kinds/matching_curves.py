@@ -14,8 +14,9 @@ from ltr_features.studies.kinds.matching_tasks import Task
 from ssi_models.kernels.pair_losses import ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
+from ssi_models.training.data import TrainingData
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import TrainingData, TrainingRun
+from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
 MAX_DOCUMENTS = 5000  # that training queries are ranked over

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from ltr_features.studies.config import Section
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
-from ssi_models.registry import MODELS
+from ssi_models.registry import find_model
 
 
 class CollectionConfig(BaseModel):
@@ -299,8 +299,8 @@ class ExperimentConfig(Section):
     @property
     def _learned(self) -> set[str]:
         """The columns of models that learn from judgements."""
-        models = (m for m in self.models if m.model in MODELS)
-        return {m.name for m in models if MODELS[m.model].learns_from != "documents"}
+        kinds = {m.name: find_model(m.model) for m in self.models}
+        return {name for name, kind in kinds.items() if kind and kind.learns_from != "documents"}
 
     def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
         """The ranker of a system; None for a score, and for a ranker that is not described."""

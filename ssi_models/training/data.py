@@ -1,0 +1,128 @@
+"""What a model is trained on: matrices, the pairs that it learns from and those held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ssi_models.training.held_out import hold_out_pairs, hold_out_queries
+from ssi_models.training.options import TrainingOptions
+from ssi_models.training.preferences import (
+    CandidateLists,
+    Preferences,
+    candidate_rows,
+    check_excluded,
+    check_shapes,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a model is fitted on, checked.
+
+    Attributes:
+        Q, D: checked matrices. preferences: all of them.
+        training, validating: those that are learned from, those that are held out.
+        excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
+        only_relevant: whether the candidates are the documents that are relevant in training.
+        part: which of a joint fit's runs the data are of.
+        candidate_lists: the documents that a model is to rank for each query, or None.
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    preferences: Preferences
+    training: Preferences
+    validating: Preferences
+    excluded: NDArray[np.int64] | None
+    candidates: NDArray[np.int64]
+    only_relevant: bool = False
+    part: int = 0
+    candidate_lists: CandidateLists | None = None
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """``make()``, called once: runs on the same matrices share its result. What depends on
+        the preferences too must have ``part`` in its key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
+        """The data of the queries outside a part, whose own preferences are held out."""
+        training = self.preferences.without(part)
+        pool = np.unique(training.document) if self.only_relevant else self.candidates
+        return replace(
+            self,
+            preferences=training,
+            training=training,
+            validating=self.preferences.only(part),
+            candidates=pool,
+            part=number,
+        )
+
+
+def training_data(
+    options: TrainingOptions,
+    seed: int,
+    Q: sp.csr_matrix,
+    D: sp.csr_matrix,
+    preferences: Preferences,
+    *,
+    groups: ArrayLike | None = None,
+    in_parts: bool = False,
+    excluded: ArrayLike | None = None,
+    candidates: ArrayLike | str | None = None,
+    lists: CandidateLists | None = None,
+) -> TrainingData:
+    """Checked data; nothing is held out of them where a joint fit holds out parts.
+
+    Args:
+        Q, D: checked matrices. others: see ``TrainableModel.fit``.
+
+    Raises:
+        ValueError: as there.
+    """
+    check_shapes(Q, D, preferences)
+    barred = check_excluded(excluded, Q.shape[0], D.shape[0])
+    if in_parts:
+        held_out = preferences, preferences.only(np.zeros(0, np.int64))
+    elif options.hold_out != "pairs":
+        held_out = hold_out_queries(preferences, groups, options.validation_share, seed)
+    elif groups is None:
+        held_out = hold_out_pairs(preferences, options.validation_share, seed)
+    else:
+        raise ValueError("groups: single pairs are held out; use hold_out='queries'")
+    if lists is not None:
+        check_lists(lists, preferences)
+        if options.negatives == "given":
+            raise ValueError(
+                "candidate_lists: negatives='given' takes those that are judged, not of the lists"
+            )
+    return TrainingData(
+        Q,
+        D,
+        preferences,
+        *held_out,
+        barred,
+        candidate_rows(candidates, preferences),
+        isinstance(candidates, str),
+        candidate_lists=lists if options.list_share else None,
+    )
+
+
+def check_lists(lists: CandidateLists, preferences: Preferences) -> None:
+    """Raise an error unless these are candidate lists of the queries and documents that the
+    preferences are over."""
+    if not isinstance(lists, CandidateLists):
+        raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
+    if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
+        raise ValueError(
+            f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D have "
+            f"{preferences.n_queries} x {preferences.n_documents}"
+        )
