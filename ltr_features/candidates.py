@@ -29,7 +29,7 @@ from ltr_features.parallel import map_blocks
 from ltr_features.parameters import check_values
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
-from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.candidates import bm25_candidates
 from ltr_features.text.collection import Pairs
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS
@@ -79,7 +79,7 @@ class BM25Candidates(CandidateSource):
 
     def find(self, context: ColumnContext, extra: int) -> Pairs:
         depth, threads = self.depth + extra, context.threads
-        return bm25_pool(context.index, context.query_counts, depth, threads=threads)
+        return bm25_candidates(context.index, context.query_counts, depth, threads=threads)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.text.candidates import bm25_pool
+from ltr_features.text.candidates import bm25_candidates
 from ltr_features.text.collection import Collection, Pairs
 
 
@@ -46,7 +46,7 @@ def candidate_pairs(
     """
     collection = context.collection
     sources = collection.query_sources
-    pool = bm25_pool(
+    pool = bm25_candidates(
         context.index,
         context.query_counts,
         depth if sources is None else depth + 1,

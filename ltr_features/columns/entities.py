@@ -73,8 +73,8 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.once((self, "streams"), lambda: self._streams(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
@@ -107,7 +107,7 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
     def _document_abstracts(self, context: ColumnContext) -> _Abstracts:
         entities = self.document_entities(context)
-        return context.once((self, "abstracts"), lambda: self._abstracts(context, entities))
+        return context.cached((self, "abstracts"), lambda: self._abstracts(context, entities))
 
     def _abstracts(self, context: ColumnContext, entities: NDArray[np.int64]) -> _Abstracts:
         texts = list(self.base(context).abstracts[entities])
@@ -136,8 +136,8 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.once((self, "streams"), lambda: self._streams(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
@@ -159,7 +159,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def _document_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
         entities = self.document_entities(context)
-        return context.once((self, "vectors"), lambda: self._abstract_vectors(context, entities))
+        return context.cached((self, "vectors"), lambda: self._abstract_vectors(context, entities))
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]
