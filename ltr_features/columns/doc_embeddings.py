@@ -33,7 +33,6 @@ from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,
     TRAIN,
-    absent_streams,
 )
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
@@ -165,9 +164,6 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
                 )
         return values
 
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
-
     def _stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
         index = context.index
         return context.cached(
@@ -213,9 +209,6 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
             part = cosines(asked, [stored], *rows, context.threads)
             values[:, 2 * position : 2 * position + 2] = part
         return values
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""

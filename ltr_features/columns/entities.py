@@ -33,7 +33,6 @@ from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,
     WordVectorSource,
-    absent_streams,
     cosine_columns,
     stream_cosines,
 )
@@ -76,9 +75,6 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
         asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
         stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_abstracts(context)
@@ -139,9 +135,6 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
         asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
         stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_vectors(context)
@@ -218,9 +211,6 @@ class EntityOverlap(EntitySource, ColumnFamily):
             values[:, position] = shared
             values[:, position + 1] = shared / np.maximum(sizes, 1)
         return values
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
 
 def _places(wanted: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.int64]:

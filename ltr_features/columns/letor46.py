@@ -170,11 +170,7 @@ class Letor46(ColumnFamily):
         return values
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
-        missing = {
-            column.name: f"0: the collection has no stream {column.stream!r}"
-            for column in LETOR46_COLUMNS
-            if column.stream is not None and column.stream not in context.index
-        }
+        missing = super().absent(context)
         if context.collection.links is None:
             for name in ("pagerank", "inlinks", "outlinks"):
                 missing[name] = "0: the collection has no links"

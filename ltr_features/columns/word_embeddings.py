@@ -128,9 +128,6 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
         stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
 
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
-
     def _queries(self, context: ColumnContext) -> Bags:
         words, counts = context.query_words
         vocabulary = context.index.vocabulary
@@ -184,12 +181,3 @@ def cosine_columns(prefix: str, compared: str) -> tuple[ColumnSpec, ...]:
         for stream in EMBEDDING_STREAMS
         for short, called in (("avg", "average"), ("max", "maximum"))
     )
-
-
-def absent_streams(family: ColumnFamily, context: ColumnContext) -> dict[str, str]:
-    """The columns of streams that the collection lacks."""
-    return {
-        column.name: f"0: the collection has no stream {column.stream!r}"
-        for column in family.columns
-        if column.stream is not None and column.stream not in context.index
-    }
