@@ -30,7 +30,7 @@ from ltr_features.parallel import map_blocks
 from ltr_features.parameters import check_values
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
-from ltr_features.text.candidates import PoolRecall, bm25_pool, pool_recall
+from ltr_features.text.candidates import PoolRecall, bm25_candidates, candidate_recall
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS, find_model
@@ -67,7 +67,7 @@ class Candidates:
         for i, name in enumerate(self.sources):
             rows = self.found_by[:, i]
             pairs = Pairs(self.pairs.query[rows], self.pairs.document[rows])
-            found[name] = pool_recall(pairs, judgements, n_queries)
+            found[name] = candidate_recall(pairs, judgements, n_queries)
         return found
 
 
@@ -96,7 +96,7 @@ class BM25Candidates(CandidateSource):
 
     def find(self, context: ColumnContext, extra: int) -> Pairs:
         depth, threads = self.depth + extra, context.threads
-        return bm25_pool(context.index, context.query_counts, depth, threads=threads)
+        return bm25_candidates(context.index, context.query_counts, depth, threads=threads)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
@@ -135,10 +135,11 @@ class FeatureBuilder:
         pairs = candidate_pairs(context, self.candidates, on_empty="keep") if listed else None
         by_group = keep_groups(context.collection, folds)
         fitted = []
-        with self._folder() as folder:
+        kept = nullcontext(self.models_folder) if self.models_folder else TemporaryDirectory()
+        with kept as folder:
             for recipe in tracked(self.models, len(self.models), "models", self.progress):
                 column = TrainedColumn(
-                    context, recipe, folder, hold_out_groups=by_group, candidates=pairs
+                    context, recipe, Path(folder), hold_out_groups=by_group, candidates=pairs
                 )
                 fitted.append(column.fitted(rows, parts))
         self.context_, self.fitted_ = context, fitted
@@ -341,14 +342,6 @@ class FeatureBuilder:
             return collection
         index = TermIndex.build(collection, analyzer, threads=self.threads)
         return ColumnContext(collection, index, threads=self.threads)
-
-    @contextmanager
-    def _folder(self) -> Iterator[Path]:
-        if self.models_folder is not None:
-            yield self.models_folder
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                yield Path(folder)
 
     def _fitted_context(self) -> ColumnContext:
         if not hasattr(self, "context_"):

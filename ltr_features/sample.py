@@ -28,7 +28,7 @@ from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.candidates import Bm25Retriever
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.collection_files import save_collection
 from ltr_features.text.index import TermIndex
@@ -84,7 +84,7 @@ def write_sample(folder: str | os.PathLike[str]) -> Collection:
     with atomic_path(folder, kind="folder") as partial:
         for name in ("csv", "beir", "trec", "runs", "letor", "vectors"):
             (partial / name).mkdir(parents=True)
-        pairs, scores = Bm25Retriever(index).top(context.query_counts, DEPTH)
+        pairs, scores = BM25Retriever(index).top(context.query_counts, DEPTH)
         _write_run(collection, pairs, scores, partial / "runs" / "bm25.run")
         _write_csv(collection, pairs, partial / "csv")
         _write_beir(collection, folds[0], partial / "beir")

@@ -17,7 +17,7 @@ from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_features.feature_builder import FeatureBuilder
-from ltr_features.text.candidates import Bm25Retriever
+from ltr_features.text.candidates import BM25Retriever
 
 
 class ScoringPipeline:
@@ -77,7 +77,7 @@ class ScoringPipeline:
             raise InputError(f"n must be 0 or more, got {n}")
         if docnos is None:
             context = self.features.context_.for_queries([query])
-            retriever = context.once("bm25 retriever", lambda: Bm25Retriever(context.index))
+            retriever = context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
             pool, _ = retriever.top(context.query_counts, self.features.depth, threads=1)
             ids = context.collection.document_ids
             docnos = [ids[row] for row in pool.document.tolist()]

@@ -86,8 +86,12 @@ class ColumnFamily(ABC):
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         """Columns that are 0 throughout because the collection lacks their source, with the
-        reason: name to one line."""
-        return {}
+        reason: name to one line. By default those of streams that it lacks."""
+        return {
+            column.name: f"0: the collection has no stream {column.stream!r}"
+            for column in self.columns
+            if column.stream is not None and column.stream not in context.index
+        }
 
     def get_params(self) -> dict[str, Any]:
         """The constructor's parameters by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,17 +79,22 @@ class ColumnContext:
         collection = self.collection.with_queries(texts, ids)
         return ColumnContext(collection, self.index, self.threads, self._of_documents)
 
-    def once(self, key: Any, compute: Callable[[], T]) -> T:
+    def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as
         PageRank."""
-        return _remembered(self._of_documents, key, compute)
+        return _cached(self._of_documents, key, compute)
 
-    def once_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
+    def cached_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents and queries."""
-        return _remembered(self._of_queries, key, compute)
+        return _cached(self._of_queries, key, compute)
+
+    def once(self, key: Any, compute: Callable[[], T]) -> T:
+        """The old name of :meth:`cached`, for one release."""
+        warnings.warn("ColumnContext.once is called cached now", FutureWarning, stacklevel=2)
+        return self.cached(key, compute)
 
 
-def _remembered(known: dict[Any, Any], key: Any, compute: Callable[[], T]) -> T:
+def _cached(known: dict[Any, Any], key: Any, compute: Callable[[], T]) -> T:
     if key not in known:
         known[key] = compute()
     value: T = known[key]

@@ -33,7 +33,6 @@ from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,
     TRAIN,
-    absent_streams,
 )
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.embeddings.doc2vec import Doc2Vec
@@ -86,7 +85,7 @@ class Doc2VecSource:
 
     def load(self, context: ColumnContext) -> Doc2Vec:
         """The model; trained on the documents' texts once per context, and once per folder."""
-        return context.once(self.model_key, lambda: self._load(context))
+        return context.cached(self.model_key, lambda: self._load(context))
 
     @property
     def model_key(self) -> tuple[object, ...]:
@@ -121,7 +120,7 @@ class Doc2VecSource:
         """
         model = self.load(context)
         analyzer = context.index.analyzer
-        served = context.once((model, "tokens"), lambda: served_tokens(model.words, analyzer))
+        served = context.cached((model, "tokens"), lambda: served_tokens(model.words, analyzer))
         rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
         counts = renumbered(bags, rows, len(model.words))
         counts.sum_duplicates()  # several tokens may be served by one word
@@ -165,12 +164,9 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
                 )
         return values
 
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
-
     def _stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
         index = context.index
-        return context.once(
+        return context.cached(
             (self, stream),
             lambda: self.text_vectors(context, index.vocabulary, index.counts(stream)),
         )
@@ -205,17 +201,14 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         if "body" not in context.index:
             return values
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
         rows = (pairs.query, pairs.document)
         for position, length in enumerate(CHUNK_LENGTHS):
             chunks = partial(self._chunks, context, length)
-            stored = context.once((self, "chunks", length), chunks)
+            stored = context.cached((self, "chunks", length), chunks)
             part = cosines(asked, [stored], *rows, context.threads)
             values[:, 2 * position : 2 * position + 2] = part
         return values
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""
@@ -247,7 +240,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
             ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
             return ends, np.concatenate(parts)
 
-        return context.once("body tokens", make)
+        return context.cached("body tokens", make)
 
 
 def chunk_bags(
@@ -276,6 +269,6 @@ def chunk_bags(
 
 def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
     words, counts = context.query_words
-    return context.once_for_queries(
+    return context.cached_for_queries(
         (source.model_key, "queries"), lambda: source.text_vectors(context, words, counts)
     )

@@ -33,7 +33,6 @@ from ltr_features.columns.word_embeddings import (
     EMBEDDING_STREAMS,
     ENSAN,
     WordVectorSource,
-    absent_streams,
     cosine_columns,
     stream_cosines,
 )
@@ -73,12 +72,9 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.once((self, "streams"), lambda: self._streams(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_abstracts(context)
@@ -107,7 +103,7 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
     def _document_abstracts(self, context: ColumnContext) -> _Abstracts:
         entities = self.document_entities(context)
-        return context.once((self, "abstracts"), lambda: self._abstracts(context, entities))
+        return context.cached((self, "abstracts"), lambda: self._abstracts(context, entities))
 
     def _abstracts(self, context: ColumnContext, entities: NDArray[np.int64]) -> _Abstracts:
         texts = list(self.base(context).abstracts[entities])
@@ -136,12 +132,9 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.once((self, "streams"), lambda: self._streams(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_vectors(context)
@@ -159,7 +152,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
     def _document_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
         entities = self.document_entities(context)
-        return context.once((self, "vectors"), lambda: self._abstract_vectors(context, entities))
+        return context.cached((self, "vectors"), lambda: self._abstract_vectors(context, entities))
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]
@@ -218,9 +211,6 @@ class EntityOverlap(EntitySource, ColumnFamily):
             values[:, position] = shared
             values[:, position + 1] = shared / np.maximum(sizes, 1)
         return values
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
 
 def _places(wanted: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.int64]:

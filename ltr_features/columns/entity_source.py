@@ -84,7 +84,7 @@ class EntitySource:
                 drawn from.
         """
         withheld = context.collection.withheld
-        return context.once((self.entity_key, "base"), lambda: self._open(withheld))
+        return context.cached((self.entity_key, "base"), lambda: self._open(withheld))
 
     def _open(self, withheld: str | None) -> KnowledgeBase:
         if self.knowledge is not None:
@@ -114,7 +114,7 @@ class EntitySource:
         if self.linker == "tagme":
             return TagmeService(self.annotations or "")
         # Opening its statistics costs more than linking a query.
-        return context.once(
+        return context.cached(
             (self.entity_key, "linker"),
             lambda: WikipediaLinker(self.base(context).path, threads=context.threads),
         )
@@ -122,21 +122,23 @@ class EntitySource:
     def query_entities(self, context: ColumnContext) -> EntitySets:
         """The entities of the queries."""
         key = (self.entity_key, "queries")
-        raw = context.once_for_queries(key, lambda: self._link(context, ["queries"]))
+        raw = context.cached_for_queries(key, lambda: self._link(context, ["queries"]))
         thresholds = (self.min_rho_query, self.min_link_probability)
-        return context.once_for_queries((key, thresholds), lambda: raw.sets("queries", *thresholds))
+        return context.cached_for_queries(
+            (key, thresholds), lambda: raw.sets("queries", *thresholds)
+        )
 
     def stream_entities(self, context: ColumnContext, stream: str) -> EntitySets:
         """The entities of the documents' streams; all streams are linked together."""
         present = [s for s in EMBEDDING_STREAMS if s in context.index]
         key = (self.entity_key, "documents")
-        raw = context.once(key, lambda: self._link(context, present))
+        raw = context.cached(key, lambda: self._link(context, present))
         return raw.sets(stream, self.min_rho, self.min_link_probability)
 
     def linked_streams(self, context: ColumnContext) -> dict[str, EntitySets]:
         """The entities of each of the paper's streams that the collection has."""
         present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
-        return context.once(
+        return context.cached(
             (self.entity_key, "streams", self.min_rho, self.min_link_probability),
             lambda: {stream: self.stream_entities(context, stream) for stream in present},
         )

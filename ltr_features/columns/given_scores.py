@@ -137,8 +137,8 @@ class GivenScores(ColumnFamily):
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores of a file that are about the collection's queries, by their name in it."""
-        table = context.once((self, name, "table"), lambda: self._read(name))
-        return context.once_for_queries((self, name), lambda: _of_collection(table, context))
+        table = context.cached((self, name, "table"), lambda: self._read(name))
+        return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
 
     def _read(self, name: str) -> ScoreTable:
         return read_scores(

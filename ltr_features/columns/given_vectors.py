@@ -126,7 +126,7 @@ class GivenVectors(ColumnFamily):
     def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:
         """int64: the row of the vector of each query or document of the collection; -1: none."""
         vectors, collection = self._read[side], context.collection
-        remember = context.once_for_queries if side == "query" else context.once
+        remember = context.cached_for_queries if side == "query" else context.cached
         wanted = collection.query_ids if side == "query" else collection.document_ids
 
         def find() -> NDArray[np.int64]:

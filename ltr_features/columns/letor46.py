@@ -30,7 +30,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.links import document_columns
 from ltr_features.kernels.ranking import term_columns
 from ltr_features.parallel import map_blocks
-from ltr_features.text.bm25 import Bm25, check_range, inverse_document_frequency
+from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 
@@ -147,7 +147,7 @@ class Letor46(ColumnFamily):
     reference: ClassVar[str] = _LETOR
 
     def __post_init__(self) -> None:
-        Bm25(self.k1, self.b, self.k3)
+        BM25(self.k1, self.b, self.k3)
         check_range("delta", self.delta, 1e-6, 1.0)
         check_range("mu", self.mu, 1e-6, 1e12)
         check_range("lam", self.lam, 1e-6, 1.0)
@@ -170,11 +170,7 @@ class Letor46(ColumnFamily):
         return values
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
-        missing = {
-            column.name: f"0: the collection has no stream {column.stream!r}"
-            for column in LETOR46_COLUMNS
-            if column.stream is not None and column.stream not in context.index
-        }
+        missing = super().absent(context)
         if context.collection.links is None:
             for name in ("pagerank", "inlinks", "outlinks"):
                 missing[name] = "0: the collection has no links"
@@ -212,7 +208,7 @@ class Letor46(ColumnFamily):
     def _document_columns(self, context: ColumnContext) -> NDArray[np.float64]:
         collection = context.collection
         urls = collection.streams.get("url")
-        return context.once(
+        return context.cached(
             (self.name, "document columns", self.damping),
             lambda: document_columns(urls, collection.links, collection.n_documents, self.damping),
         )

@@ -80,8 +80,8 @@ class TermCounts:
             vocabulary = _joined_words([term_vocabulary(context, kind) for kind in kinds])
             return vocabulary, _hstack([document_counts(context, kind, stream) for kind in kinds])
 
-        vocabulary, D = context.once(key, of_documents)
-        Q = context.once_for_queries(
+        vocabulary, D = context.cached(key, of_documents)
+        Q = context.cached_for_queries(
             key, lambda: _hstack([query_counts(context, kind) for kind in kinds])
         )
         return cls(vocabulary, Q, D)
@@ -139,7 +139,7 @@ class TermSpace:
             weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
             return kept, vocabulary, weighting, _joined_rows(rows)
 
-        kept, vocabulary, weighting, D = context.once(key, of_documents)
+        kept, vocabulary, weighting, D = context.cached(key, of_documents)
 
         def of_queries() -> csr_matrix:
             if terms == "both":
@@ -149,7 +149,7 @@ class TermSpace:
             (part,) = kept
             return part.unit_rows(query_counts(context, part.kind))
 
-        return cls(vocabulary, weighting, context.once_for_queries(key, of_queries), D)
+        return cls(vocabulary, weighting, context.cached_for_queries(key, of_queries), D)
 
 
 def check_document_frequency(least: int) -> None:
@@ -204,7 +204,7 @@ _NAMED: dict[Kind, str] = {"words": "word", "letter-trigrams": "letter trigram"}
 
 def _trigrams(context: ColumnContext) -> LetterTrigrams:
     """Those of the index's words."""
-    return context.once("trigrams", lambda: LetterTrigrams.of(context.index.vocabulary))
+    return context.cached("trigrams", lambda: LetterTrigrams.of(context.index.vocabulary))
 
 
 def _product(counts: csr_matrix, trigrams: csr_matrix) -> csr_matrix:

@@ -83,14 +83,14 @@ class WordVectorSource:
         """
         if self.vectors == TRAIN:
             key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
-            return context.once(key, lambda: self._train(context)).rows_for(tokens)
+            return context.cached(key, lambda: self._train(context)).rows_for(tokens)
         analyzer = context.index.analyzer
         if Path(self.vectors).suffix != SUFFIX:
             return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
         # Mapped into memory: kept open for the words of later queries.
         key = ("word vectors", self.vectors)
-        mapped = context.once(key, lambda: WordVectors.load(self.vectors))
-        served = context.once((*key, "tokens"), lambda: served_tokens(mapped.words, analyzer))
+        mapped = context.cached(key, lambda: WordVectors.load(self.vectors))
+        served = context.cached((*key, "tokens"), lambda: served_tokens(mapped.words, analyzer))
         rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
         units = np.zeros((len(rows), mapped.dimension), dtype=np.float32)
         units[rows >= 0] = mapped.units[rows[rows >= 0]]
@@ -124,12 +124,9 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.once_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.once((self, "streams"), lambda: self._streams(context))
+        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        stored = context.cached((self, "streams"), lambda: self._streams(context))
         return stream_cosines(context, asked, stored, pairs)
-
-    def absent(self, context: ColumnContext) -> dict[str, str]:
-        return absent_streams(self, context)
 
     def _queries(self, context: ColumnContext) -> Bags:
         words, counts = context.query_words
@@ -149,7 +146,7 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
 
     def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
         """float32 [V, dimension]: the vectors of the index's words, found once."""
-        return context.once(
+        return context.cached(
             (self, "units"), lambda: self.load(context, list(context.index.vocabulary))
         )
 
@@ -184,12 +181,3 @@ def cosine_columns(prefix: str, compared: str) -> tuple[ColumnSpec, ...]:
         for stream in EMBEDDING_STREAMS
         for short, called in (("avg", "average"), ("max", "maximum"))
     )
-
-
-def absent_streams(family: ColumnFamily, context: ColumnContext) -> dict[str, str]:
-    """The columns of streams that the collection lacks."""
-    return {
-        column.name: f"0: the collection has no stream {column.stream!r}"
-        for column in family.columns
-        if column.stream is not None and column.stream not in context.index
-    }

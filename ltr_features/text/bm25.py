@@ -22,7 +22,7 @@ from ltr_features.text.index import StreamCounts
 
 
 @dataclass(frozen=True)
-class Bm25:
+class BM25:
     """Parameters of BM25.
 
     Attributes:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_features.kernels.ranking import top_documents
 from ltr_features.parallel import map_blocks
-from ltr_features.text.bm25 import Bm25, inverse_document_frequency
+from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import WHOLE, TermIndex
 
@@ -20,7 +20,7 @@ from ltr_features.text.index import WHOLE, TermIndex
 _BLOCK = 256
 
 
-class Bm25Retriever:
+class BM25Retriever:
     """BM25 retrieval over one stream of an index. Preparing it costs one pass over the counts.
 
     Args:
@@ -32,8 +32,8 @@ class Bm25Retriever:
         InputError: the index has no such stream.
     """
 
-    def __init__(self, index: TermIndex, stream: str = WHOLE, bm25: Bm25 | None = None) -> None:
-        self.bm25 = bm25 or Bm25()
+    def __init__(self, index: TermIndex, stream: str = WHOLE, bm25: BM25 | None = None) -> None:
+        self.bm25 = bm25 or BM25()
         counts = index.stream(stream)
         shape = (index.n_documents, len(index.vocabulary))
         scores = self.bm25.document_parts(counts)
@@ -88,17 +88,17 @@ class Bm25Retriever:
         return Pairs(queries, documents.astype(np.int64)), scores
 
 
-def bm25_pool(
+def bm25_candidates(
     index: TermIndex,
     query_counts: csr_matrix,
     depth: int,
     *,
     stream: str = WHOLE,
-    bm25: Bm25 | None = None,
+    bm25: BM25 | None = None,
     threads: int | None = None,
 ) -> Pairs:
-    """BM25's best documents of each query; see ``Bm25Retriever.top``."""
-    return Bm25Retriever(index, stream, bm25).top(query_counts, depth, threads=threads)[0]
+    """BM25's best documents of each query; see ``BM25Retriever.top``."""
+    return BM25Retriever(index, stream, bm25).top(query_counts, depth, threads=threads)[0]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class PoolRecall:
     per_query: NDArray[np.float64]
 
 
-def pool_recall(
+def candidate_recall(
     pairs: Pairs, judgements: Judgements, n_queries: int, *, min_grade: int = 1
 ) -> PoolRecall:
     """Recall of a pool, per query and over all.

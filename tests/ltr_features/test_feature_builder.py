@@ -297,6 +297,9 @@ def test_old_names_are_there_for_one_release():
     assert pipeline.FeatureBuilder is FeatureBuilder
     with pytest.warns(FutureWarning, match=r"ColumnSpec is in ltr_features\.columns\.base now"):
         assert registry.ColumnSpec is ColumnSpec
+    context = FeatureBuilder(["vsm"]).fit(two_documents("a", "b")).context_
+    with pytest.warns(FutureWarning, match="once is called cached"):
+        assert context.once("key", lambda: 1) == context.cached("key", lambda: 2) == 1
 
 
 def test_a_model_scores_no_documents_of_other_words():

@@ -32,7 +32,7 @@ from ltr_features.studies.runner import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.candidates import pool_recall
+from ltr_features.text.candidates import candidate_recall
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
@@ -271,4 +271,6 @@ class Preparation(Study):
     @cached_property
     def recall(self) -> float:
         """Mean recall of the candidate pool."""
-        return pool_recall(self.pairs, self.collection.judgements, self.collection.n_queries).mean
+        return candidate_recall(
+            self.pairs, self.collection.judgements, self.collection.n_queries
+        ).mean

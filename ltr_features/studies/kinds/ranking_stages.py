@@ -123,7 +123,8 @@ class RankingStages(Preparation):
             folder = self.done(self.scores_stage(split, model)).path
             values.append(np.load(folder / f"{name}.npy"))
             facts = json.loads((folder / "facts.json").read_text("utf-8"))
-            provenance[model.name] = facts[name]
+            # Scores may be those of an earlier run that called the column otherwise.
+            provenance[model.name] = {**facts[name], **model_column(model).provenance}
         scores = np.stack(values, axis=1) if values else np.empty((len(self.base), 0), np.float32)
         return FoldTable(self.base, fold, [m.name for m in models], scores, provenance)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from ltr_features.text.bm25 import Bm25
-from ltr_features.text.candidates import Bm25Retriever, bm25_pool, pool_recall
+from ltr_features.text.bm25 import BM25
+from ltr_features.text.candidates import BM25Retriever, bm25_candidates, candidate_recall
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 
@@ -57,7 +57,7 @@ def slow_bm25(texts, query, k1, b, k3):
 def test_retrieval_equals_the_slow_formula(parameters, depth):
     texts, queries = random_texts(1, 70, 30), random_texts(2, 20, 8)
     index = index_of(texts)
-    retriever = Bm25Retriever(index, bm25=Bm25(*parameters))
+    retriever = BM25Retriever(index, bm25=BM25(*parameters))
     pairs, scores = retriever.top(index.query_counts(queries), depth)
     for row, query in enumerate(queries):
         expected = np.array(slow_bm25(texts, query, *parameters))
@@ -70,9 +70,9 @@ def test_retrieval_equals_the_slow_formula(parameters, depth):
 
 def test_equal_scores_are_ordered_by_document_row():
     index = index_of(["owl", "red fox", "fox red", "fox red", "red fox", "owl"])
-    pairs = bm25_pool(index, index.query_counts(["fox"]), 3)
+    pairs = bm25_candidates(index, index.query_counts(["fox"]), 3)
     assert pairs.document.tolist() == [1, 2, 3]
-    pairs = bm25_pool(index, index.query_counts(["fox"]), 10)
+    pairs = bm25_candidates(index, index.query_counts(["fox"]), 10)
     assert pairs.document.tolist() == [1, 2, 3, 4]
 
 
@@ -80,18 +80,18 @@ def test_pools_of_queries_without_candidates_are_empty():
     index = index_of(["red fox", "red owl"])
     # "red" is in every document: its idf is 0.
     counts = index.query_counts(["", "unicorn", "red", "owl"])
-    pairs = bm25_pool(index, counts, 5)
+    pairs = bm25_candidates(index, counts, 5)
     assert pairs.query.tolist() == [3]
     assert pairs.document.tolist() == [1]
-    assert len(bm25_pool(index, index.query_counts([]), 5)) == 0
+    assert len(bm25_candidates(index, index.query_counts([]), 5)) == 0
 
 
 def test_threads_do_not_change_the_pool():
     texts, queries = random_texts(3, 300, 40), random_texts(4, 700, 6)
     index = index_of(texts)
     counts = index.query_counts(queries)
-    one = Bm25Retriever(index).top(counts, 20, threads=1)
-    three = Bm25Retriever(index).top(counts, 20, threads=3)
+    one = BM25Retriever(index).top(counts, 20, threads=1)
+    three = BM25Retriever(index).top(counts, 20, threads=3)
     np.testing.assert_array_equal(one[0].query, three[0].query)
     np.testing.assert_array_equal(one[0].document, three[0].document)
     np.testing.assert_array_equal(one[1], three[1])
@@ -102,7 +102,7 @@ def assert_equal_to_bm25s(texts, queries, depth):
     index = index_of(texts)
     analyzer = index.analyzer
     peer.index([analyzer.tokens(text) for text in texts], show_progress=False)
-    pairs, scores = Bm25Retriever(index).top(index.query_counts(queries), depth)
+    pairs, scores = BM25Retriever(index).top(index.query_counts(queries), depth)
     known = set(index.vocabulary.words)
     compared = 0
     for row, query in enumerate(queries):
@@ -141,37 +141,37 @@ def test_recall_counts_relevant_pairs_once():
         grade=np.array([1, 2, 1, 1, 0, 1]),
     )
     pool = Pairs(np.array([0, 0, 1, 2]), np.array([1, 2, 5, 4]))
-    recall = pool_recall(pool, judgements, 4)
+    recall = candidate_recall(pool, judgements, 4)
     assert recall.n_queries == 2
     assert recall.n_relevant == 4
     assert recall.n_found == 2
     np.testing.assert_array_equal(recall.per_query, [2 / 3, np.nan, 0.0, np.nan])
     assert recall.mean == pytest.approx(1 / 3)
-    assert pool_recall(pool, judgements, 4, min_grade=2).mean == 1.0
-    assert math.isnan(pool_recall(pool, judgements, 4, min_grade=9).mean)
+    assert candidate_recall(pool, judgements, 4, min_grade=2).mean == 1.0
+    assert math.isnan(candidate_recall(pool, judgements, 4, min_grade=9).mean)
 
 
 def test_bad_parameters_are_refused():
     index = index_of(["red fox"])
     with pytest.raises(InputError, match="pool depth must be 1 or more, got 0"):
-        bm25_pool(index, index.query_counts(["fox"]), 0)
+        bm25_candidates(index, index.query_counts(["fox"]), 0)
     with pytest.raises(InputError, match="5 columns, the index has 2 words"):
-        bm25_pool(index, index_of(["a1 b1 c1 d1 e1"]).query_counts(["a1"]), 5)
+        bm25_candidates(index, index_of(["a1 b1 c1 d1 e1"]).query_counts(["a1"]), 5)
     with pytest.raises(InputError, match="no stream 'title'"):
-        bm25_pool(index, index.query_counts(["fox"]), 5, stream="title")
+        bm25_candidates(index, index.query_counts(["fox"]), 5, stream="title")
     with pytest.raises(InputError, match="b must lie between 0 and 1, got 2"):
-        Bm25(b=2)
+        BM25(b=2)
 
 
 def test_words_that_a_query_repeats_count_once_by_default():
     index = index_of(["apple pie", "apple apple tree", "pie pie"])
     once, twice = (
-        Bm25Retriever(index).top(index.query_counts([query]), 3)
+        BM25Retriever(index).top(index.query_counts([query]), 3)
         for query in ("apple pie", "apple apple apple pie")
     )
     np.testing.assert_array_equal(once[0].document, twice[0].document)
     np.testing.assert_array_equal(once[1], twice[1])
-    more = Bm25Retriever(index, bm25=Bm25(k3=1)).top(
+    more = BM25Retriever(index, bm25=BM25(k3=1)).top(
         index.query_counts(["apple apple apple pie"]), 3
     )
     assert (more[1] > twice[1]).any()

@@ -16,5 +16,5 @@ class TitleLength(ColumnFamily):
     def compute(self, context, pairs):
         context.check(pairs)
         titles = context.collection.streams.get("title", [""] * context.collection.n_documents)
-        lengths = context.once("title lengths", lambda: np.array([len(t) for t in titles]))
+        lengths = context.cached("title lengths", lambda: np.array([len(t) for t in titles]))
         return lengths[pairs.document].astype(np.float32)[:, None]

@@ -1,6 +1,6 @@
 """BM25 top-100 retrieval against bm25s with its numba backend, in one process on equal threads.
 
-    LTR_DATA=<folder of data sets> python tests/benchmarks/bench_pools.py [threads]
+    LTR_DATA=<folder of data sets> python tests/benchmarks/bench_candidates.py [threads]
 
 Title queries on Wikispeedia's articles; both get the same tokens. Prints queries per second and
 by how much the scores differ. bm25s comes with the test extra.
@@ -13,8 +13,8 @@ from time import perf_counter
 import numpy as np
 from wikispeedia import articles
 
-from ltr_features.text.bm25 import Bm25
-from ltr_features.text.candidates import Bm25Retriever
+from ltr_features.text.bm25 import BM25
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.index import TermIndex
 
 DEPTH = 100
@@ -29,7 +29,7 @@ def main(threads: int) -> None:
     titles, texts = articles()
     index = TermIndex.build_from_blocks([{"title": titles, "body": texts}])
     analyzer = index.analyzer
-    retriever = Bm25Retriever(index, bm25=Bm25(k1=1.5, b=0.75))
+    retriever = BM25Retriever(index, bm25=BM25(k1=1.5, b=0.75))
     counts = index.query_counts(titles)
 
     peer = bm25s.BM25(k1=1.5, b=0.75, method="atire", backend="numba")
