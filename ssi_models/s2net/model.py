@@ -92,6 +92,7 @@ class S2Net(CosineOfProjections, RankingModel):
     optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *OPTIMIZERS, "l-bfgs")
     whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*VALIDATION_MEASURES, "loss")
+    weighs_pairs: ClassVar[bool] = False
 
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True

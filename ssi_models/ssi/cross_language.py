@@ -140,7 +140,7 @@ class CrossLanguageSSI(RankingModel):
             return own
         Q_E, preferences = self._monolingual
         task = (*arrays(Q_E), preferences.query, preferences.document, preferences.grade)
-        return digest_of([own], task)
+        return digest_of([own], (*task, *preferences.weights))
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix

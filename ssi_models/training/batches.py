@@ -29,6 +29,7 @@ class Batch:
         own_pool: int64 [B], number of documents that a pair's own negatives stand for.
         task: which of a run's tasks the batch belongs to.
         number: (epoch, number within the epoch), from 0 on.
+        weight: float32 [B], how much each pair counts, or None: all alike.
     """
 
     query: NDArray[np.int64]
@@ -39,6 +40,7 @@ class Batch:
     number: tuple[int, int] = (0, 0)
     own: NDArray[np.int64] = field(default_factory=_none)
     own_pool: NDArray[np.int64] = field(default_factory=_none)
+    weight: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         if not self.own.size:
@@ -144,6 +146,7 @@ class PairStream:
         rng = np.random.default_rng([self.seed, number])
         for place, pairs in enumerate(self._parts(rng)):
             query, grade = self.preferences.query[pairs], self.preferences.grade[pairs]
+            weight = self.preferences.weight
             negatives, own = self._draw(pairs, rng), {}
             if self.own is not None:
                 own["own"] = self.own.draw(query, grade, self.n_own, rng)
@@ -155,6 +158,7 @@ class PairStream:
                 negatives,
                 self.task,
                 (number, place),
+                weight=None if weight is None else weight[pairs],
                 **own,
             )
 

@@ -54,6 +54,7 @@ class PairwiseLoss:
         workers: Workers,
     ) -> tuple[NDArray[np.float32], float, int, int]:
         """Negative slopes by x of every tuple [B, K + k]; summed loss, violating tuples, tuples.
+        Slopes and loss are multiplied by the weight of the pair, if pairs have weights.
 
         ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` the number of
         documents that the shared negatives stand for.
@@ -72,4 +73,7 @@ class PairwiseLoss:
             cost=4 * A.size,
         )  # fmt: skip
         slot[batch.negatives] = -1
+        if batch.weight is not None:
+            A *= batch.weight[:, None]
+            losses *= batch.weight
         return A, float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())

@@ -28,6 +28,8 @@ class Preferences:
         n_queries, n_documents: number of rows of the two matrices.
         rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
             judged not relevant, where most documents are only not judged.
+        weight: float32 [n], greater than 0, how much each pair counts in training (clicks, say), or
+            None where all count alike. What is held out is measured without weights.
     """
 
     query: NDArray[np.int64]
@@ -37,6 +39,7 @@ class Preferences:
     n_documents: int
     rejected_query: NDArray[np.int64] = field(default_factory=_no_rows)
     rejected_document: NDArray[np.int64] = field(default_factory=_no_rows)
+    weight: NDArray[np.float32] | None = None
 
     @classmethod
     def from_pairs(
@@ -47,12 +50,14 @@ class Preferences:
         *,
         n_queries: int,
         n_documents: int,
+        weight: ArrayLike | None = None,
     ) -> Preferences:
-        """Check and sort pairs.
+        """Check and sort pairs. Weights of pairs of grade 0 or less have no effect.
 
         Raises:
             ValueError: rows outside the matrices, arrays of different length, a grade that is not
-                finite, a pair given twice with different grades, or no pair of positive grade.
+                finite, a weight that is not finite and above 0, a pair given twice with different
+                grades or weights, or no pair of positive grade.
         """
         q = check_rows("query", query, n_queries)
         d = check_rows("document", document, n_documents)
@@ -64,12 +69,21 @@ class Preferences:
             raise ValueError(f"preference {at}: grade is {g[at]}")
         if not (g > 0).any():
             raise ValueError("no preference has a grade above 0: there is nothing to learn from")
+        w = np.ones(len(q), np.float32) if weight is None else np.asarray(weight, np.float32)
+        if len(w) != len(q):
+            raise ValueError(f"weight has {len(w)} entries for {len(q)} pairs")
+        if not (np.isfinite(w) & (w > 0)).all():
+            at = int(np.argmin(np.isfinite(w) & (w > 0)))
+            raise ValueError(f"preference {at}: weight is {w[at]}, must be above 0")
         order = np.lexsort((d, q))
-        q, d, g = q[order], d[order], np.maximum(g[order], 0)
+        q, d, g, w = q[order], d[order], np.maximum(g[order], 0), w[order]
         same = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
         if (same & (g[1:] != g[:-1])).any():
             at = int(np.flatnonzero(same & (g[1:] != g[:-1]))[0])
             raise ValueError(f"query row {q[at]}, document row {d[at]}: two different grades")
+        if (same & (w[1:] != w[:-1])).any():
+            at = int(np.flatnonzero(same & (w[1:] != w[:-1]))[0])
+            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different weights")
         first = np.concatenate([[True], ~same])
         relevant, rejected = first & (g > 0), first & (g == 0)
         return cls(
@@ -80,10 +94,16 @@ class Preferences:
             int(n_documents),
             q[rejected],
             d[rejected],
+            None if weight is None else w[relevant],
         )
 
     def __len__(self) -> int:
         return len(self.query)
+
+    @property
+    def weights(self) -> tuple[NDArray[np.float32], ...]:
+        """The weights, if there are any: for digests, which without them stay what they were."""
+        return () if self.weight is None else (self.weight,)
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -112,6 +132,7 @@ class Preferences:
             self.n_documents,
             self.rejected_query[keep_rejected],
             self.rejected_document[keep_rejected],
+            None if self.weight is None else self.weight[keep],
         )
 
     def without(self, queries: NDArray[np.int64]) -> Preferences:
@@ -128,6 +149,7 @@ class Preferences:
             self.n_documents,
             self.rejected_query,
             self.rejected_document,
+            None if self.weight is None else self.weight[chosen],
         )
 
     def judged(
@@ -157,6 +179,15 @@ def check_preferences(preferences: object) -> None:
             f"preferences must be ssi_models.Preferences, got {type(preferences)}; "
             "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
             "n_queries=..., n_documents=...)"
+        )
+
+
+def check_unweighted(name: str, preferences: Preferences) -> None:
+    """Raise ValueError if pairs have weights: the named model would leave them out of account."""
+    if preferences.weight is not None:
+        raise ValueError(
+            f"{name} learns alike from all pairs, and these have weights; use a model of the SSI "
+            "family, or give no weights"
         )
 
 
@@ -197,8 +228,10 @@ def check_constraints(
         name: the model's, for messages.
 
     Raises:
-        ValueError: one that does not fit the preferences; or lists, which would teach nothing.
+        ValueError: one that does not fit the preferences; lists, which would teach nothing; or
+            weights of pairs.
     """
+    check_unweighted(name, preferences)
     if candidate_lists is not None:
         raise ValueError(
             f"candidate_lists: {name} learns from no negatives of a list; leave them out"

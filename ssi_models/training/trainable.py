@@ -37,6 +37,7 @@ from ssi_models.training.preferences import (
     candidate_rows,
     check_excluded,
     check_preferences,
+    check_unweighted,
 )
 from ssi_models.training.run import JointRun, Run, begin_at_best_scale
 from ssi_models.training.towers import Scorer
@@ -120,6 +121,7 @@ class RankingModel(MatchingModel):
     optimizers: ClassVar[tuple[str, ...]] = OPTIMIZERS
     whole_passes: ClassVar[tuple[str, ...]] = ()  # of the optimizers
     validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
+    weighs_pairs: ClassVar[bool] = True  # by the weights of the preferences
 
     margin: float = 0.3
     loss: str = "margin"
@@ -350,6 +352,8 @@ class RankingModel(MatchingModel):
         """The data of the model itself; nothing is held out of them where parts are."""
         Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
+        if not self.weighs_pairs:
+            check_unweighted(self.name, preferences)
         barred = check_excluded(excluded, Q.shape[0], D.shape[0])
         if in_parts:
             held_out = preferences, preferences.only(np.zeros(0, np.int64))
@@ -498,6 +502,6 @@ class RankingModel(MatchingModel):
                 *start.values(),
                 *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
                 preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels, *parts, *lists,
+                data.candidates, excluded, labels, *parts, *lists, *preferences.weights,
             ),
         )  # fmt: skip
