@@ -179,6 +179,24 @@ def test_damaged_files_are_refused_without_their_content(tmp_path, name, text):
     assert SECRET not in str(e.value)
 
 
+def test_columns_of_other_types(tmp_path):
+    frame = pd.DataFrame(ROWS, columns=list(HEADER))
+    moments = pd.Timestamp("2024-05-01T10:00:00") + pd.to_timedelta(range(len(frame)), unit="h")
+    typed = frame.assign(
+        query=frame["query"].astype("category"), position=frame["position"].astype(float),
+        clicked=frame["clicked"].astype("int8"), time=moments,
+    )  # fmt: skip
+    typed.to_parquet(tmp_path / "x.parquet")
+    log = read_click_rows(tmp_path / "x.parquet", columns={"time": "time"})
+    assert as_counts(log) == EXPECTED
+    since = LogRules(since="2024-05-01T13:00:00Z")
+    late = read_click_rows(tmp_path / "x.parquet", columns={"time": "time"}, rules=since)
+    assert late.n_pages == 3
+    frame.assign(document=[["a", "b"]] * len(frame)).to_parquet(tmp_path / "y.parquet")
+    with pytest.raises(InputError, match=r"y\.parquet: column document holds list"):
+        read_click_rows(tmp_path / "y.parquet")
+
+
 def test_missing_columns_and_names_are_told(tmp_path):
     path = write_rows(tmp_path / "x.tsv", ROWS)
     with pytest.raises(InputError, match="no column rank"):
