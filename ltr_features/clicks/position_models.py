@@ -79,9 +79,14 @@ class PositionBased(_ByPosition):
         prior: see :class:`ClickModel`.
         tolerance: iterations end when no examination changes by more; > 0.
         max_iterations: at most so many, >= 1.
+
+    Attributes:
+        examination_covariance_: float64 [positions, positions], of ``examination_``; 0 where
+            nothing is estimated: at the first position, and at those of infinite error.
     """
 
     name = "pbm"
+    examination_covariance_: Array
 
     def __init__(
         self,
@@ -165,6 +170,8 @@ class PositionBased(_ByPosition):
         told = np.zeros(log.n_pairs, dtype=bool)
         told[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True
         self.standard_error_[~told] = np.inf
+        self.examination_covariance_ = np.full((log.n_positions,) * 2, 0.0)
+        self.examination_covariance_[np.ix_(free, free)] = covariance
         self.examination_error_ = np.full(log.n_positions, np.inf)
         self.examination_error_[reference] = 0.0
         self.examination_error_[free] = np.sqrt(np.diag(covariance))

@@ -80,7 +80,9 @@ def counterfactual(log, model, ranker, both, seed):
     scores = ranker.predict(both)
     queries = np.asarray(both.query_ids, dtype=object)[both.query_index]
     run = pd.DataFrame({"qid": queries, "docno": both.document_ids, "score": scores})
-    estimate = estimate_clicks(log, model.examination_, run)
+    estimate = estimate_clicks(
+        log, model.examination_, run, covariance=model.examination_covariance_
+    )
     shown = Simulation(both, scores, USERS, depth=DEPTH, seed=seed + 1_000).log(100_000)
     return {
         "logged": estimate.logged,
