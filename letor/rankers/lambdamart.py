@@ -66,15 +66,15 @@ class LambdaMART(Ranker):
         truncation_level: pairs count if one of both is ranked above it.
         gain: of label l: ``exponential`` 2^l - 1 (labels up to 30), ``linear`` l, or the gains of
             labels 0, 1, 2, ...
-        position_bias: labels are clicks, and ``positions`` of the training rows say where each row
-            was shown: what a position adds to the score is learned with the trees, and left out of
-            ``predict`` (``lambdarank`` only).
-        position_bias_regularization: ridge penalty on what positions add.
         measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
         seed: of shuffling and of all that LightGBM draws.
         num_threads: does not change the result.
+        position_bias: labels are clicks, and ``positions`` of the training rows say where each row
+            was shown: what a position adds to the score is learned with the trees, and left out of
+            ``predict`` (``lambdarank`` only).
+        position_bias_regularization: ridge penalty on what positions add.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -99,13 +99,13 @@ class LambdaMART(Ranker):
         lambda_l2: float = 0.0,
         truncation_level: int = 30,
         gain: Literal["exponential", "linear"] | Sequence[float] = "exponential",
-        position_bias: bool = False,
-        position_bias_regularization: float = 0.0,
         measure: str = "ndcg@10",
         early_stopping_rounds: int = 100,
         normalise: str = "none",
         seed: int = 0,
         num_threads: int = 1,
+        position_bias: bool = False,
+        position_bias_regularization: float = 0.0,
     ) -> None:
         self.objective = objective
         self.n_estimators = n_estimators
@@ -117,13 +117,13 @@ class LambdaMART(Ranker):
         self.lambda_l2 = lambda_l2
         self.truncation_level = truncation_level
         self.gain = gain
-        self.position_bias = position_bias
-        self.position_bias_regularization = position_bias_regularization
         self.measure = measure
         self.early_stopping_rounds = early_stopping_rounds
         self.normalise = normalise
         self.seed = seed
         self.num_threads = num_threads
+        self.position_bias = position_bias
+        self.position_bias_regularization = position_bias_regularization
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()

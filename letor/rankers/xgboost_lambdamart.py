@@ -54,14 +54,14 @@ class XGBoostLambdaMART(Ranker):
         subsample: share of rows drawn for each tree.
         colsample_bytree: share of columns tried for each tree.
         reg_lambda: ridge penalty on leaf values.
-        lambdarank_unbiased: labels are clicks, and ``positions`` of the training rows say where
-            each row was shown: what positions do to clicks and to skips is learned with the trees
-            (not with ``rank:map``). Rows are in the order of their positions then.
-        lambdarank_bias_norm: of that, the power p of the paper's regularisation, above 0.
         measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
         seed: of shuffling and of all that XGBoost draws.
+        lambdarank_unbiased: labels are clicks, and ``positions`` of the training rows say where
+            each row was shown: what positions do to clicks and to skips is learned with the trees
+            (not with ``rank:map``). Rows are in the order of their positions then.
+        lambdarank_bias_norm: of that, the power p of the paper's regularisation, above 0.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -80,12 +80,12 @@ class XGBoostLambdaMART(Ranker):
         subsample: float = 1.0,
         colsample_bytree: float = 1.0,
         reg_lambda: float = 1.0,
-        lambdarank_unbiased: bool = False,
-        lambdarank_bias_norm: float = 1.0,
         measure: str = "ndcg@10",
         early_stopping_rounds: int = 100,
         normalise: str = "none",
         seed: int = 0,
+        lambdarank_unbiased: bool = False,
+        lambdarank_bias_norm: float = 1.0,
     ) -> None:
         self.objective = objective
         self.n_estimators = n_estimators
@@ -95,12 +95,12 @@ class XGBoostLambdaMART(Ranker):
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
         self.reg_lambda = reg_lambda
-        self.lambdarank_unbiased = lambdarank_unbiased
-        self.lambdarank_bias_norm = lambdarank_bias_norm
         self.measure = measure
         self.early_stopping_rounds = early_stopping_rounds
         self.normalise = normalise
         self.seed = seed
+        self.lambdarank_unbiased = lambdarank_unbiased
+        self.lambdarank_bias_norm = lambdarank_bias_norm
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()
