@@ -100,13 +100,13 @@ class LambdaMART(Ranker):
     lambda_l2: float = 0.0
     truncation_level: int = 30
     gain: Literal["exponential", "linear"] | Sequence[float] = "exponential"
-    position_bias: bool = False
-    position_bias_regularization: float = 0.0
     measure: str = "ndcg@10"
     early_stopping_rounds: int = 100
     normalise: str = "none"
     seed: int = 0
     num_threads: int = 1
+    position_bias: bool = False
+    position_bias_regularization: float = 0.0
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()

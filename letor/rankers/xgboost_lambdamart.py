@@ -82,12 +82,12 @@ class XGBoostLambdaMART(Ranker):
     subsample: float = 1.0
     colsample_bytree: float = 1.0
     reg_lambda: float = 1.0
-    lambdarank_unbiased: bool = False
-    lambdarank_bias_norm: float = 1.0
     measure: str = "ndcg@10"
     early_stopping_rounds: int = 100
     normalise: str = "none"
     seed: int = 0
+    lambdarank_unbiased: bool = False
+    lambdarank_bias_norm: float = 1.0
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()

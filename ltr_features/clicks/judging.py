@@ -271,6 +271,7 @@ def estimate_clicks(
     examination: Array,
     run: pd.DataFrame,
     *,
+    covariance: Array | None = None,
     largest: float = 100.0,
     confidence: float = 0.95,
 ) -> ClickEstimate:
@@ -280,14 +281,16 @@ def estimate_clicks(
     on the query's pages (0 on those that did not show it). Clicks on documents which the other
     ranking does not show count 0. It is right if clicks are position-based and every result of the
     other ranking has been shown; queries are as frequent as in the log. The interval is normal,
-    over pages as independent draws, with the means' own error in it (delta method); it takes the
-    examination as given.
+    over pages as independent draws, with the means' own error in it (delta method), and that of the
+    examination, if its covariance is given; else it is taken as known.
 
     Args:
         log: with pages. examination: float64 [positions], > 0 where results were shown, as of
             ``PositionBased.examination_``; the other ranking is cut to as many positions.
         run: columns ``qid``, ``docno``, ``score``, as of ``letor.trec.read_run``; queries of the
             log that it lacks are taken to show nothing.
+        covariance: float64 [positions, positions], of the examination, as of
+            ``PositionBased.examination_covariance_``.
         largest: of the quotients, >= 1: a result that was shown once in a thousand pages tells
             little with much noise. What it cuts off is missing from the value.
         confidence: of the interval, in (0, 1).
@@ -321,7 +324,19 @@ def estimate_clicks(
     value = float(n_pages @ of_query) / n
     surprise = weight[pages.pair] * (pages.click - examination[pages.position] * rate[pages.pair])
     influence = np.add.reduceat(surprise, pages.offsets[:-1]) + of_query[page_query] - value
-    error = float(np.sqrt(pages.count @ influence**2)) / n
+    variance = float(pages.count @ influence**2) / n**2
+    if covariance is not None:
+        # value = sum over pairs of share examination(new) clicks / (sum of shown examination)
+        share = n_pages[log.pair_query] / n
+        placed = new >= 0
+        slope = np.bincount(
+            new[placed], weights=(share * rate)[placed], minlength=len(covariance)
+        ).astype(np.float64)
+        per_showing = share * at_new * rate / examined
+        shown_at = log.by_position(log.shown * per_showing[log.result_pair])
+        slope[: len(shown_at)] -= shown_at
+        variance += float(slope @ covariance @ slope)
+    error = float(np.sqrt(variance))
     margin = float(norm.ppf(0.5 + confidence / 2)) * error
     logged = float(log.clicked.sum()) / n
     return ClickEstimate(value, value - margin, value + margin, error, confidence, logged, unseen)

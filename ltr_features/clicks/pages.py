@@ -16,6 +16,9 @@ from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogRules
 from ltr_features.clicks.tables import Block, Codes, blocks, clicks, hashes, seconds
 
+#: Rows that one session and query may have, duplicates included.
+_MOST_ROWS = 1_000_000
+
 
 @dataclass
 class _Seen:
@@ -71,7 +74,8 @@ class RowReader:
         builder = LogBuilder(pages=self.rules.pages and paged)
         mixed = _MixedPages()
         for seen in self._runs(first, paged):
-            mixed.see(seen)
+            if paged:
+                mixed.see(seen)
             self._add(seen, robots, builder)
         description = {
             "source": "rows of shown results",
@@ -99,7 +103,8 @@ class RowReader:
             return np.zeros(0, np.uint64)
         self._query, self._document = Codes(self.rules.queries == "text"), Codes()
         sessions = [seen.session[seen.starts] for seen in self._runs(first, True)]
-        session, times = np.unique(np.concatenate(sessions), return_counts=True)
+        every = np.concatenate([np.zeros(0, np.uint64), *sessions])
+        session, times = np.unique(every, return_counts=True)
         self.counts.clear()
         return session[times > limit]
 
@@ -115,6 +120,11 @@ class RowReader:
                 seen = seen if rest is None else rest.then(seen)
                 last = int(seen.starts[-1]) if len(seen) else 0
                 whole, rest = seen.take(slice(last)), seen.take(slice(last, None))
+                if len(rest) > _MOST_ROWS:
+                    raise InputError(
+                        f"{rest.block.where(0)}: a page of more than {_MOST_ROWS:,} rows; is the "
+                        "column of the session the right one?"
+                    )
                 if len(whole):
                     yield whole
             if rest is not None and len(rest):
@@ -228,7 +238,7 @@ class _MixedPages:
             query = seen.query[starts].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             key = seen.session[starts] ^ (query + (query >> np.uint64(29)))
         first = np.minimum.reduceat(seen.position, starts)
-        repeated = _occurred_before(key) | np.isin(key, self._all(), kind="sort")
+        repeated = _occurred_before(key) | self._knows(key)
         broken = repeated & (first > 0)
         if broken.any():
             row = int(starts[np.argmax(broken)])
@@ -240,8 +250,12 @@ class _MixedPages:
         while len(self._known) > 1 and len(self._known[-1]) * 2 > len(self._known[-2]):
             self._known[-2:] = [np.union1d(*self._known[-2:])]
 
-    def _all(self) -> NDArray[np.uint64]:
-        return np.concatenate(self._known) if self._known else np.zeros(0, np.uint64)
+    def _knows(self, key: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found = np.zeros(len(key), dtype=bool)
+        for known in self._known:
+            at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+            found |= known[at] == key
+        return found
 
 
 def _occurred_before(values: NDArray[Any]) -> NDArray[np.bool_]:

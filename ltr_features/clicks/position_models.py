@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from ltr_features.clicks.log import ClickLog
 
 _ROWS = 1 << 16  # pairs whose errors are computed at a time
 _HALVINGS = 50
+_SPLITS = 2  # of the showings into halves
 _END = 2.0**-_HALVINGS
 
 
@@ -79,27 +81,43 @@ class PositionBased(_ByPosition):
         prior: see :class:`ClickModel`.
         tolerance: iterations end when no examination changes by more; > 0.
         max_iterations: at most so many, >= 1.
+        jackknife: correct the examination for its bias. Where results have but a few clicks each,
+            maximum likelihood makes it too large, twice as much so with half the pages: what the
+            random halves of every result's showings give on average is subtracted from twice the
+            estimate (split-panel jackknife: Dhaene, Jochmans, "Split-panel jackknife estimation of
+            fixed-effect models", Review of Economic Studies, 2015). Five times the work.
+
+    Attributes:
+        examination_covariance_: float64 [positions, positions], of ``examination_``; 0 where
+            nothing is estimated: at the first position, and at those of infinite error.
     """
 
     name = "pbm"
+    examination_covariance_: Array
 
     def __init__(
         self,
         prior: tuple[float, float] = (1.0, 1.0),
         tolerance: float = 1e-6,
         max_iterations: int = 5_000,
+        jackknife: bool = False,
     ) -> None:
         super().__init__(prior)
         self.tolerance = tolerance
         self.max_iterations = max_iterations
+        self.jackknife = jackknife
 
     def _check(self) -> None:
         super()._check()
         check_iterations(self.tolerance, self.max_iterations)
+        if not isinstance(self.jackknife, bool):
+            raise InputError(f"jackknife must be true or false, got {self.jackknife!r}")
 
     def _fit(self, log: ClickLog) -> None:
         reference = int(log.result_position.min())
-        gamma = self._examination(log, reference)
+        gamma, self.log_likelihoods_ = self._examination(log, reference)
+        if self.jackknife:
+            gamma = self._corrected(log, gamma, reference)
         alpha = self._attraction(log, gamma)
         self.objective_ = [_log_likelihood(log, alpha, gamma) + self._log_prior(alpha)]
         self.attractiveness_ = alpha
@@ -107,14 +125,28 @@ class PositionBased(_ByPosition):
         self._set_errors(log, alpha, gamma, reference)
         self.examination_ = np.where(log.by_position(log.shown) > 0, gamma, np.nan)
 
-    def _examination(self, log: ClickLog, reference: int) -> Array:
-        """gamma, by EM."""
+    def _corrected(self, log: ClickLog, gamma: Array, reference: int) -> Array:
+        """gamma without the larger part of its bias."""
+        rng, halves = np.random.default_rng(0), []
+        for _ in range(_SPLITS):
+            odd = (log.shown % 2) * rng.integers(0, 2, len(log.shown))
+            shown = log.shown // 2 + odd
+            clicked = rng.hypergeometric(log.clicked, log.shown - log.clicked, shown)
+            for n, c in ((shown, clicked), (log.shown - shown, log.clicked - clicked)):
+                half = replace(log, shown=n, clicked=c, pages=None)
+                found, _ = self._examination(half, reference)
+                halves.append(np.where(half.by_position(n) > 0, found, gamma))
+        corrected = 2 * gamma - np.mean(halves, axis=0)
+        return np.clip(corrected, gamma / 2, 1.0)
+
+    def _examination(self, log: ClickLog, reference: int) -> tuple[Array, list[float]]:
+        """gamma, by EM, and the log-likelihood after each iteration."""
         at_position, at_pair = log.by_position(log.shown), log.by_pair(log.clicked)
         alpha = smoothed(at_pair, log.by_pair(log.shown), (1.0, 1.0))
         gamma = np.where(at_position > 0, _click_rates(log), 0.0)
         gamma[reference] = 1.0
         skips = log.shown - log.clicked
-        self.converged_ = False
+        values: list[float] = []
         for _ in range(self.max_iterations):
             a, g = alpha[log.result_pair], gamma[log.result_position]
             e = log.clicked + skips * (g * (1 - a) / np.maximum(1 - a * g, 1e-300))
@@ -123,13 +155,12 @@ class PositionBased(_ByPosition):
             new_gamma[reference] = 1.0
             change = float(np.abs(new_gamma - gamma).max())
             gamma = new_gamma
-            self.log_likelihoods_.append(_log_likelihood(log, alpha, gamma))
+            values.append(_log_likelihood(log, alpha, gamma))
             if change <= self.tolerance:
-                self.converged_ = True
-                break
-        if not self.converged_:
-            self.remarks_.append(not_converged(self.max_iterations, change))
-        return gamma
+                return gamma, values
+        self.converged_ = False
+        self.remarks_.append(not_converged(self.max_iterations, change))
+        return gamma, values
 
     def _attraction(self, log: ClickLog, gamma: Array) -> Array:
         """alpha given gamma: where a falling function is 0, or an end of [0, 1]."""
@@ -165,6 +196,8 @@ class PositionBased(_ByPosition):
         told = np.zeros(log.n_pairs, dtype=bool)
         told[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True
         self.standard_error_[~told] = np.inf
+        self.examination_covariance_ = np.full((log.n_positions,) * 2, 0.0)
+        self.examination_covariance_[np.ix_(free, free)] = covariance
         self.examination_error_ = np.full(log.n_positions, np.inf)
         self.examination_error_[reference] = 0.0
         self.examination_error_[free] = np.sqrt(np.diag(covariance))

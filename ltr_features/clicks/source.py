@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,12 @@ def read_log(
     unknown = sorted(set(rules or {}) - known)
     if unknown:
         raise InputError(f"rules: {', '.join(unknown)} unknown; use {', '.join(sorted(known))}")
-    check_values(LogRules, rules or {}, "rules")
-    made = LogRules(**(rules or {}))
+    # TOML has dates of its own.
+    given: dict[str, Any] = {
+        k: v.isoformat() if isinstance(v, date) else v for k, v in (rules or {}).items()
+    }
+    check_values(LogRules, given, "rules")
+    made = LogRules(**given)
     if (layout == "ubi") != (events is not None):
         raise InputError("events name the file of UBI events: give them with layout 'ubi' alone")
     if layout == "ubi":

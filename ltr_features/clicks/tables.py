@@ -112,10 +112,19 @@ def json_text(path: Path, number: int, record: Mapping[str, Any], key: str) -> s
 
 
 def texts(block: Block, column: str) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct values of a column as text (missing: ``""``), and int64 [n], which it is."""
+    """The distinct values of a column as text (missing: ``""``), and int64 [n], which it is.
+
+    Raises:
+        InputError: a column of lists, or of anything else that is no text or number.
+    """
     array = block.columns[column]
     if not pa.types.is_string(array.type):
-        array = pc.cast(array, pa.string())
+        try:
+            array = pc.cast(array, pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InputError(
+                f"{block.path}: column {column} holds {array.type}; text or numbers are expected"
+            ) from None
     encoded = pc.fill_null(array, "").dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices).astype(np.int64)
 

@@ -68,19 +68,25 @@ def from_clicks(kind, log, train, valid, seed):
     model = kind(prior=prior_of(log)).fit(log)
     judgements = ClickJudgements(model, min_evidence=MIN_EVIDENCE, n_grades=N_GRADES)
     ranker = LambdaMART(gain="linear", measure="linear:ndcg@10", seed=seed)
-    return ranker.fit(judgements.label(train), judgements.label(valid)), model
+    return ranker.fit(judgements.label(train), judgements.label(valid))
 
 
 def ndcg(ranker, test):
     return per_query(test, ranker.predict(test), [parse_measure("ndcg@10")]).iloc[:, 0]
 
 
-def counterfactual(log, model, ranker, both, seed):
-    """Clicks per page of a trained ranker: estimated from the log, and asked of the users."""
+def counterfactual(simulation, n, ranker, seed):
+    """Clicks per page of a trained ranker: estimated from as many other sessions, since those that
+    it was trained on flatter it, and asked of the users."""
+    both = simulation.data
     scores = ranker.predict(both)
+    log = replace(simulation, seed=seed + 500).log(n)
+    model = PositionBased(prior=prior_of(log), jackknife=True).fit(log)
     queries = np.asarray(both.query_ids, dtype=object)[both.query_index]
     run = pd.DataFrame({"qid": queries, "docno": both.document_ids, "score": scores})
-    estimate = estimate_clicks(log, model.examination_, run)
+    estimate = estimate_clicks(
+        log, model.examination_, run, covariance=model.examination_covariance_
+    )
     shown = Simulation(both, scores, USERS, depth=DEPTH, seed=seed + 1_000).log(100_000)
     return {
         "logged": estimate.logged,
@@ -106,9 +112,9 @@ def of_fold(parts, seed, sessions):
     for n in sessions:
         log = simulation.log(n)
         for name, kind in MODELS.items():
-            ranker, model = from_clicks(kind, log, train, valid, seed)
+            ranker = from_clicks(kind, log, train, valid, seed)
             table[name, n] = ndcg(ranker, test)
-        estimates.append({"sessions": n, **counterfactual(log, model, ranker, both, seed)})
+        estimates.append({"sessions": n, **counterfactual(simulation, n, ranker, seed)})
     return table, estimates
 
 

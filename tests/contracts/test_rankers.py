@@ -236,7 +236,7 @@ DEFAULTS = {
     "lambdamart": "objective=lambdarank n_estimators=1000 learning_rate=0.05 num_leaves=15 "
     "min_data_in_leaf=20 feature_fraction=1.0 bagging_fraction=1.0 lambda_l2=0.0 "
     "truncation_level=30 gain=exponential measure=ndcg@10 early_stopping_rounds=100 "
-    "normalise=none seed=0 num_threads=1",
+    "normalise=none seed=0 num_threads=1 position_bias=False position_bias_regularization=0.0",
     "listnet": "hidden=0 label_scale=1.0 n_epochs=200 learning_rate=0.01 batch_size=16 "
     "weight_decay=0.0 n_networks=1 measure=ndcg@10 early_stopping_rounds=30 normalise=zscore "
     "seed=0",
@@ -246,7 +246,8 @@ DEFAULTS = {
     "n_networks=1 measure=ndcg@10 early_stopping_rounds=20 normalise=zscore seed=0",
     "xgboost": "objective=rank:ndcg n_estimators=1000 learning_rate=0.05 max_depth=4 "
     "min_child_weight=0.1 subsample=1.0 colsample_bytree=1.0 reg_lambda=1.0 measure=ndcg@10 "
-    "early_stopping_rounds=100 normalise=none seed=0",
+    "early_stopping_rounds=100 normalise=none seed=0 lambdarank_unbiased=False "
+    "lambdarank_bias_norm=1.0",
 }
 
 

@@ -138,6 +138,20 @@ def test_models_are_compared_on_later_pages(tmp_path, rows):
     assert found["pbm"] < found["ctr"]
 
 
+def test_dates_are_dates_of_toml_too(tmp_path):
+    lines = ["time,query,document,position,clicked"]
+    for day in ("01", "02", "03"):
+        lines += [f"2024-05-{day}T10:{i:02}:00,q{i},a,1,1" for i in range(20)]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    output = said(
+        "clicks", "judge", tmp_path / "log.csv", "--column", "time=time", "--column", "session=",
+        "--rule", "since=2024-05-02", "--model", "ctr", "--min-evidence", 1, "--out",
+        tmp_path / "judged",
+    )  # fmt: skip
+    assert "pages: 40" in output
+    assert "pages of another time, left out: 20" in output
+
+
 def test_models_of_pages_are_left_out_for_counts(tmp_path):
     text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
     (tmp_path / "counts.csv").write_text(text)

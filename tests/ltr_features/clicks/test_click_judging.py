@@ -150,7 +150,10 @@ def test_another_rankings_clicks_are_within_the_interval(seed, depth):
     assert estimate.low - 0.01 < truth < estimate.high + 0.01
     assert abs(estimate.logged - log.clicked.sum() / 30_000) < 1e-12
     assert estimate.unseen == 0
-    with_model = estimate_clicks(log, PositionBased().fit(log).examination_, run, confidence=0.999)
+    model = PositionBased().fit(log)
+    with_model = estimate_clicks(
+        log, model.examination_, run, covariance=model.examination_covariance_, confidence=0.999
+    )
     assert with_model.low - 0.02 < truth < with_model.high + 0.02
 
 
@@ -167,7 +170,9 @@ def test_the_same_ranking_has_its_own_clicks():
     assert estimate.standard_error == pytest.approx(clicks.std() / np.sqrt(len(clicks)))
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+@pytest.mark.parametrize("known", [True, False])
+def test_intervals_hold_the_truth_as_often_as_they_say(known):
+    """With the users' examination, and with the one that is estimated from the same log."""
     data = judged_rows(3)
     queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
     run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 1]})
@@ -178,7 +183,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     within = 0
     for seed in range(60):
         logged = Simulation(data, data.X[:, 0], users, depth=8, exploration=1.0, seed=seed)
-        estimate = estimate_clicks(logged.log(3_000), users.examination(8), run, confidence=0.8)
+        log = logged.log(6_000)
+        given = {"examination": users.examination(8)}
+        if not known:
+            model = PositionBased().fit(log)
+            given = {"examination": model.examination_, "covariance": model.examination_covariance_}
+        estimate = estimate_clicks(log, run=run, confidence=0.8, **given)
         within += estimate.low <= truth <= estimate.high
     assert 0.8 - 3.5 * np.sqrt(0.16 / 60) < within / 60 < 0.8 + 3.5 * np.sqrt(0.16 / 60)
 

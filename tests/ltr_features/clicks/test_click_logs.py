@@ -87,12 +87,21 @@ def test_normalisation_folds_case_width_and_blanks():
     assert tables.normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
 
 
-def test_blocks_do_not_matter(tmp_path, monkeypatch):
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_blocks_do_not_matter(tmp_path, monkeypatch, size):
     path = write_rows(tmp_path / "x.jsonl", ROWS)
-    monkeypatch.setattr(tables, "_JSON_LINES", 2)
+    monkeypatch.setattr(tables, "_JSON_LINES", size)
     log = read_click_rows(path)
     assert as_counts(log) == EXPECTED
     assert log.n_pages == 4
+    rows_alone = read_click_rows(path, columns={"session": ""})
+    assert as_counts(rows_alone) == EXPECTED
+    assert as_counts(read_click_rows(path, rules=LogRules(max_pages=5))) == EXPECTED
+    back = [*page("s", "q", ["a", "b"]), *page("s", "p", ["a"]), *page("s", "q", ["a", "b"])]
+    assert read_click_rows(write_rows(tmp_path / "y.jsonl", back)).n_pages == 3
+    mixed = write_rows(tmp_path / "z.jsonl", [back[0], back[2], back[1]])
+    with pytest.raises(InputError, match=r"z\.jsonl, line 3: goes on with a page"):
+        read_click_rows(mixed)
 
 
 def test_positions_from_zero_are_detected(tmp_path):
@@ -179,6 +188,24 @@ def test_damaged_files_are_refused_without_their_content(tmp_path, name, text):
     assert SECRET not in str(e.value)
 
 
+def test_columns_of_other_types(tmp_path):
+    frame = pd.DataFrame(ROWS, columns=list(HEADER))
+    moments = pd.Timestamp("2024-05-01T10:00:00") + pd.to_timedelta(range(len(frame)), unit="h")
+    typed = frame.assign(
+        query=frame["query"].astype("category"), position=frame["position"].astype(float),
+        clicked=frame["clicked"].astype("int8"), time=moments,
+    )  # fmt: skip
+    typed.to_parquet(tmp_path / "x.parquet")
+    log = read_click_rows(tmp_path / "x.parquet", columns={"time": "time"})
+    assert as_counts(log) == EXPECTED
+    since = LogRules(since="2024-05-01T13:00:00Z")
+    late = read_click_rows(tmp_path / "x.parquet", columns={"time": "time"}, rules=since)
+    assert late.n_pages == 3
+    frame.assign(document=[["a", "b"]] * len(frame)).to_parquet(tmp_path / "y.parquet")
+    with pytest.raises(InputError, match=r"y\.parquet: column document holds list"):
+        read_click_rows(tmp_path / "y.parquet")
+
+
 def test_missing_columns_and_names_are_told(tmp_path):
     path = write_rows(tmp_path / "x.tsv", ROWS)
     with pytest.raises(InputError, match="no column rank"):
@@ -189,8 +216,10 @@ def test_missing_columns_and_names_are_told(tmp_path):
         read_click_rows(path, columns={"query": ""})
     with pytest.raises(InputError, match="at least one file"):
         read_click_rows([])
-    with pytest.raises(InputError, match="no result was shown"):
-        read_click_rows(write_rows(tmp_path / "empty.tsv", []))
+    empty = write_rows(tmp_path / "empty.tsv", [])
+    for rules in (LogRules(), LogRules(max_pages=3)):
+        with pytest.raises(InputError, match="no result was shown"):
+            read_click_rows(empty, rules=rules)
 
 
 def test_depth_leaves_out_what_is_below(tmp_path):

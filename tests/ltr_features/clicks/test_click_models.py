@@ -304,6 +304,7 @@ def test_models_of_pages_refuse_counts():
     [
         (lambda: PositionBased(prior=(-1, 1)), "prior must be two numbers"),
         (lambda: PositionBased(tolerance=0), "tolerance must be above 0"),
+        (lambda: PositionBased(jackknife=2), "jackknife must be"),
         (lambda: DependentClick(max_iterations=0), "max_iterations"),
         (lambda: DynamicBayesian(continuation=1.5), "continuation must be in"),
         (lambda: DynamicBayesian(simplified=True, continuation=0.5), "simplified model"),
@@ -362,3 +363,22 @@ def test_predictions_equal_the_twins():
         predicted = model.predict(log)
         assert predicted.log_likelihood == pytest.approx(likelihood)
         assert predicted.perplexity == pytest.approx(perplexity)
+
+
+def test_the_jackknife_takes_bias_away():
+    """Few clicks a result make examination too large; over many logs the halves tell by how
+    much."""
+    data = rows(60, 20, grades=(0, 2))
+    users = Users(eta=1.0, noise=0.1)
+    off = {False: [], True: []}
+    for seed in range(8):
+        log = Simulation(data, data.X[:, 0], users, exploration=0.5, seed=seed).log(1_000)
+        for jackknife, found in off.items():
+            model = PositionBased(jackknife=jackknife).fit(log)
+            found.append(model.examination_[1:] - users.examination(10)[1:])
+            assert (np.diff(model.log_likelihoods_) >= -1e-6).all()
+    bias, left = (abs(np.mean(off[jackknife])) for jackknife in (False, True))
+    assert bias > 0.02
+    assert left < 0.6 * bias
+    again = PositionBased(jackknife=True).fit(log)
+    np.testing.assert_array_equal(again.examination_, model.examination_)

@@ -1,0 +1,116 @@
+"""Weights of preferences: how much each pair counts in training."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from pair_data import planted_pairs
+
+from ssi_models.parallel import Workers
+from ssi_models.registry import get_model
+from ssi_models.training.batches import PairStream
+from ssi_models.training.losses import PairwiseLoss
+from ssi_models.training.preferences import Preferences
+
+MODELS = ("ssi", "diagonal", "hash", "full")
+GIVEN = {"query": [2, 0, 0, 2], "document": [1, 4, 3, 0], "n_queries": 4, "n_documents": 5}
+
+
+def planted():
+    Q, D, topics = planted_pairs(120, 3)
+    Q, D = (sp.csr_matrix(X / sp.linalg.norm(X, axis=1)[:, None], dtype=np.float32) for X in (Q, D))
+    pairs = Preferences.from_pairs(np.arange(120), np.arange(120), n_queries=120, n_documents=120)
+    return Q, D, pairs, topics
+
+
+def test_weights_are_sorted_and_chosen_with_their_pairs():
+    kept = Preferences.from_pairs(**GIVEN, grade=[1, 2, 1, 0], weight=[0.5, 2, 3, 7])
+    assert kept.weight.tolist() == [3, 2, 0.5]
+    assert kept.weight.dtype == np.float32
+    assert kept.only(np.array([2])).weight.tolist() == [0.5]
+    assert kept.without(np.array([2])).weight.tolist() == [3, 2]
+    assert kept.pairs(np.array([1, 2])).weight.tolist() == [2, 0.5]
+    assert Preferences.from_pairs(**GIVEN).weight is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"weight": [1, 1]}, "weight has 2 entries for 4 pairs"),
+        ({"weight": [1, 1, 0, 1]}, "preference 2: weight is 0.0, must be above 0"),
+        ({"weight": [1, np.inf, 1, 1]}, "preference 1: weight is inf"),
+        ({"query": [2, 0, 0, 2], "document": [1, 4, 4, 0], "weight": [1, 2, 3, 1]},
+         "two different weights"),
+    ],
+)  # fmt: skip
+def test_weights_that_cannot_be_are_refused(more, message):
+    with pytest.raises(ValueError, match=message):
+        Preferences.from_pairs(**{**GIVEN, **more})
+
+
+def test_slopes_and_losses_are_multiplied():
+    rng = np.random.default_rng(0)
+    pairs = Preferences.from_pairs(np.arange(20), np.arange(20), n_queries=20, n_documents=40,
+                                   weight=rng.uniform(0.2, 3, 20))  # fmt: skip
+    for emphasis in ("uniform", "warp", "ndcg"):
+        loss = PairwiseLoss("margin", emphasis, 1.0)
+        stream = PairStream(pairs, np.arange(40), 8, 10, 0)
+        slot = np.full(40, -1, np.int32)
+        for batch in stream.epoch(0):
+            assert batch.weight.tolist() == pairs.weight[batch.query].tolist()
+            scores = (
+                rng.random(len(batch.query), dtype=np.float32),
+                rng.random((len(batch.query), 10), dtype=np.float32),
+            )
+            given = scores, pairs.judged(), slot, 40, Workers(1)
+            A, total, *_ = loss.slopes(batch, *given)
+            plain, _, *_ = loss.slopes(replace(batch, weight=None), *given)
+            np.testing.assert_allclose(A, plain * batch.weight[:, None], rtol=1e-6)
+            single = [
+                loss.slopes(one, (scores[0][i : i + 1], scores[1][i : i + 1]), *given[1:])[1]
+                for i in range(len(batch.query))
+                for one in [replace(batch, query=batch.query[i : i + 1], weight=None,
+                                    positive=batch.positive[i : i + 1],
+                                    grade=batch.grade[i : i + 1], own=np.zeros((0, 0), np.int64))]
+            ]  # fmt: skip
+            assert total == pytest.approx(np.dot(single, batch.weight), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_one_change_nothing(name):
+    Q, D, pairs, _ = planted()
+    one = replace(pairs, weight=np.ones(120, np.float32))
+    a, b = (get_model(name)(max_epochs=3).fit(Q, D, p) for p in (pairs, one))
+    query = np.arange(120)
+    np.testing.assert_array_equal(a.score(Q, D, query, query[::-1]),
+                                  b.score(Q, D, query, query[::-1]))  # fmt: skip
+
+
+def test_heavier_pairs_are_learned_more():
+    """Each query has two relevant documents without a word in common; one of them weighs more."""
+    Q, D, _, topics = planted()
+    rng = np.random.default_rng(1)
+    other = np.array([rng.choice(np.flatnonzero(topics == (t + 1) % 3)) for t in topics])
+    query = np.repeat(np.arange(120), 2)
+    document = np.stack([np.arange(120), other], axis=1).ravel()
+    means = []
+    for heavy in (0, 1):
+        weight = np.where(np.arange(240) % 2 == heavy, 10.0, 0.1)
+        both = Preferences.from_pairs(
+            query, document, n_queries=120, n_documents=120, weight=weight
+        )
+        model = get_model("ssi")(rank=10, learning_rate=0.3).fit(Q, D, both)
+        scores = model.score(Q, D, query, document).reshape(-1, 2)
+        means.append((scores[:, 0] - scores[:, 1]).mean())
+    assert means[0] > 0 > means[1]
+
+
+@pytest.mark.parametrize("name", ["s2net", "lsi", "bltm", "wtm", "popularity"])
+def test_models_that_do_not_weigh_pairs_refuse_weights(name):
+    Q, D, pairs, _ = planted()
+    model = get_model(name)()
+    if model.inputs == "counts":
+        Q, D = (sp.csr_matrix((X > 0).astype(np.float32)) for X in (Q, D))
+    with pytest.raises(ValueError, match="learns alike from all pairs"):
+        model.fit(Q, D, replace(pairs, weight=np.ones(120, np.float32)))
