@@ -13,7 +13,7 @@ from ltr_features.commands.options import Threads, settings
 def index(
     source: Annotated[
         str,
-        typer.Argument(help="beir, trec, table, ir-datasets, collection, or a package's source."),
+        typer.Argument(help="beir, trec, table, clicks, ir-datasets, collection, or a package's."),
     ],
     options: Annotated[
         list[str] | None,
