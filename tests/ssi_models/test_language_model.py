@@ -64,7 +64,7 @@ def test_pairs_of_a_word_are_its_own_title():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"smoothing": "laplace"}, "smoothing must be"),
+        ({"smoothing": "laplace"}, "smoothing 'laplace' is unknown"),
         ({"mu": 0}, "mu must be positive"),
         ({"lambda1": np.nan}, "lambda1 must be in 0..1"),
     ],

@@ -49,7 +49,7 @@ def test_weights_that_cannot_be_are_refused(more, message):
         Preferences.from_pairs(**{**GIVEN, **more})
 
 
-def test_slopes_and_losses_are_multiplied():
+def test_gradients_and_losses_are_multiplied():
     rng = np.random.default_rng(0)
     pairs = Preferences.from_pairs(np.arange(20), np.arange(20), n_queries=20, n_documents=40,
                                    weight=rng.uniform(0.2, 3, 20))  # fmt: skip
@@ -64,11 +64,11 @@ def test_slopes_and_losses_are_multiplied():
                 rng.random((len(batch.query), 10), dtype=np.float32),
             )
             given = scores, pairs.judged(), slot, 40, Workers(1)
-            A, total, *_ = loss.slopes(batch, *given)
-            plain, _, *_ = loss.slopes(replace(batch, weight=None), *given)
+            A, total, *_ = loss.gradients(batch, *given)
+            plain, _, *_ = loss.gradients(replace(batch, weight=None), *given)
             np.testing.assert_allclose(A, plain * batch.weight[:, None], rtol=1e-6)
             single = [
-                loss.slopes(one, (scores[0][i : i + 1], scores[1][i : i + 1]), *given[1:])[1]
+                loss.gradients(one, (scores[0][i : i + 1], scores[1][i : i + 1]), *given[1:])[1]
                 for i in range(len(batch.query))
                 for one in [replace(batch, query=batch.query[i : i + 1], weight=None,
                                     positive=batch.positive[i : i + 1],

@@ -164,7 +164,7 @@ def test_product_of_factors_is_never_formed_but_decomposed():
         (LSA(0), "rank must be 1 or more, got 0"),
         (LSA(scaling="whitened"), "scaling 'whitened' is unknown"),
         (CLLSA(vocabularies="two"), "vocabularies 'two' is unknown; use one of"),
-        (OPCA(ridge=0), "ridge must be positive, got 0"),
+        (OPCA(ridge=0), "ridge must be positive and finite, got 0"),
         (OPCA(max_iterations=0), "max_iterations must be 1 or more"),
     ],
 )

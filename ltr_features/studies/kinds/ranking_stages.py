@@ -222,18 +222,10 @@ class RankingStages(Preparation):
         models = self.models_of(split)
 
         def make(path: Path) -> None:
-            scored = [self.done(self.scores_stage(split, m)) for m in models]
-            facts = [done.json("facts.json") for done in scored]
-            for number, fold in enumerate(self.whole_folds(split)):
-                self.runner.reporter.part(number, split.folds)
-                data = self.base
-                for model, done, told in zip(models, scored, facts, strict=True):
-                    provenance = {**model_column(model).provenance, "fold": fold.name}
-                    provenance |= told[fold.name]
-                    scores = np.load(done.path / f"{fold.name}.npy")
-                    data = data.with_columns([model.name], scores, {model.name: provenance})
-                for name, part in zip(("train", "vali", "test"), fold.split(data), strict=True):
-                    write_rows(part, path / fold.name / f"{name}.txt.zst", threads=self.threads)
+            example = self.whole_folds(split)[0].name
+            parts = self.fold_table(split, example).parts()
+            for name, part in zip(("train", "vali", "test"), parts, strict=True):
+                write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads)
 
         inputs = {
             "columns": self.key(self.columns_stage),
