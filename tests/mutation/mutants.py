@@ -119,7 +119,7 @@ def outcome_of(mutant: Mutant, tree: Path) -> dict[str, Any]:
     lines = zip(original.splitlines(), changed.splitlines(), strict=False)
     before, after = next((a, b) for a, b in lines if a != b)
     tests = [f"tests/{name}" for name in TESTS[mutant.module].split()]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         path.write_text(changed, encoding="utf-8")
