@@ -56,7 +56,7 @@ def test_vectors_agree_with_gensims_within_its_own_noise(gensim_model, model, te
     mine = model.infer(bags_of(model, asked))
     between_runs = cosines(first, second).mean()
     to_mine = (cosines(first, mine).mean() + cosines(second, mine).mean()) / 2
-    assert to_mine == pytest.approx(between_runs, abs=0.002)
+    assert to_mine == pytest.approx(between_runs, abs=0.005)
     assert to_mine > 0.98
 
 
