@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 from letor.column_names import read_rows
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.given_scores import rows_of
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.parallel import map_blocks
@@ -31,7 +30,7 @@ from ltr_features.parameters import check_values
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.candidates import PoolRecall, bm25_candidates, candidate_recall
-from ltr_features.text.collection import Judgements, Pairs
+from ltr_features.text.collection import Judgements, Pairs, known_rows
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS, find_model
 
@@ -129,8 +128,8 @@ class RunCandidates(CandidateSource):
             raise InputError("candidates: run needs a path, path = 'engine.run'")
         table = read_scores(self.path, query=self.query, document=self.document, scores=self.scores)
         collection = context.collection
-        query = rows_of(table.query_ids, collection.query_ids, table.path, "query")[table.query]
-        known = rows_of(table.document_ids, collection.document_ids, table.path, "document")
+        query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
+        known = known_rows(table.document_ids, collection.document_ids, table.path, "document")
         document = known[table.document]
         score = next(iter(table.scores.values()))
         order = np.lexsort((-score, query))

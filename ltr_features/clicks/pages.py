@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogRules
-from ltr_features.clicks.tables import Block, Codes, blocks, clicks, hashes, seconds
+from ltr_features.clicks.tables import clicks, hashes, seconds
+from ltr_features.sources.table_blocks import Block, Codes, blocks
 
 #: Rows that one session and query may have, duplicates included.
 _MOST_ROWS = 1_000_000
@@ -70,7 +71,7 @@ class RowReader:
         self._check(paged)
         first = FirstPosition(self.rules)
         robots = self._look_ahead(first)
-        self._query, self._document = Codes(self.rules.queries == "text"), Codes()
+        self._query, self._document = Codes(self.rules.query_rule), Codes()
         builder = LogBuilder(pages=self.rules.pages and paged)
         mixed = _MixedPages()
         for seen in self._runs(first, paged):
@@ -101,7 +102,7 @@ class RowReader:
         first.seek(self.paths, self.columns["position"])
         if limit is None:
             return np.zeros(0, np.uint64)
-        self._query, self._document = Codes(self.rules.queries == "text"), Codes()
+        self._query, self._document = Codes(self.rules.query_rule), Codes()
         sessions = [seen.session[seen.starts] for seen in self._runs(first, True)]
         every = np.concatenate([np.zeros(0, np.uint64), *sessions])
         session, times = np.unique(every, return_counts=True)

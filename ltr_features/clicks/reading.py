@@ -10,7 +10,8 @@ from letor.errors import InputError
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
 from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, column_names, path_list
-from ltr_features.clicks.tables import Codes, blocks, whole_numbers
+from ltr_features.clicks.tables import whole_numbers
+from ltr_features.sources.table_blocks import Codes, blocks
 
 
 def read_click_rows(
@@ -65,7 +66,7 @@ def read_click_counts(
             raise InputError(f"{name}: counts have neither pages nor times; leave it out")
     names = column_names(columns)
     wanted = [names[key] for key in ("query", "document", "position", "shown", "clicked")]
-    query, document = Codes(rules.queries == "text"), Codes()
+    query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)
     n_rows, n_deep = 0, 0
     files = path_list(paths)

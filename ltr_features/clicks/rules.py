@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS
-from ltr_features.clicks.tables import Block, blocks, time_of, whole_numbers
+from ltr_features.clicks.tables import normalised, time_of, whole_numbers
+from ltr_features.sources.table_blocks import Block, blocks
 
 _COLUMNS = {
     "query": "query", "document": "document", "position": "position", "clicked": "clicked",
@@ -53,6 +54,11 @@ class LogRules:
     max_clicks: int | None = None
     max_pages: int | None = None
     pages: bool = True
+
+    @property
+    def query_rule(self) -> Callable[[str], str] | None:
+        """What is done to a query of the log; None where queries are ids."""
+        return normalised if self.queries == "text" else None
 
     def __post_init__(self) -> None:
         if self.queries not in ("text", "id"):

@@ -14,7 +14,8 @@ import numpy as np
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
-from ltr_features.clicks.tables import normalised, records, time_of
+from ltr_features.clicks.tables import time_of
+from ltr_features.sources.table_blocks import records
 
 _PAGES_AT_ONCE = 10_000
 
@@ -158,7 +159,7 @@ class _Ubi:
 
     def _query_code(self, where: str, page: Mapping[str, Any]) -> int:
         text = _text(where, page, "user_query")
-        text = normalised(text) if self.rules.queries == "text" else text
+        text = self.rules.query_rule(text) if self.rules.query_rule else text
         if not text:
             raise InputError(f"{where}: user_query is empty")
         return self._query.setdefault(text, len(self._query))

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.sources.score_tables import ScoreTable, read_scores, score_columns
-from ltr_features.text.collection import Pairs
+from ltr_features.text.collection import Pairs, known_rows
 
 #: Where scores and vectors come from is not known, and their columns say so.
 GIVEN = "given; not checked for leaks"
@@ -155,34 +155,12 @@ def lack(n_missing: int, n: int) -> str:
     return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have"
 
 
-def rows_of(
-    ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
-) -> NDArray[np.int64]:
-    """int64 [len(ids)]: the row of each id among those of the collection, -1 where it has none.
-
-    Raises:
-        InputError: not one of the ids is one of the collection's.
-    """
-    row = {name: i for i, name in enumerate(wanted)}
-    rows = np.fromiter((row.get(name, -1) for name in ids), np.int64, len(ids))
-    if len(ids) and (rows < 0).all():
-        raise InputError(
-            f"{path}: none of its {len(ids):,} {what} ids ({_examples(ids)}) is one of the "
-            f"{len(wanted):,} of the collection ({_examples(wanted)})"
-        )
-    return rows
-
-
-def _examples(ids: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")
-
-
 def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Known]:
     collection = context.collection
     if not len(table.query):
         raise InputError(f"{table.path}: no row; it must have scores of (query, document) pairs")
-    query = rows_of(table.query_ids, collection.query_ids, table.path, "query")[table.query]
-    documents = rows_of(table.document_ids, collection.document_ids, table.path, "document")
+    query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
+    documents = known_rows(table.document_ids, collection.document_ids, table.path, "document")
     document = documents[table.document]
     about = np.flatnonzero((query >= 0) & (document >= 0))
     keys = query[about] * collection.n_documents + document[about]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.given_scores import GIVEN, lack, rows_of
+from ltr_features.columns.given_scores import GIVEN, lack
 from ltr_features.embeddings.id_vectors import IdVectors, read_id_vectors
-from ltr_features.text.collection import Pairs
+from ltr_features.text.collection import Pairs, known_rows
 
 #: Rows that are compared at once: mapped vectors are never in memory as a whole.
 _BLOCK = 8192
@@ -130,7 +130,7 @@ class GivenVectors(ColumnFamily):
         wanted = collection.query_ids if side == "query" else collection.document_ids
 
         def find() -> NDArray[np.int64]:
-            found = rows_of(vectors.ids, wanted, vectors.path, side)
+            found = known_rows(vectors.ids, wanted, vectors.path, side)
             rows = np.full(len(wanted), -1, dtype=np.int64)
             rows[found[found >= 0]] = np.flatnonzero(found >= 0)
             return rows

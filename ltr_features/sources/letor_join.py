@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection import Collection, Pairs, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +64,8 @@ def join_letor(
             "the LETOR rows have no document ids; each line needs a comment '#docid = ID' to be "
             "joined with texts"
         )
-    query_row = {query: row for row, query in enumerate(collection.query_ids)}
-    document_row = {document: row for row, document in enumerate(collection.document_ids)}
-    queries = np.array([query_row.get(q, -1) for q in data.query_ids], dtype=np.int64)
-    query = queries[data.query_index]
-    document = np.fromiter(
-        (document_row.get(d, -1) for d in data.document_ids), dtype=np.int64, count=len(data)
-    )
+    query = rows_of(data.query_ids, collection.query_ids)[data.query_index]
+    document = rows_of(data.document_ids, collection.document_ids)
     found = (query >= 0) & (document >= 0)
     if not found.all():
         lost = np.flatnonzero(~found)

@@ -5,50 +5,47 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.json
-import pyarrow.parquet
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.trec import read_run
+from ltr_features.sources.table import is_table, table_columns
+from ltr_features.sources.table_blocks import Block, Codes, blocks
 
 #: What tables call the ids, in lower case without marks; the first that is there is taken.
 QUERY_NAMES = ("qid", "queryid", "query")
 DOCUMENT_NAMES = ("docno", "docid", "documentid", "corpusid", "pid", "document")
 #: What exports of runs have beside ids and scores.
 _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
-_TEXT_TABLES = {".csv": ",", ".tsv": "\t"}
-_COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 class ScoreTable(NamedTuple):
     """The rows of a file.
 
     Attributes:
+        path: the file.
+        line: int64 [n], the line of each row (of Parquet, rows from 1).
         query_ids, document_ids: the distinct ids.
         query, document: int64 [n], their places in these lists.
         scores: float64 [n] by the name of the column; of a run: ``score``.
-        path: the file. first_line: of the first row, 0 where the file has no lines (Parquet).
     """
 
+    path: Path
+    line: NDArray[np.int64]
     query_ids: list[str]
     document_ids: list[str]
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     scores: dict[str, NDArray[np.float64]]
-    path: Path
-    first_line: int
 
     def where(self, row: int) -> str:
-        """A row as messages name it."""
-        line, word = (row + self.first_line, "line") if self.first_line else (row + 1, "row")
-        return f"{self.path}, {word} {line}"
+        """A row's place, for messages."""
+        return f"{self.path}, line {self.line[row]}"
 
 
 def score_columns(
@@ -64,9 +61,7 @@ def score_columns(
         InputError: as :func:`read_scores`.
     """
     path = _present(path)
-    if _kind(path) == "run":
-        return ["score"]
-    return _chosen(path, _names(path), query, document, scores)[2]
+    return _chosen(path, query, document, scores)[2] if is_table(path) else ["score"]
 
 
 def read_scores(
@@ -90,28 +85,37 @@ def read_scores(
             id that is missing, or a score that is no finite number; named by file and line.
     """
     path = _present(path)
-    kind = _kind(path)
-    if kind == "run":
-        run = read_run(path)
-        table = pa.table({"q": run["qid"], "d": run["docno"], "score": run["score"]})
-        names, first_line = ("q", "d", ["score"]), 1
+    if is_table(path):
+        query_column, document_column, names = _chosen(path, query, document, scores)
+        found = blocks(path, [query_column, document_column, *names])
     else:
-        names = _chosen(path, _names(path), query, document, scores)
-        table = _read(path, kind, names)
-        first_line = {"parquet": 0, "json": 1}.get(kind, 2)
-    query_ids, query_rows = _encoded(table[names[0]])
-    document_ids, document_rows = _encoded(table[names[1]])
-    found = ScoreTable(query_ids, document_ids, query_rows, document_rows, {}, path, first_line)
-    for column, ids, rows in (
-        (names[0], query_ids, query_rows),
-        (names[1], document_ids, document_rows),
-    ):
-        if "" in ids:
-            row = int(np.argmax(rows == ids.index("")))
-            raise InputError(f"{found.where(row)}: column {column!r} is empty; every row needs ids")
-    for column in names[2]:
-        found.scores[column] = _numbers(found, column, table[column])
-    return found
+        run = read_run(path)
+        query_column, document_column, names = "qid", "docno", ["score"]
+        columns = {name: pa.array(run[name]) for name in (query_column, document_column, *names)}
+        found = iter([Block(path, np.arange(1, len(run) + 1), columns)])
+    queries, documents = Codes(), Codes()
+    parts = [
+        (
+            block.line,
+            queries.of(block, query_column),
+            documents.of(block, document_column),
+            *(_numbers(block, name) for name in names),
+        )
+        for block in found
+    ]
+    nothing = [np.zeros(0, dtype=np.int64)] * (3 + len(names))
+    line, query_rows, document_rows, *values = map(
+        np.concatenate, zip(*parts, strict=True) if parts else zip(nothing, strict=True)
+    )
+    return ScoreTable(
+        path,
+        line,
+        list(queries.number),
+        list(documents.number),
+        query_rows,
+        document_rows,
+        dict(zip(names, values, strict=True)),
+    )
 
 
 def _present(path: str | os.PathLike[str]) -> Path:
@@ -120,62 +124,11 @@ def _present(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _kind(path: Path) -> str:
-    suffix = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
-    if suffix in _TEXT_TABLES:
-        return suffix
-    return {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}.get(suffix, "run")
-
-
-def _names(path: Path) -> list[str]:
-    """The columns of a table, by its beginning."""
-    kind = _kind(path)
-    try:
-        if kind == "parquet":
-            return list(pa.parquet.read_schema(path).names)
-        with pa.input_stream(str(path), compression="detect") as stream:
-            if kind == "json":
-                beginning = stream.read(1 << 16)
-                line = beginning[: beginning.rfind(b"\n") + 1] or beginning
-                return list(pa.json.read_json(pa.BufferReader(line)).column_names)
-            parsing = pa.csv.ParseOptions(delimiter=_TEXT_TABLES[kind])
-            with pa.csv.open_csv(stream, parse_options=parsing) as reader:
-                return list(reader.schema.names)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _refused(path, error) from None
-
-
-def _read(path: Path, kind: str, names: tuple[str, str, list[str]]) -> pa.Table:
-    wanted = [names[0], names[1], *names[2]]
-    ids = {names[0]: pa.string(), names[1]: pa.string()}
-    try:
-        if kind == "parquet":
-            return pa.parquet.read_table(path, columns=wanted)
-        with pa.input_stream(str(path), compression="detect") as stream:
-            if kind == "json":
-                return pa.json.read_json(stream).select(wanted)
-            return pa.csv.read_csv(
-                stream,
-                parse_options=pa.csv.ParseOptions(delimiter=_TEXT_TABLES[kind]),
-                convert_options=pa.csv.ConvertOptions(column_types=ids, include_columns=wanted),
-            )
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise _refused(path, error) from None
-
-
-def _refused(path: Path, error: Exception) -> InputError:
-    told = " ".join(str(error).split())
-    return InputError(f"{path}: cannot be read as a table of scores ({told})")
-
-
 def _chosen(
-    path: Path,
-    names: Sequence[str],
-    query: str | None,
-    document: str | None,
-    scores: Sequence[str],
+    path: Path, query: str | None, document: str | None, scores: Sequence[str]
 ) -> tuple[str, str, list[str]]:
     """The columns of ids and of scores."""
+    names = table_columns(path)
     plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in reversed(names)}
     said = f"{path}: the columns are {', '.join(map(repr, names))}"
 
@@ -198,36 +151,34 @@ def _chosen(
     return *ids, list(scores or others)
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct ids as text, and the place of each row's; a missing id is ``""``."""
-    text = pa.compute.fill_null(column.cast(pa.string()), "").combine_chunks()
-    encoded = text.dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
-
-
-def _numbers(table: ScoreTable, name: str, column: Any) -> NDArray[np.float64]:
+def _numbers(block: Block, name: str) -> NDArray[np.float64]:
     """float64 [n], each finite in float32."""
-    advice = "name the columns that are scores by the option scores"
-    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
-    if not any(is_kind(column.type) for is_kind in kinds):
-        row = next((i for i, value in enumerate(column.to_pylist()) if not _is_number(value)), 0)
-        value = column[row].as_py() if len(column) else None
-        raise InputError(f"{table.where(row)}: {name!r} is {value!r}, not a number; {advice}")
-    values = column.cast(pa.float64()).to_numpy()
+    column = block.columns[name]
+    if pa.types.is_string(column.type):
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.equal(column, ""), "nan", column)
+    try:
+        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        row = next((i for i, v in enumerate(column.to_pylist()) if not _is_number(v)), 0)
+        raise InputError(
+            f"{block.where(row)}: {name!r} is {column[row].as_py()!r}, not a number; name the "
+            "columns that are scores by the option scores"
+        ) from None
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
         row = int(np.argmax(bad))
         said = "missing or NaN" if np.isnan(values[row]) else f"{values[row]}"
         raise InputError(
-            f"{table.where(row)}: {name!r} is {said}; scores must be finite in float32; leave out "
+            f"{block.where(row)}: {name!r} is {said}; scores must be finite in float32; leave out "
             "the rows of pairs without a score"
         )
     return np.asarray(values, dtype=np.float64)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     try:
-        float(value)
+        float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
     return True

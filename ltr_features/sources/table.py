@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import STREAMS, Collection
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
-_FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".parquet": "parquet"}
+_FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 
 _NUMBER = " number"
 _QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
@@ -163,6 +164,28 @@ def table_format(path: Path) -> str:
     return _FORMATS[suffixes[-1]]
 
 
+def is_table(path: Path) -> bool:
+    """Whether the file's name ends as that of a table."""
+    return any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+
+
+def table_columns(path: Path) -> list[str]:
+    """The names of a table's columns, by its beginning; of JSON lines, the keys of the first.
+
+    Raises:
+        InputError: as :func:`table_batches`.
+    """
+    kind = table_format(path)
+    if kind == "json":
+        return next((list(record) for _, record in json_lines(path)), [])
+    with _told(path):
+        if kind == "parquet":
+            return list(pa.parquet.read_schema(_present(path)).names)
+        with open_input(path) as stream:
+            parse = pa.csv.ParseOptions(delimiter=kind, newlines_in_values=True)
+            return list(pa.csv.open_csv(stream, parse_options=parse).schema.names)
+
+
 def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a CSV, TSV (as strings) or Parquet file (of its own types), block by block.
 
@@ -173,11 +196,9 @@ def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.Reco
         InputError: no such file, a column that there is not, or a damaged file; the message holds
             nothing of its content.
     """
-    try:
+    with _told(path):
         if kind == "parquet":
-            if not path.is_file():
-                raise InputError(f"{path}: no such file")
-            file = pa.parquet.ParquetFile(path)
+            file = pa.parquet.ParquetFile(_present(path))
             _check_columns(path, file.schema_arrow.names, columns)
             yield from file.iter_batches(columns=columns)
             return
@@ -192,8 +213,20 @@ def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.Reco
             _check_columns(path, reader.schema.names, columns)
             for batch in reader:
                 yield batch.select(columns)
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return path
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Arrow's errors as ours. Arrow quotes the line, which may be a user's query."""
+    try:
+        yield
     except pa.ArrowInvalid as error:
-        # Arrow quotes the line, which may be a user's query.
         reason = _QUOTED_LINE.sub(r"\1", str(error))
         raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -226,3 +227,33 @@ def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
     if len(rows) and (rows.min() < 0 or rows.max() >= limit):
         bad = rows[(rows < 0) | (rows >= limit)][0]
         raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")
+
+
+def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
+    """int64 [len(ids)]: the place of each id in ``wanted``, -1 where it is not there."""
+    row = {name: i for i, name in enumerate(wanted)}
+    return np.array([row.get(name, -1) for name in ids], dtype=np.int64)
+
+
+def known_rows(
+    ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
+) -> NDArray[np.int64]:
+    """As :func:`rows_of`, for the distinct ids of a file.
+
+    Args:
+        what: "query" or "document", for the message.
+
+    Raises:
+        InputError: not one of the ids is one of the collection's.
+    """
+    rows = rows_of(ids, wanted)
+    if len(rows) and (rows < 0).all():
+        raise InputError(
+            f"{path}: none of its {len(ids):,} {what} ids ({_examples(ids)}) is one of the "
+            f"{len(wanted):,} of the collection ({_examples(wanted)})"
+        )
+    return rows
+
+
+def _examples(ids: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")

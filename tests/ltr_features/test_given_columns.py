@@ -100,13 +100,13 @@ def test_tables_may_have_several_scores_and_names_of_their_own(context, tmp_path
         ("qid,docno,s\na,d0,nan\n", r"line 2: 's' is missing or NaN; .*leave out the rows"),
         ("qid,docno,s\na,d0,1\na,d1,\n", r"line 3: 's' is missing or NaN"),
         ("qid,docno,s\na,d0,1e39\n", r"line 2: 's' is 1e\+39; scores must be finite in float32"),
-        ("qid,docno,s\n,d0,1\n", r"line 2: column 'qid' is empty"),
+        ("qid,docno,s\n,d0,1\n", r"line 2: qid is empty"),
         ("qid,docno,s\nx,d0,1\n", r"none of its 1 query ids \('x'\) is .* 2 .*\('a', 'b'\)"),
         ("qid,docno,s\na,x,1\n", r"none of its 1 document ids \('x'\) is one of the 3 of the"),
         ("qid,docno,s\n", "no row"),
-        ("qid,docno,s\na,d0\n", "cannot be read as a table of scores .*Expected 3 columns"),
+        ("qid,docno,s\na,d0\n", "cannot be read as a table: .*Expected 3 columns"),
         ("qid,docno\na,d0\n", "none is left for scores"),
-        ("", "cannot be read as a table of scores"),
+        ("", "cannot be read as a table"),
     ],
 )  # fmt: skip
 def test_bad_scores_are_refused_by_file_and_line(context, tmp_path, text, message):

@@ -14,6 +14,7 @@ from ltr_features.clicks import tables
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.ubi import read_ubi
+from ltr_features.sources import table_blocks
 
 HEADER = ("session", "query", "document", "position", "clicked")
 SECRET = "my secret query"
@@ -90,7 +91,7 @@ def test_normalisation_folds_case_width_and_blanks():
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_blocks_do_not_matter(tmp_path, monkeypatch, size):
     path = write_rows(tmp_path / "x.jsonl", ROWS)
-    monkeypatch.setattr(tables, "_JSON_LINES", size)
+    monkeypatch.setattr(table_blocks, "_JSON_LINES", size)
     log = read_click_rows(path)
     assert as_counts(log) == EXPECTED
     assert log.n_pages == 4
