@@ -5,8 +5,9 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from letor.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from letor.dataset import RankingData
@@ -32,24 +33,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Fold": "folds",
-    "InputError": "errors",
-    "RankingData": "dataset",
-    "evaluate": "evaluation",
-    "k_fold": "folds",
-    "ranking_scorer": "rankers.scorer",
-    "read_letor": "svmlight",
-    "read_parquet": "parquet",
-    "write_letor": "writing",
-    "write_parquet": "parquet",
+    "Fold": ".folds",
+    "InputError": ".errors",
+    "RankingData": ".dataset",
+    "evaluate": ".evaluation",
+    "k_fold": ".folds",
+    "ranking_scorer": ".rankers.scorer",
+    "read_letor": ".svmlight",
+    "read_parquet": ".parquet",
+    "write_letor": ".writing",
+    "write_parquet": ".parquet",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

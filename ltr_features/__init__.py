@@ -8,9 +8,9 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
-import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from letor.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from letor.evaluation import evaluate
@@ -61,18 +61,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "ModelColumn":
-        warnings.warn(
-            "ModelColumn is called LearnedColumn now; change the import",
-            FutureWarning,
-            stacklevel=2,
-        )
-        name = "LearnedColumn"
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, renamed={"ModelColumn": "LearnedColumn"})

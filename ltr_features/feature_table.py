@@ -26,7 +26,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection import Collection, Pairs, places_of, rows_of
 
 
 def build_columns(
@@ -125,11 +125,9 @@ def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
     key = judged.query * collection.n_documents + judged.document
     order = np.argsort(key, kind="stable")
     wanted = pairs.query * collection.n_documents + pairs.document
-    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+    at = places_of(wanted, key[order])
     result = np.zeros(len(pairs), dtype=np.int64)
-    if len(key):
-        found = key[order][at] == wanted
-        result[found] = judged.grade[order][at][found]
+    result[at >= 0] = judged.grade[order][at[at >= 0]]
     return result
 
 
@@ -141,17 +139,14 @@ def table_pairs(collection: Collection, table: RankingData) -> Pairs:
     """
     if table.document_ids is None:
         raise InputError("the table has no document ids, so its rows cannot be scored")
-    query = {name: row for row, name in enumerate(collection.query_ids)}
-    document = {name: row for row, name in enumerate(collection.document_ids)}
-    try:
-        queries = np.array([query[name] for name in table.query_ids], dtype=np.int64)
-        documents = np.fromiter(
-            (document[name] for name in table.document_ids), dtype=np.int64, count=len(table)
-        )
-    except KeyError as error:
-        raise InputError(
-            f"the table is not of collection {collection.name!r}, which has no {error}"
-        ) from None
+    queries = rows_of(table.query_ids, collection.query_ids)
+    documents = rows_of(table.document_ids, collection.document_ids)
+    for ids, rows in ((table.query_ids, queries), (table.document_ids, documents)):
+        if len(rows) and rows.min() < 0:
+            raise InputError(
+                f"the table is not of collection {collection.name!r}, which has no "
+                f"{ids[int(np.argmin(rows))]!r}"
+            )
     return Pairs(queries[table.query_index], documents)
 
 

@@ -5,8 +5,9 @@ Names are imported when they are first used: each ranker brings its own library.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from letor.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from letor.rankers.adarank import AdaRank
@@ -30,23 +31,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AdaRank": "adarank",
-    "CoordinateAscent": "coordinate_ascent",
-    "LambdaMART": "lambdamart",
-    "ListNet": "neural",
-    "RankBoost": "rankboost",
-    "RankNet": "neural",
-    "XGBoostLambdaMART": "xgboost_lambdamart",
-    "get_ranker": "registry",
-    "load_ranker": "registry",
+    "AdaRank": ".adarank",
+    "CoordinateAscent": ".coordinate_ascent",
+    "LambdaMART": ".lambdamart",
+    "ListNet": ".neural",
+    "RankBoost": ".rankboost",
+    "RankNet": ".neural",
+    "XGBoostLambdaMART": ".xgboost_lambdamart",
+    "get_ranker": ".registry",
+    "load_ranker": ".registry",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.text.collection import places_of, rows_of
 
 #: Positions that a log may have; more are a slip, or not a list that anybody reads.
 MAX_POSITIONS = 1_000
@@ -166,15 +167,12 @@ class ClickLog:
         """int64 [pairs of other]: the row of each of the other log's pairs here, -1 for none."""
         if other is self:
             return np.arange(self.n_pairs)
-        queries = {query: row for row, query in enumerate(self.query_ids)}
-        documents = {document: row for row, document in enumerate(self.document_ids)}
-        query = np.array([queries.get(q, -1) for q in other.query_ids], np.int64)
-        document = np.array([documents.get(d, -1) for d in other.document_ids], np.int64)
+        query = rows_of(other.query_ids, self.query_ids)
+        document = rows_of(other.document_ids, self.document_ids)
         q, d = query[other.pair_query], document[other.pair_document]
         mine = pair_keys(self.pair_query, self.pair_document)
         keys = np.where((q < 0) | (d < 0), -1, pair_keys(q, d))
-        at = np.minimum(np.searchsorted(mine, keys), len(mine) - 1)
-        return np.where(mine[at] == keys, at, -1)
+        return places_of(keys, mine)
 
 
 def pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_values
 from ltr_features.sources.table import read_documents
-from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.collection import Collection, Judgements, rows_of
 
 LAYOUTS = ("rows", "counts", "ubi")
 
@@ -147,9 +147,8 @@ def _judged_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
     """Query, document and grade of each judged pair, by rows of the log's queries and of the ids;
     how many pairs have a document that is not there."""
-    row_of = {document: row for row, document in enumerate(ids)}
     log = judged.log
-    rows = np.array([row_of.get(document, -1) for document in log.document_ids], np.int64)
+    rows = rows_of(log.document_ids, ids)
     pair = np.flatnonzero(judged.enough)
     there = rows[log.pair_document[pair]] >= 0
     n_unknown = int((~there).sum())

@@ -5,8 +5,9 @@ from ltr_features.columns import Letor46, VectorSpace, WordEmbeddingWord
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from letor.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily, ColumnSpec
@@ -27,23 +28,23 @@ if TYPE_CHECKING:
     from ltr_features.columns.word_embeddings import WordEmbeddingWord
 
 _HOMES = {
-    "ColumnContext": "context",
-    "ColumnFamily": "base",
-    "ColumnSpec": "base",
-    "DocumentEmbeddingChunk": "doc_embeddings",
-    "DocumentEmbeddingEntity": "entities",
-    "DocumentEmbeddingWord": "doc_embeddings",
-    "Ensan2017": "ensan2017",
-    "EntityOverlap": "entities",
-    "GivenScores": "given_scores",
-    "GivenVectors": "given_vectors",
-    "LearnedColumn": "learned",
-    "Letor46": "letor46",
-    "VectorSpace": "term_space",
-    "WordEmbeddingEntity": "entities",
-    "WordEmbeddingWord": "word_embeddings",
-    "families": "registry",
-    "get_family": "registry",
+    "ColumnContext": ".context",
+    "ColumnFamily": ".base",
+    "ColumnSpec": ".base",
+    "DocumentEmbeddingChunk": ".doc_embeddings",
+    "DocumentEmbeddingEntity": ".entities",
+    "DocumentEmbeddingWord": ".doc_embeddings",
+    "Ensan2017": ".ensan2017",
+    "EntityOverlap": ".entities",
+    "GivenScores": ".given_scores",
+    "GivenVectors": ".given_vectors",
+    "LearnedColumn": ".learned",
+    "Letor46": ".letor46",
+    "VectorSpace": ".term_space",
+    "WordEmbeddingEntity": ".entities",
+    "WordEmbeddingWord": ".word_embeddings",
+    "families": ".registry",
+    "get_family": ".registry",
 }
 
 __all__ = [
@@ -67,11 +68,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.sources.score_tables import ScoreTable, read_scores, score_columns
-from ltr_features.text.collection import Pairs, known_rows
+from ltr_features.text.collection import Pairs, known_rows, places_of
 
 #: Where scores and vectors come from is not known, and their columns say so.
 GIVEN = "given; not checked for leaks"
@@ -108,11 +108,9 @@ class GivenScores(ColumnFamily):
         result = np.empty((len(pairs), len(self._origins)), dtype=np.float32)
         for j, (column, (name, score)) in enumerate(self._origins.items()):
             known = self._known(context, name)[score]
-            place = np.searchsorted(known.keys, wanted)
-            there = place < len(known.keys)
-            there[there] = known.keys[place[there]] == wanted[there]
-            result[there, j] = known.values[place[there]]
-            lost = ~there
+            place = places_of(wanted, known.keys)
+            lost = place < 0
+            result[~lost, j] = known.values[place[~lost]]
             result[lost, j] = self._substitutes(context, known, pairs.query[lost])
             self._tell(column, int(lost.sum()), len(pairs))
         return result

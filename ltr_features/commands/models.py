@@ -231,6 +231,7 @@ def models_fit(
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.studies.progress import Reporter
+    from ltr_features.text.collection import rows_of
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
@@ -246,8 +247,7 @@ def models_fit(
     ids = list(context.collection.query_ids)
     if queries is not None:
         ids = _query_ids(queries, set(ids))
-    row = {query: row for row, query in enumerate(context.collection.query_ids)}
-    rows = np.array(sorted(row[query] for query in ids), dtype=np.int64)
+    rows = np.sort(rows_of(ids, context.collection.query_ids))
     reporter = Reporter(shown=progress)
     with (
         tempfile.TemporaryDirectory() as folder,

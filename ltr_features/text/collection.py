@@ -235,6 +235,14 @@ def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     return np.array([row.get(name, -1) for name in ids], dtype=np.int64)
 
 
+def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 [len(wanted)]: the place of each number among ascending, distinct ones, -1 for none."""
+    if not len(keys):
+        return np.full(len(wanted), -1)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, place, -1)
+
+
 def known_rows(
     ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
 ) -> NDArray[np.int64]:
