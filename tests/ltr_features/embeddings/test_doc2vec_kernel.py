@@ -67,7 +67,9 @@ def test_it_takes_gensims_steps(negative, sample, monkeypatch):
         known = [theirs.wv.key_to_index[word] for word in text if word in theirs.wv]
         mine = np.empty(23, dtype=np.float32)
         infer(np.array(known, dtype=np.int32), GOLDEN, model._frozen, mine)
-        np.testing.assert_allclose(mine, expected, rtol=1e-3, atol=2e-6)
+        # A dot product's last bit, other on each processor, can choose the next cell of gensim's
+        # table of the logistic function: a step less is .01 and more.
+        np.testing.assert_allclose(mine, expected, atol=1e-4)
 
 
 def test_the_guide_leads_to_what_bisection_finds():
