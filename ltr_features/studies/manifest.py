@@ -20,6 +20,7 @@ def write_manifest(
     folder: Path,
     *,
     title: str,
+    verdict: str,
     settings: Mapping[str, Any],
     inputs: Mapping[str, Any],
     seeds: Mapping[str, Any],
@@ -28,12 +29,14 @@ def write_manifest(
     """Write ``manifest.json`` into a folder, as its last file.
 
     Args:
+        verdict: what was found, in a sentence; "" where nothing is asked.
         settings: all that the files depend on, ``inputs`` (what was read, by digest) apart.
         seeds: of each random part.
         timed: files that show how long something took: these have other bytes every time.
     """
     found = {
         "title": title,
+        "verdict": verdict,
         "versions": versions(),
         "code": code_digest(),
         "machine": {

@@ -19,8 +19,10 @@ import pandas as pd
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.pages import Document
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.tables import write_csv
+from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
@@ -33,17 +35,23 @@ class Contents:
     """A report of tables: its files.
 
     Attributes:
-        page: ``report.html``. texts: further files by name. tables: become ``NAME.csv``.
+        document: ``report.html`` and ``tables.txt``; its overview and the charts of its sections
+            become ``figures/*.{svg,pdf}``.
+        tables: become ``NAME.csv``. texts: further files by name.
     """
 
-    page: str
-    texts: Mapping[str, str]
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    document: Document
+    tables: Mapping[str, pd.DataFrame]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Write all files into an existing folder."""
-        for name, text in {"report.html": self.page, **self.texts}.items():
+        of_document = {"report.html": self.document.html(), "tables.txt": self.document.text()}
+        for name, text in {**of_document, **self.texts}.items():
             pages.write(text, folder / name)
+        (folder / "figures").mkdir()
+        for name, drawing in self.document.drawings():
+            drawing.write(folder / "figures" / name)
         for name, frame in self.tables.items():
             write_csv(frame, folder / f"{name}.csv")
 
@@ -146,11 +154,14 @@ class Study(ABC):
         report = self.report()
         if isinstance(report, Report):
             write_outputs(report, folder)
+            verdict = verdict_sentence(report)
         else:
             report.write(folder)
+            verdict = report.document.verdict
         write_manifest(
             folder,
             title=self.config.title,
+            verdict=verdict,
             settings=self.settings,
             inputs=self.files,
             seeds=self.seeds,

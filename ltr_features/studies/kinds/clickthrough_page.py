@@ -12,6 +12,7 @@ from ltr_features.studies.page import figures
 from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -35,7 +36,18 @@ def document(results: Results) -> Document:
         )
         for table in config.tables
     ]
-    return Document(config.title, config.introduction, sections, config.notes, _definitions(config))
+    measure = config.measures[-1]
+    means = {
+        table.title: {
+            row.label: float(results.rows[table.name, row.label].per_query[measure].mean())
+            for row in table.rows
+        }
+        for table in config.tables
+    }
+    overview, definitions = dots(means, measure), _definitions(config)
+    return Document(
+        config.title, config.introduction, sections, overview, config.notes, definitions
+    )
 
 
 def _table(results: Results, table: TableConfig) -> Table:

@@ -136,8 +136,8 @@ class LetorStudy(Study):
         results = Results(trained, pd.concat(frames, ignore_index=True), self._data[2])
         tables = make_tables(self.config, results)
         page = document(self.config, results, tables)
-        texts = {"tables.txt": page.text(), "results.json": summary(self.config, results, tables)}
-        return Contents(page.html(), texts, tables.frames(results))
+        texts = {"results.json": summary(self.config, results, tables)}
+        return Contents(page, tables.frames(results), texts)
 
 
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:

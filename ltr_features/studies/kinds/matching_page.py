@@ -15,6 +15,7 @@ from ltr_features.studies.page import figures
 from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Cell, Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -54,7 +55,18 @@ def document(results: Results) -> Document:
     if drawn:
         notes = config.curves.notes if config.curves else ()
         sections.append(Section("figures", "Figures", figures=drawn, notes=notes))
-    return Document(config.title, config.introduction, sections, config.notes, DEFINITIONS)
+    means = {
+        table.title: {
+            row.label: results.rows[table.name, row.label].measures["map"]
+            for row in table.rows
+            if row.model is not None
+        }
+        for table in config.tables
+    }
+    overview = dots(means, "MAP")
+    return Document(
+        config.title, config.introduction, sections, overview, config.notes, DEFINITIONS
+    )
 
 
 def _table(results: Results, table: TableConfig) -> Table:

@@ -256,6 +256,5 @@ class TaskStudy(Study):
 def contents(
     page: Document, rows: Sequence[Mapping[str, Any]], times: Sequence[Mapping[str, Any]]
 ) -> Contents:
-    """The report: the page, ``tables.txt``, ``rows.csv`` and ``times.csv``."""
-    frames = {"rows": pd.DataFrame(rows), "times": pd.DataFrame(times)}
-    return Contents(page.html(), {"tables.txt": page.text()}, frames)
+    """The report: the page, ``rows.csv`` and ``times.csv``."""
+    return Contents(page, {"rows": pd.DataFrame(rows), "times": pd.DataFrame(times)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -43,14 +43,33 @@ class Document:
     """All that the page of a study shows, and its text for the terminal.
 
     Attributes:
+        overview: the main measure of all rows.
         notes: what was found. definitions: of what the tables show, by name.
     """
 
     title: str
     introduction: str
     sections: Sequence[Section]
+    overview: Drawing
     notes: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """How many of the expectations hold; "" where there are none."""
+        signs = [sign for section in self.sections for sign, _ in section.checks]
+        if not signs:
+            return ""
+        ties = signs.count("≈")
+        tied = f", {ties} within what chance explains" if ties else ""
+        return f"{signs.count('✓')} of {len(signs)} expectations hold{tied}."
+
+    def drawings(self) -> Iterator[tuple[str, Drawing]]:
+        """File names: ``overview``, and ``NAME-1``, ``NAME-2`` ... of a section's charts."""
+        yield "overview", self.overview
+        for section in self.sections:
+            for number, (_, drawing) in enumerate(section.figures, 1):
+                yield f"{section.name}-{number}", drawing
 
     def html(self) -> str:
         """The page."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +110,23 @@ def family_numbers(report: Report) -> dict[str, int]:
     """A number (colour) for each family in order of the column table; unlisted columns last."""
     families = [*(c.family for c in report.columns), "other"]
     return {family: i for i, family in enumerate(dict.fromkeys(families))}
+
+
+def dots(
+    means: Mapping[str, Mapping[str, float]], measure: str, baseline: str | None = None
+) -> Drawing:
+    """Means of rows without intervals, in panels: the tests compare rows query by query.
+
+    Args:
+        means: by panel and row.
+        baseline: the row where the line stands, in panels that have it; the first by default.
+    """
+    panels = []
+    for name, rows in means.items():
+        zero = rows.get(str(baseline), next(iter(rows.values())))
+        estimates = [Estimate(label, value, f"{value:.3f}") for label, value in rows.items()]
+        panels.append((name, estimates, zero))
+    return figures.forest(panels, measure, f"Mean {measure} of every row")
 
 
 def _overview(report: Report) -> Drawing:
