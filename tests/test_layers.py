@@ -14,6 +14,7 @@ PACKAGES = ("ssi_models", "letor", "ltr_features")
 ROOMS = """
 ltr_features.cli
 ltr_features.commands
+ltr_features.studies.gallery
 ltr_features.studies.run
 ltr_features.studies.kinds
 ltr_features.studies.study ltr_features.studies.runner

@@ -1,4 +1,4 @@
-"""Experiments: ``run``, ``demo`` and ``compare``."""
+"""Experiments: ``run``, ``demo``, ``compare`` and ``gallery``."""
 
 from __future__ import annotations
 
@@ -146,3 +146,20 @@ def compare(
     )
     typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
     typer.echo(f"Report: {report / 'report.html'}")
+
+
+def gallery(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Output folders of finished runs, in order.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the gallery.")] = Path("reports"),
+) -> None:
+    """Show what finished experiments found: an index page with a chart, answer and command of each.
+
+    Texts and ids of queries and documents stay behind, so that it can be published.
+
+    Example: ltr-features gallery out/demo out/mq2008 --out reports"""
+    from ltr_features.studies.gallery import INDEX, write_gallery
+
+    names = write_gallery(folders, out)
+    typer.echo(f"{len(names)} experiments: {out / INDEX}")

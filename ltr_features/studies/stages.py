@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -178,17 +177,15 @@ class Stages:
                     if note["files"].get(file) != digest:
                         (target / file).unlink()
             _write_note(target, key, inputs, files=None)
-            start = time.perf_counter()
             make(target)
-            seconds, files = time.perf_counter() - start, self._files(target)
-            _write_note(target, key, inputs, files=files, seconds=seconds)
+            files = self._files(target)
+            _write_note(target, key, inputs, files=files)
         else:
             with atomic_path(target, kind="folder") as partial:
                 partial.mkdir()
-                start = time.perf_counter()
                 make(partial)
-                seconds, files = time.perf_counter() - start, self._files(partial)
-                _write_note(partial, key, inputs, files=files, seconds=seconds)
+                files = self._files(partial)
+                _write_note(partial, key, inputs, files=files)
         return StageResult(key, target, reused=False, reason=reason, files=files)
 
     def _files(self, folder: Path) -> dict[str, str]:
@@ -271,16 +268,9 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_note(
-    folder: Path,
-    key: str,
-    inputs: Mapping[str, Any],
-    *,
-    files: Mapping[str, str] | None,
-    seconds: float | None = None,
+    folder: Path, key: str, inputs: Mapping[str, Any], *, files: Mapping[str, str] | None
 ) -> None:
-    """``seconds``: how long it took, of an interrupted stage the last run."""
-    note = {"key": key, "inputs": inputs, "files": files, "seconds": seconds}
-    text = json.dumps(note, indent=1)
+    text = json.dumps({"key": key, "inputs": inputs, "files": files}, indent=1)
     with atomic_path(folder / NOTE) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
 

@@ -1,0 +1,156 @@
+"""A gallery: what finished experiments found, small enough to keep beside the code.
+
+Each experiment gets a folder with its summary, tables of means and tests, and two charts; an index
+shows them all. Nothing of it is by query or document: the texts and ids of research collections may
+not be redistributed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from letor.errors import InputError
+from letor.files import atomic_path
+from ltr_features.studies.manifest import MANIFEST
+from ltr_features.studies.progress import TIMES
+from ltr_features.studies.run import experiment_names
+from ltr_features.studies.study import REPORT
+
+#: A page that code hosts show with its folder.
+INDEX = "README.md"
+#: The summary of a kind of study, and its tables that are means and tests.
+SUMMARIES = ("summary.txt", "tables.txt")
+TABLES = (
+    "means", "comparisons", "hard_queries", "query_classes", "column_value", "rows", "errors",
+)  # fmt: skip
+_HEAD = """# What the columns are worth
+
+Question, answer and main chart of each experiment that is checked in; its folder has the tests and
+tables. Written by `ltr-features gallery`.
+"""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A finished experiment.
+
+    Attributes:
+        name: of its folder. report: the folder of its report. seconds: that its stages took on
+            the machine where they ran, added up; None where nobody knows.
+    """
+
+    name: str
+    report: Path
+    manifest: dict[str, Any]
+    seconds: float | None
+
+    @classmethod
+    def read(cls, folder: Path) -> Exhibit:
+        """From an output folder of ``ltr-features run`` or ``demo``.
+
+        Raises:
+            InputError: there is no finished report in it.
+        """
+        report, times = folder / REPORT, folder / TIMES
+        try:
+            manifest = json.loads((report / MANIFEST).read_text(encoding="utf-8"))
+            manifest["title"], manifest["verdict"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{folder}: has no finished report of this version; run the experiment into it"
+            ) from None
+        seconds = None
+        if times.is_file():
+            measured = json.loads(times.read_text(encoding="utf-8"))
+            seconds = sum(one["seconds"] for one in measured.values())
+        return cls(folder.resolve().name, report, manifest, seconds)
+
+    @property
+    def command(self) -> str:
+        """What makes it."""
+        if self.name == "demo":
+            return "ltr-features demo --out demo"
+        experiment = self.name if self.name in experiment_names() else "EXPERIMENT.toml"
+        return f"ltr-features run {experiment} --data FOLDER --out {self.name}"
+
+    @property
+    def charts(self) -> list[Path]:
+        """The overview, and a chart of hard queries or else the first of the others."""
+        folder = self.report / "figures"
+        others = sorted(folder.glob("*.svg"), key=lambda p: ("hard-queries" not in p.name, p.name))
+        return [folder / "overview.svg", *(p for p in others if p.name != "overview.svg")][:2]
+
+    def write(self, folder: Path) -> None:
+        """Fill a new folder."""
+        folder.mkdir()
+        [summary] = [path for name in SUMMARIES if (path := self.report / name).is_file()]
+        for chart in self.charts:
+            shutil.copyfile(chart, folder / chart.name)
+        for name in TABLES:
+            for table in (self.report / f"{name}.csv", self.report / "tables" / f"{name}.csv"):
+                if table.is_file():
+                    shutil.copyfile(table, folder / table.name)
+        shown = "\n".join(f"![{self.manifest['title']}]({chart.name})\n" for chart in self.charts)
+        text = summary.read_text(encoding="utf-8")
+        page = f"{self._head(1)}\n{shown}\n```text\n{text}```\n"
+        (folder / INDEX).write_text(page, encoding="utf-8", newline="\n")
+
+    def entry(self) -> str:
+        """Its part of the index."""
+        chart = f"[![Main chart]({self.name}/overview.svg)]({self.name}/{INDEX})"
+        return f"{self._head(2)}\n{chart}\n"
+
+    def _head(self, level: int) -> str:
+        manifest, took = self.manifest, ""
+        if self.seconds is not None:
+            minutes = max(self.seconds / 60, 1)
+            took = f" ({minutes:.0f} min on {manifest['machine']['cores']} cores)"
+        verdict = f"**{manifest['verdict']}**\n\n" if manifest["verdict"] else ""
+        return f"{'#' * level} {manifest['title']}\n\n{verdict}`{self.command}`{took}\n"
+
+
+def write_gallery(
+    folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
+) -> list[str]:
+    """Write a gallery, in place of an earlier one.
+
+    Args:
+        folders: output folders of finished experiments, in the order of the index; the names of
+            the folders are theirs here.
+        out: the folder; its README.md is the index.
+
+    Returns:
+        The names.
+
+    Raises:
+        InputError: a folder has no finished report, two have one name, or ``out`` holds something
+            else than a gallery.
+    """
+    target, exhibits = Path(out), [Exhibit.read(Path(folder)) for folder in folders]
+    names = [one.name for one in exhibits]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"two of the folders are called {twice[0]}; rename one")
+    if target.exists() and not _is_gallery(target):
+        raise InputError(f"{target}: is there already and is no gallery; name another folder")
+    with atomic_path(target, kind="folder") as partial:
+        partial.mkdir()
+        for one in exhibits:
+            one.write(partial / one.name)
+        index = "\n".join([_HEAD, *(one.entry() for one in exhibits)])
+        (partial / INDEX).write_text(index, encoding="utf-8", newline="\n")
+    return names
+
+
+def _is_gallery(folder: Path) -> bool:
+    """Whether a folder is empty, or was written by :func:`write_gallery`."""
+    if not folder.is_dir():
+        return False
+    index = folder / INDEX
+    written = index.is_file() and index.read_text(encoding="utf-8").startswith(_HEAD)
+    return written or not any(folder.iterdir())

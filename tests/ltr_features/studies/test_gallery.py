@@ -1,0 +1,68 @@
+"""The gallery: what is shown of finished experiments, and what stays behind."""
+
+import pytest
+from small_studies import WRITERS
+from typer.testing import CliRunner
+
+from letor.errors import InputError
+from ltr_features.cli import app
+from ltr_features.studies.gallery import write_gallery
+from ltr_features.studies.run import run_file
+
+
+@pytest.fixture(scope="module")
+def outs(tmp_path_factory):
+    """Finished studies: of tables, and of systems."""
+    folder = tmp_path_factory.mktemp("gallery")
+    for kind in ("letor", "compare"):
+        toml = folder / f"{kind}.toml"
+        toml.write_text(WRITERS[kind](folder / "data" / kind), encoding="utf-8")
+        run_file(toml, data=folder / "data" / kind, out=folder / kind)
+    return [folder / "letor", folder / "compare"]
+
+
+def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
+    out = tmp_path / "reports"
+    arguments = ["gallery", *map(str, outs), "--out", str(out)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "2 experiments" in result.output
+    index = (out / "README.md").read_text(encoding="utf-8")
+    assert index.index("letor/overview.svg") < index.index("compare/overview.svg")
+    summary = (outs[1] / "report" / "summary.txt").read_text(encoding="utf-8")
+    page = (out / "compare" / "README.md").read_text(encoding="utf-8")
+    assert summary in page
+    for chart in (out / "compare").glob("*.svg"):
+        assert f"({chart.name})" in page
+    assert len(list((out / "compare").glob("*.svg"))) == 2
+    verdict = next(line for line in summary.splitlines() if "significant" in line).split(": ", 1)
+    assert f"**{verdict[-1]}**" in index
+
+
+def test_nothing_is_by_query_or_document(outs, tmp_path):
+    write_gallery(outs, tmp_path / "reports")
+    tables = {path.stem for path in (tmp_path / "reports").rglob("*.csv")}
+    assert {"means", "comparisons"} <= tables
+    assert not tables & {"per_query", "moves", "query_kinds"}
+    per_query = outs[1] / "report" / "tables" / "per_query.csv"
+    assert per_query.is_file()
+
+
+def test_an_earlier_gallery_is_replaced_and_nothing_else(outs, tmp_path):
+    out = tmp_path / "reports"
+    write_gallery(outs, out)
+    write_gallery(outs[1:], out)
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "compare"]
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="no gallery"):
+        write_gallery(outs, tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_an_unfinished_run_is_named(outs, tmp_path):
+    (tmp_path / "half").mkdir()
+    with pytest.raises(InputError, match=r"half: has no finished report"):
+        write_gallery([*outs, tmp_path / "half"], tmp_path / "reports")
+    with pytest.raises(InputError, match="two of the folders are called compare"):
+        write_gallery([outs[1], outs[1]], tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
