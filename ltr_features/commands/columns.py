@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ltr_features.commands.options import Progress, Threads, settings
 
 if TYPE_CHECKING:
+    from letor.dataset import RankingData
+    from letor.folds import Fold
+    from ltr_features.candidates import Candidates
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.feature_table import FoldTable
@@ -108,29 +111,20 @@ def columns_build(
     Example: ltr-features columns build --workspace workspace --family letor46 --model ssi --param
     ssi.rank=50 --out folds"""
     from letor.column_names import write_rows
-    from letor.folds import k_fold
-    from letor.writing import check_ids
     from ltr_features.candidates import candidate_sources, choose_candidates
     from ltr_features.columns.context import open_workspace
     from ltr_features.feature_table import build_columns, learned_columns
-    from ltr_features.remarks import told_once
     from ltr_features.studies.progress import Reporter
 
     families = _families(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)
-    in_folds = folds is not None or bool(recipes)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
-    _check_target(out, folds=(folds or 5) if in_folds else 0)
+    n_folds = folds or (5 if recipes else 0)
+    _check_target(out, folds=n_folds)
     context = open_workspace(workspace, threads=threads)
-    collection = context.collection
-    if out.suffix != ".parquet":
-        check_ids(collection.query_ids, "query id")
-        check_ids(collection.document_ids, "document id")
-    split = []
-    if in_folds:
-        groups = _groups(collection) if by_group else None
-        split = k_fold(collection.query_ids, folds or 5, seed=seed, groups=groups)
+    _check_ids(context.collection, out)
+    split = _split(context.collection, n_folds, by_group=by_group, seed=seed)
     found = choose_candidates(context, chosen, on_empty="keep")
     reporter = Reporter(shown=progress)
 
@@ -138,33 +132,61 @@ def columns_build(
         reporter.step(family)
         reporter.part(done, total)
 
+    provenance = {}
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(
                 context, found.pairs, families, origins=found.origins, on_progress=show
             )
         made = learned_columns(
-            context,
-            data,
-            recipes,
-            split,
-            folder=out / "models",
-            by_group=by_group,
-            on_progress=reporter.epoch,
-        )
-        numbers, provenance = [], {}
+            context, data, recipes, split,
+            folder=out / "models", by_group=by_group, on_progress=reporter.epoch,
+        )  # fmt: skip
         for name in [fold.name for fold in split]:
             with reporter.stage(name):
                 fold = next(made)
                 _write_fold(fold, out / name, threads=threads)
-                numbers.append(f"{name}: {data.X.shape[1] + len(recipes)} columns\n")
                 provenance[name] = fold.provenance
-    if in_folds:
-        typer.echo("".join(numbers) + f"{len(data):,} rows in {len(split)} folds: {out}")
+    width = data.X.shape[1] + len(recipes)
+    if split:
+        for name in provenance:
+            typer.echo(f"{name}: {width} columns")
+        typer.echo(f"{len(data):,} rows in {len(split)} folds: {out}")
     else:
         write_rows(data, out, threads=threads)
-        typer.echo(f"{len(data):,} rows, {data.X.shape[1]} columns: {out}")
-    # Last, where nothing scrolls them away.
+        typer.echo(f"{len(data):,} rows, {width} columns: {out}")
+    _tell(context.collection, found, data, families, provenance)
+
+
+def _check_ids(collection: Collection, out: Path) -> None:
+    """Raise InputError for ids that LETOR text cannot hold, unless none is written."""
+    from letor.writing import check_ids
+
+    if out.suffix != ".parquet":
+        check_ids(collection.query_ids, "query id")
+        check_ids(collection.document_ids, "document id")
+
+
+def _split(collection: Collection, n_folds: int, *, by_group: bool, seed: int) -> list[Fold]:
+    """The folds of the collection's queries; none where 0 are wanted."""
+    from letor.folds import k_fold
+
+    if not n_folds:
+        return []
+    groups = _groups(collection) if by_group else None
+    return k_fold(collection.query_ids, n_folds, seed=seed, groups=groups)
+
+
+def _tell(
+    collection: Collection,
+    found: Candidates,
+    data: RankingData,
+    families: Sequence[ColumnFamily],
+    provenance: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Say what must be known of rows and columns; last, where nothing scrolls it away."""
+    from ltr_features.remarks import told_once
+
     if len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         told = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
