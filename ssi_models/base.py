@@ -60,6 +60,8 @@ class MatchingModel(Parameters):
     #: Names of the fitted float arrays that make up the model, saved as attributes ``<name>_``.
     tensors: ClassVar[tuple[str, ...]] = ()
 
+    #: Whether it learns from the weights of the preferences; else it refuses them.
+    weighs_pairs: ClassVar[bool] = False
     #: Whether the sparse part of a query's representation may hold every word.
     expands_queries: ClassVar[bool] = False
     #: Threads that score; the scores do not depend on it.

@@ -165,8 +165,8 @@ def _own_gradients(cosine, place, gamma, share, pull):
 
 @nb.njit(cache=True, nogil=True)
 def batch_gradients(
-    paired, negative, places, order, starts, query, grade, slot, judged_offsets, judged_document,
-    judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
+    paired, negative, places, order, starts, query, grade, weight, slot, judged_offsets,
+    judged_document, judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
 ):  # fmt: skip
     """Logistic losses of all pairs of queries first..last of a batch against K shared negatives and
     k of their own.
@@ -183,7 +183,7 @@ def batch_gradients(
         places: int64 [B, 1 + k]; -1 where a pair has no such negative.
         order: int64 [B], the pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
-        query: int64 [u]. grade: float32 [B].
+        query: int64 [u]. grade: float32 [B]. weight: float32 [B], factor of a pair's losses.
         slot: int32 [n_documents], k where the document is negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         gamma: at most 40, so that no E overflows.
@@ -212,13 +212,13 @@ def batch_gradients(
                 )  # fmt: skip
             pull[b] = 0.0
             n_own, own_loss, own_inside = _own_gradients(
-                paired[b], places[b], gamma, list_share, pull[b]
+                paired[b], places[b], gamma, list_share * weight[b], pull[b]
             )
-            others = np.float32(1.0 - list_share if n_own > 0 else 1.0)
+            others = np.float32((1.0 - list_share if n_own > 0 else 1.0) * weight[b])
             smaller = np.float32(np.exp(-gamma * paired[b, 0]))
             total, loss, n_inside = _row_gradients(larger, smaller, others, C[i])
             pull[b, 0] += np.float32(total) * others * share
-            losses[i] += loss + own_loss
+            losses[i] += weight[b] * (loss + own_loss)
             counts[i, 0] += n_inside + own_inside
             counts[i, 1] += n_tuples + n_own
         C[i] *= share
@@ -239,8 +239,9 @@ def _through_unit_row(g, h, inverse):
 
 @nb.njit(cache=True, nogil=True)
 def query_gradients(
-    Hq, inverse, Hd, order, starts, places, query, grade, slot, judged_offsets, judged_document,
-    judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first, last,
+    Hq, inverse, Hd, order, starts, places, query, grade, weight, slot, judged_offsets,
+    judged_document, judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first,
+    last,
 ):  # fmt: skip
     """Gradients of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
 
@@ -264,7 +265,7 @@ def query_gradients(
         cosines = np.dot(Hq[a:b], Hn.T)
         C = np.empty_like(cosines)
         batch_gradients(
-            paired, cosines, places, order, starts[a : b + 1], query[a:b], grade, slot,
+            paired, cosines, places, order, starts[a : b + 1], query[a:b], grade, weight, slot,
             judged_offsets, judged_document, judged_grade, list_share, gamma, pull, C, losses[a:b],
             counts[a:b], 0, b - a,
         )  # fmt: skip

@@ -33,10 +33,11 @@ class TupleObjective:
 
     Each relevant pair gets ``n_negatives`` random documents of the candidates, once, or, with own
     negatives, of its query's list where a draw of probability ``list_share`` says so; documents
-    judged for the query at least as high as the relevant one are left out.
+    judged for the query at least as high as the relevant one are left out. The losses of a pair are
+    multiplied by its weight, float32 [n_pairs], if there are weights.
 
     Attributes:
-        n_tuples: number of (q, d+, d-).
+        n_tuples: number of (q, d+, d-), each counted by the weight of its pair.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class TupleObjective:
         excluded: NDArray[np.int64] | None = None,
         own: OwnNegatives | None = None,
         list_share: float = 0.0,
+        weight: NDArray[np.float32] | None = None,
     ) -> None:
+        self.weight = np.ones(len(preferences), np.float32) if weight is None else weight
         self.gamma, self.workers = float(gamma), workers
         documents = draw_negatives(
             preferences, candidates, n_negatives, seed, excluded, own, list_share
@@ -63,7 +66,7 @@ class TupleObjective:
         if len(shown) and shown[0] < 0:
             shown, self.documents = shown[1:], self.documents - 1
         self.Q, self.D = take_rows(Q, asked), take_rows(D, shown)
-        self.n_tuples = int((self.documents[:, 1:] >= 0).sum())
+        self.n_tuples = float(self.weight @ (self.documents[:, 1:] >= 0).sum(axis=1))
 
     def loss(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> tuple[float, int]:
         """(summed loss, tuples ordered wrongly or tied)."""
@@ -114,7 +117,8 @@ class TupleObjective:
             ),
             n,
         )
-        return float(losses.sum()), int(counts[:, 0].sum()), gradients
+        gradients *= self.weight[:, None]
+        return float(losses @ self.weight), int(counts[:, 0].sum()), gradients
 
     def _by_query(self, gradients: NDArray[np.float32]) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """The gradients as a matrix of queries by documents, and its transpose."""
@@ -208,7 +212,8 @@ class ProjectionRun(TrainingRun):
     @cached_property
     def training_tuples(self) -> TupleObjective:
         """The training pairs with random documents, and documents of their lists."""
-        return self._tuples(self.data.training, own=self.stream.own, share=self.loss.list_share)
+        training = self.data.training
+        return self._tuples(training, self.stream.own, self.loss.list_share, training.weight)
 
     @cached_property
     def validation_tuples(self) -> TupleObjective:
@@ -240,7 +245,11 @@ class ProjectionRun(TrainingRun):
         return np.full((len(self.mixtures), n), loss)
 
     def _tuples(
-        self, preferences: Preferences, own: OwnNegatives | None = None, share: float = 0.0
+        self,
+        preferences: Preferences,
+        own: OwnNegatives | None = None,
+        share: float = 0.0,
+        weight: NDArray[np.float32] | None = None,
     ) -> TupleObjective:
         return TupleObjective(
             self.data.Q,
@@ -254,6 +263,7 @@ class ProjectionRun(TrainingRun):
             self.data.excluded,
             own,
             share,
+            weight,
         )
 
 
@@ -281,7 +291,7 @@ class FullBatchRun(ProjectionRun):
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
         mean, tuples = self._optimizer.iterate(), self.training_tuples
-        return mean * tuples.n_tuples, self._wrong, tuples.n_tuples
+        return mean * tuples.n_tuples, self._wrong, int(tuples.n_tuples)
 
     def _mean_loss_and_gradient(self, x: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
         """Of all parameters in one vector."""

@@ -235,8 +235,9 @@ class CosineScorer(DiagonalPart):
         self.workers.split(
             lambda first, last: query_gradients(
                 Hq, inverse_q, Hd, texts.order, texts.starts, texts.places, texts.queries,
-                batch.grade, judgements.slot, *judgements.judged, judgements.list_share,
-                judgements.gamma, size, pull, G_q, shares, losses, counts, first, last,
+                batch.grade, batch.weights, judgements.slot, *judgements.judged,
+                judgements.list_share, judgements.gamma, size, pull, G_q, shares, losses, counts,
+                first, last,
             ),
             len(shares),
             cost,

@@ -119,7 +119,6 @@ class S2Net(CosineOfProjections, TrainableModel):
     name: ClassVar[str] = "s2net"
     tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
-    weighs_pairs: ClassVar[bool] = False
 
     rank: int = field(default=100, kw_only=False)
     symmetric: bool = True

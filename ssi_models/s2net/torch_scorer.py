@@ -98,8 +98,8 @@ class TorchScorer(CosineScorer):
         judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         batch_gradients(
             paired, negative, texts.places, texts.order, texts.starts, texts.queries, batch.grade,
-            judgements.slot, *judgements.judged, judgements.list_share, judgements.gamma, pull,
-            C, losses, counts, 0, len(C),
+            batch.weights, judgements.slot, *judgements.judged, judgements.list_share,
+            judgements.gamma, pull, C, losses, counts, 0, len(C),
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
         gradients = self._to(C)

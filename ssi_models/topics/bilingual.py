@@ -6,11 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom
 from ssi_models.parameters import check_least, model_class
-from ssi_models.topics.em import PosteriorConstraint
+from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
 from ssi_models.training.preferences import Preferences
 
@@ -31,12 +30,13 @@ class PLSA(TopicModel):
     learns_from: ClassVar[LearnsFrom] = "documents"
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
     shared: ClassVar[bool] = True
+    weighs_pairs: ClassVar[bool] = False
 
     lambda2: float | str = 0.95
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
-    ) -> tuple[sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+    ) -> Blocks:
         sizes = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
         document = np.flatnonzero(sizes > 0)
         if not len(document):
@@ -44,7 +44,7 @@ class PLSA(TopicModel):
         self.n_left_out_ = D.shape[0] - len(document)
         nothing = Q[:0]
         nothing.resize((1, D.shape[1]))
-        return nothing, np.zeros(len(document), np.int64), document
+        return Blocks(nothing, D, np.zeros(len(document), np.int64), document)
 
 
 @model_class

@@ -65,27 +65,45 @@ class Block:
     stop: int
     queries: Side
     titles: Side
+    weight: NDArray[np.float32] | None = None
+
+    @property
+    def size(self) -> float:
+        """Number of pairs, each counted by its weight."""
+        return self.stop - self.start if self.weight is None else float(self.weight.sum())
+
+    def weighted(self, side: Side, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The values of a side's entries, float32 [nnz], times the weights of their pairs."""
+        if self.weight is None:
+            return values
+        return values * np.repeat(self.weight, np.diff(side.rows[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of all pairs, made anew by each pass over them."""
+    """The blocks of all pairs, made anew by each pass over them.
+
+    Attributes:
+        Q, D: counts, CSR. query, document: int64 [n_pairs], their rows.
+        weight: float32 [n_pairs], how often each pair counts, or None: once.
+    """
 
     Q: sp.csr_matrix
     D: sp.csr_matrix
     query: NDArray[np.int64]
     document: NDArray[np.int64]
+    weight: NDArray[np.float32] | None = None
 
     def __iter__(self) -> Iterator[Block]:
-        return blocks_of(self.Q, self.D, self.query, self.document)
-
-
-def blocks_of(
-    Q: sp.csr_matrix, D: sp.csr_matrix, query: NDArray[np.int64], document: NDArray[np.int64]
-) -> Iterator[Block]:
-    for start in range(0, len(query), BLOCK):
-        stop = min(start + BLOCK, len(query))
-        yield Block(start, stop, Side.of(Q, query[start:stop]), Side.of(D, document[start:stop]))
+        for start in range(0, len(self.query), BLOCK):
+            stop = min(start + BLOCK, len(self.query))
+            sides = (
+                Side.of(self.Q, self.query[start:stop]),
+                Side.of(self.D, self.document[start:stop]),
+            )
+            yield Block(
+                start, stop, *sides, None if self.weight is None else self.weight[start:stop]
+            )
 
 
 @dataclass(frozen=True)
@@ -142,6 +160,9 @@ def expect(
     """E-step of a block: adds to the sums of words; ``theta`` [B, K] becomes the new one, and
     ``multiplier`` the solution.
 
+    Pairs with weights count as often as these say in all sums, the objective's too; theta is that
+    of one of them.
+
     Returns:
         The block's part of the objective without the prior of phi; gradients computed.
     """
@@ -159,6 +180,10 @@ def expect(
         # The kernel sums in float32; half the tolerance leaves room for its rounding.
         how = multiplier, constraint.tolerance / 2, constraint.limit
         workers.split(lambda a, b: project_pairs(*given, *how, value, evaluations, a, b), n)
+    if block.weight is not None:
+        value *= block.weight
+        queries.ratio[:] = block.weighted(q, queries.ratio)
+        titles.ratio[:] = block.weighted(d, titles.ratio)
     sides = (q, queries, scratch.queries), (d, titles, scratch.titles)
     if scratch.queries is scratch.titles:
         # One side after the other: both add to the same sums.

@@ -236,7 +236,7 @@ class LanguageModel(WeighsWords):
                 f"{preferences.n_documents} documents; Q has {Q.shape[0]} rows, D {D.shape[0]}"
             )
         if preferences is not None:
-            check_constraints(self.name, preferences, **constraints)
+            check_constraints(self.name, preferences, weighs_pairs=self.weighs_pairs, **constraints)
         elif given := [name for name, value in constraints.items() if value is not None]:
             raise ValueError(f"{', '.join(given)}: without preferences there is no use for it")
         return Q, D
@@ -359,8 +359,8 @@ def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
 
 def both_sides(
     Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs (query rows, title rows) that have words on both sides.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]:
+    """The pairs (query rows, title rows, weights if there are any) that have words on both sides.
 
     Raises:
         ValueError: there is none.
@@ -368,7 +368,8 @@ def both_sides(
     kept = _have_words(Q, D, preferences)
     if not kept.any():
         raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
-    return preferences.query[kept], preferences.document[kept]
+    weight = None if preferences.weight is None else preferences.weight[kept]
+    return preferences.query[kept], preferences.document[kept], weight
 
 
 def _have_words(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> NDArray[np.bool_]:

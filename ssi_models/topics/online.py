@@ -45,7 +45,7 @@ class OnlineEM:
         self.scratch = Scratch(state)
         self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
         self.occurrences = np.zeros(len(state.phi_d))
-        self.n_pairs = 0
+        self.n_pairs = 0.0  # by weight
         self.history: list[Iteration] = []
 
     def learn(self, block: Block, inner: int, workers: Workers) -> None:
@@ -64,15 +64,17 @@ class OnlineEM:
         if self.fitted and not self.history:
             self._adopt_fitted(block)
         step = (len(self.history) + 2.0) ** -self.step_power
-        self.n_pairs += n
+        self.n_pairs += block.size
         for phi, running, sums in zip(
             phis_of(self.state), self.counts, self.scratch.sums, strict=True
         ):
             running *= 1 - step
-            running += (step / n) * (sums * phi)
+            running += (step / block.size) * (sums * phi)
             counts = running * self.n_pairs
             set_mode(counts, counts.sum(axis=0), phi, self.prior, workers)
-        self.history.append(Iteration(len(self.history) + 1, objective / n, evaluations / n))
+        self.history.append(
+            Iteration(len(self.history) + 1, objective / block.size, evaluations / n)
+        )
 
     @property
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -115,7 +117,10 @@ class OnlineEM:
     def _adopt_fitted(self, block: Block) -> None:
         """Start the running counts as if the fitted phi came from pairs like the block's, with
         topics equally frequent."""
-        sizes = [side.rows[2].sum(dtype=np.float64) for side in (block.queries, block.titles)]
+        sizes = [
+            block.weighted(side, side.rows[2]).sum(dtype=np.float64)
+            for side in (block.queries, block.titles)
+        ]
         sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
         for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
-            running += phi * (size / (block.stop - block.start) / phi.shape[1])
+            running += phi * (size / block.size / phi.shape[1])

@@ -25,7 +25,6 @@ from ssi_models.topics.em import (
     PosteriorConstraint,
     Prior,
     Scratch,
-    blocks_of,
     iterate,
 )
 from ssi_models.topics.language_model import LanguageModel, both_sides
@@ -69,6 +68,7 @@ class TopicModel(LanguageModel):
     tensors: ClassVar[tuple[str, ...]] = ("phi_q", "phi_d", "background")
     #: Whether queries and titles share one phi.
     shared: ClassVar[bool] = False
+    weighs_pairs: ClassVar[bool] = True
 
     n_topics: int = 100
     alpha: float = 1.1
@@ -132,7 +132,8 @@ class TopicModel(LanguageModel):
 
         Args:
             Q, D: counts, [m, V] and [n, V].
-            preferences: the pairs: rows of positive grade, each once (grades do not matter).
+            preferences: the pairs: rows of positive grade, each once (grades do not matter), or as
+                often as its weight says.
             vocabulary, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed; the resumed run ends
                 with the same numbers.
@@ -146,14 +147,12 @@ class TopicModel(LanguageModel):
                 count, or no pair with words on both sides.
         """
         Q, D = self._begin(Q, D, preferences, **constraints)
-        X, query, document = self._training_pairs(Q, D, preferences)
-        state = self._start(self._seen(X, D, query, document), len(query))
+        pairs = self._training_pairs(Q, D, preferences)
+        state = self._start(self._seen(pairs), len(pairs.query))
         path = None if checkpoint is None else Path(checkpoint)
-        digest = self._fingerprint(X, D, query, document, state) if path is not None else ""
+        digest = self._fingerprint(pairs, state) if path is not None else ""
         history = state.resume(path, digest) if path is not None else []
-        blocks: Iterable[Block] = Blocks(X, D, query, document)
-        if not state.mapped:
-            blocks = list(blocks)
+        blocks: Iterable[Block] = pairs if state.mapped else list(pairs)
         scratch = Scratch(state)
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
@@ -167,7 +166,7 @@ class TopicModel(LanguageModel):
         self._finish(D, vocabulary, recipe)
         vars(self).pop("_stream", None)
         self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta
-        self.pairs_, self.history_ = np.stack([query, document], axis=1), history
+        self.pairs_, self.history_ = np.stack([pairs.query, pairs.document], axis=1), history
         return self
 
     def partial_fit(
@@ -198,7 +197,7 @@ class TopicModel(LanguageModel):
             Liang, Klein: "Online EM for unsupervised models", NAACL 2009.
         """
         Q, D = self._begin(Q, D, preferences)
-        X, query, document = self._training_pairs(Q, D, preferences)
+        pairs = self._training_pairs(Q, D, preferences)
         if not hasattr(self, "_stream"):
             fitted = hasattr(self, "n_words_")
             if fitted and D.shape[1] != self.n_words_:
@@ -216,7 +215,7 @@ class TopicModel(LanguageModel):
             if checkpoint is not None and Path(checkpoint).exists():
                 self._stream.load(Path(checkpoint), self._stream_identity())
         with Workers(self.threads) as workers:
-            for block in blocks_of(X, D, query, document):
+            for block in pairs:
                 self._stream.learn(block, inner_iterations, workers)
         self._stream.occurrences += np.asarray(D.sum(axis=0, dtype=np.float64)).ravel()
         if checkpoint is not None:
@@ -273,29 +272,24 @@ class TopicModel(LanguageModel):
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
-    ) -> tuple[sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
-        """The first sides, and the rows of both sides of each pair."""
+    ) -> Blocks:
+        """What is learned from."""
         if preferences is None:
             raise ValueError(f"{type(self).__name__} learns from pairs: give preferences")
-        query, document = both_sides(Q, D, preferences)
-        self.n_left_out_ = len(preferences) - len(query)
-        return Q, query, document
+        pairs = Blocks(Q, D, *both_sides(Q, D, preferences))
+        self.n_left_out_ = len(preferences) - len(pairs.query)
+        return pairs
 
-    def _seen(
-        self,
-        X: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _seen(self, pairs: Blocks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The words of both sides of the training pairs: bool [V] each."""
-        sides = [np.zeros(D.shape[1], bool) for _ in "qd"]
-        for known, M, rows in zip(sides, (X, D), (query, document), strict=True):
+        sides = [np.zeros(pairs.D.shape[1], bool) for _ in "qd"]
+        of_sides = (pairs.Q, pairs.query), (pairs.D, pairs.document)
+        for known, (M, rows) in zip(sides, of_sides, strict=True):
             for start in range(0, len(rows), BLOCK):
                 known[take_rows(M, rows[start : start + BLOCK]).indices] = True
         if self.shared:
             sides = [sides[0] | sides[1]] * 2
-        limits = {"pairs": len(query), "title words": int(np.count_nonzero(sides[1]))}
+        limits = {"pairs": len(pairs.query), "title words": int(np.count_nonzero(sides[1]))}
         if not self.shared:
             limits["query words"] = int(np.count_nonzero(sides[0]))
         self.n_topics_ = min(self.n_topics, *limits.values())
@@ -364,18 +358,15 @@ class TopicModel(LanguageModel):
         params = {k: v for k, v in self.get_params().items() if k not in ignored}
         return f"{self.name} {params}"
 
-    def _fingerprint(self, *parts: Any) -> str:
+    def _fingerprint(self, pairs: Blocks, state: State) -> str:
         digest = hashlib.sha256()
         ignored = (*self.scoring_params, "iterations", "fold_in_iterations", "memory_limit")
         params = {k: v for k, v in self.get_params().items() if k not in ignored}
         digest.update(repr((self.name, params)).encode())
-        for part in parts:
-            if isinstance(part, State):
-                pieces: list[Any] = [part.phi_q, part.phi_d]
-            else:
-                pieces = list(arrays(part)) if sp.issparse(part) else [part]
-            for piece in pieces:
-                digest.update(np.ascontiguousarray(piece).tobytes())
+        pieces = [*arrays(pairs.Q), *arrays(pairs.D), pairs.query, pairs.document]
+        pieces += [] if pairs.weight is None else [pairs.weight]
+        for piece in (*pieces, state.phi_q, state.phi_d):
+            digest.update(np.ascontiguousarray(piece).tobytes())
         return digest.hexdigest()
 
     def _fitted_header(self) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class IBMModel1(LanguageModel):
         "table_values",
         "background",
     )
+    weighs_pairs: ClassVar[bool] = True
 
     iterations: int = 10
     prune: float = 1e-4
@@ -99,9 +100,12 @@ class IBMModel1(LanguageModel):
         if preferences is None:
             raise ValueError("IBMModel1 learns from pairs: give preferences")
         Q, D = self._begin(Q, D, preferences, **constraints)
-        query, document = both_sides(Q, D, preferences)
+        query, document, weight = both_sides(Q, D, preferences)
         self.n_left_out_ = len(preferences) - len(query)
-        bitext = _Bitext(take_rows(Q, query), D, document)
+        queries = take_rows(Q, query)
+        if weight is not None:
+            queries.data *= np.repeat(weight, np.diff(queries.indptr))
+        bitext = _Bitext(queries, D, document)
         old = self._table() if self.warm_start and hasattr(self, "n_words_") else None
         table = bitext.uniform_table() if old is None else bitext.table_like(old)
         path = None if checkpoint is None else Path(checkpoint)
@@ -181,7 +185,7 @@ class IBMModel1(LanguageModel):
 
 
 class _Bitext:
-    """The pairs, by query word."""
+    """The pairs, by query word; ``queries`` counts their words, times the weights of the pairs."""
 
     def __init__(
         self, queries: sp.csr_matrix, D: sp.csr_matrix, document: NDArray[np.int64]

@@ -42,6 +42,11 @@ class Batch:
     own_pool: NDArray[np.int64] = field(default_factory=_none)
     weight: NDArray[np.float32] | None = None
 
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """float32 [B], the weights, 1 where all pairs count alike."""
+        return np.ones(len(self.query), np.float32) if self.weight is None else self.weight
+
     def __post_init__(self) -> None:
         if not self.own.size:
             object.__setattr__(self, "own", np.zeros((len(self.query), 0), np.int64))

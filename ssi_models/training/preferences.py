@@ -251,15 +251,6 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
         )
 
 
-def check_unweighted(name: str, preferences: Preferences) -> None:
-    """Raise ValueError if pairs have weights: the named model would leave them out of account."""
-    if preferences.weight is not None:
-        raise ValueError(
-            f"{name} learns alike from all pairs, and these have weights; use a model of the SSI "
-            "family, or give no weights"
-        )
-
-
 def check_excluded(
     excluded: ArrayLike | None, n_queries: int, n_documents: int | None = None
 ) -> NDArray[np.int64] | None:
@@ -285,6 +276,7 @@ def check_constraints(
     name: str,
     preferences: Preferences,
     *,
+    weighs_pairs: bool = False,
     groups: ArrayLike | None = None,
     excluded: ArrayLike | None = None,
     candidates: ArrayLike | str | None = None,
@@ -294,13 +286,17 @@ def check_constraints(
     checked. A model that draws no negatives and holds out no query keeps to all of them.
 
     Args:
-        name: the model's, for messages.
+        name: the model's, for messages. weighs_pairs: whether it learns from weights of pairs.
 
     Raises:
         ValueError: one that does not fit the preferences; lists, which would teach nothing; or
-            weights of pairs.
+            weights that would be left out of account.
     """
-    check_unweighted(name, preferences)
+    if preferences.weight is not None and not weighs_pairs:
+        raise ValueError(
+            f"{name} learns alike from all pairs, and these have weights; use a model of the SSI "
+            "family, s2net, bltm or wtm, or give no weights"
+        )
     if candidate_lists is not None:
         raise ValueError(
             f"candidate_lists: {name} learns from no negatives of a list; leave them out"

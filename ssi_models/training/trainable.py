@@ -31,7 +31,6 @@ from ssi_models.training.preferences import (
     CandidateLists,
     Preferences,
     check_preferences,
-    check_unweighted,
 )
 from ssi_models.training.run import (
     JointRun,
@@ -74,7 +73,7 @@ class TrainableModel(MatchingModel):
 
     former_params: ClassVar[Mapping[str, str]] = {"emphasis": "rank_weight"}
 
-    weighs_pairs: ClassVar[bool] = True  # by the weights of the preferences
+    weighs_pairs: ClassVar[bool] = True
     training: TrainingOptions = TrainingOptions()
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     warm_start: bool = False
@@ -283,8 +282,6 @@ class TrainableModel(MatchingModel):
     ) -> TrainingData:
         """What the model is fitted on, checked; ``given`` as for :func:`training_data`."""
         Q, D = self._check_spaces(Q, D)
-        if not self.weighs_pairs:
-            check_unweighted(self.name, preferences)
         return training_data(self.training, self.seed, Q, D, preferences, **given)
 
     def _learn(self, run: JointRun, settings: Settings) -> History:

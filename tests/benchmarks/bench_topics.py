@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.em import PosteriorConstraint, Prior, Scratch, blocks_of, iterate
+from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, Scratch, iterate
 from ssi_models.topics.state import State
 
 K, V = 100, 20_000
@@ -62,7 +62,7 @@ def per_iteration(
     rows = np.arange(n)
     seconds, gradients = [], []
     with Workers(threads) as workers:
-        blocks, scratch = list(blocks_of(Q, D, rows, rows)), Scratch(state)
+        blocks, scratch = list(Blocks(Q, D, rows, rows)), Scratch(state)
         iterate(blocks[:1], state, Prior(1.1, 1.01), constraint, scratch, workers, 0)
         for number in range(ITERATIONS):
             start = time.perf_counter()

@@ -13,7 +13,8 @@ from ssi_models.training.batches import PairStream
 from ssi_models.training.losses import PairwiseLoss
 from ssi_models.training.preferences import Preferences
 
-MODELS = ("ssi", "diagonal", "hash", "full")
+MODELS = ("ssi", "diagonal", "hash", "full", "s2net")
+OF_COUNTS = ("bltm", "bltm-pr", "bltm-pr-1v", "wtm")
 GIVEN = {"query": [2, 0, 0, 2], "document": [1, 4, 3, 0], "n_queries": 4, "n_documents": 5}
 
 
@@ -87,7 +88,61 @@ def test_weights_of_one_change_nothing(name):
                                   b.score(Q, D, query, query[::-1]))  # fmt: skip
 
 
-def test_heavier_pairs_are_learned_more():
+def test_weights_of_one_change_nothing_in_full_batches():
+    Q, D, pairs, _ = planted()
+    one = replace(pairs, weight=np.ones(120, np.float32))
+    make = get_model("s2net")
+    a, b = (make(max_epochs=3, optimizer="l-bfgs").fit(Q, D, p) for p in (pairs, one))
+    np.testing.assert_array_equal(a.A_q_, b.A_q_)
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_a_pair_of_weight_3_is_three_pairs(name):
+    """Three queries of the same words with the same title, for a model that learns from counts."""
+    rng = np.random.default_rng(0)
+    Q, D, _ = planted_pairs(60, 3)
+    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
+    times = rng.integers(1, 4, 60)
+    rows, again = np.arange(60), np.repeat(np.arange(60), times)
+    own = {"lambda2": 0.5} | ({"n_topics": 4, "iterations": 8} if name != "wtm" else {})
+    weighted = get_model(name)(**own).fit(
+        Q, D, Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60, weight=times)
+    )
+    repeated = get_model(name)(**own).fit(
+        sp.csr_matrix(Q[again]), D,
+        Preferences.from_pairs(
+            np.arange(len(again)), again, n_queries=len(again), n_documents=60
+        ),
+    )  # fmt: skip
+    assert weighted.history_[-1].objective == pytest.approx(
+        repeated.history_[-1].objective, rel=1e-5
+    )
+    for tensor in weighted.tensors:
+        found, expected = (getattr(model, f"{tensor}_") for model in (weighted, repeated))
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-6)
+    plain = get_model(name)(**own).fit(
+        Q, D, Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60)
+    )
+    scores = [m.score(Q, D, rows, rows[::-1]) for m in (weighted, plain)]
+    assert np.abs(scores[0] - scores[1]).max() > 1e-3
+
+
+def test_a_stream_counts_pairs_by_their_weights():
+    Q, D, _ = planted_pairs(60, 3)
+    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
+    rows = np.arange(60)
+    given = {"n_queries": 60, "n_documents": 60}
+    pairs = Preferences.from_pairs(rows, rows, **given)
+    heavy = Preferences.from_pairs(rows, rows, **given, weight=np.full(60, 3.0))
+    a, b = (get_model("bltm")(n_topics=3, beta=1.0).partial_fit(Q, D, p) for p in (pairs, heavy))
+    np.testing.assert_allclose(a.phi_d_, b.phi_d_, rtol=1e-4, atol=1e-7)
+    some = replace(heavy, weight=np.where(rows < 30, 9.0, 1.0).astype(np.float32))
+    c = get_model("bltm")(n_topics=3, beta=1.0).partial_fit(Q, D, some)
+    assert np.abs(a.phi_d_ - c.phi_d_).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["ssi", "s2net"])
+def test_heavier_pairs_are_learned_more(name):
     """Each query has two relevant documents without a word in common; one of them weighs more."""
     Q, D, _, topics = planted()
     rng = np.random.default_rng(1)
@@ -100,13 +155,14 @@ def test_heavier_pairs_are_learned_more():
         both = Preferences.from_pairs(
             query, document, n_queries=120, n_documents=120, weight=weight
         )
-        model = get_model("ssi")(rank=10, learning_rate=0.3).fit(Q, D, both)
+        more = {"word_weight": 0.0} if name == "s2net" else {"learning_rate": 0.3}
+        model = get_model(name)(rank=10, **more).fit(Q, D, both)
         scores = model.score(Q, D, query, document).reshape(-1, 2)
         means.append((scores[:, 0] - scores[:, 1]).mean())
     assert means[0] > 0 > means[1]
 
 
-@pytest.mark.parametrize("name", ["s2net", "lsi", "bltm", "wtm", "popularity"])
+@pytest.mark.parametrize("name", ["lsi", "opca", "cl-lsa", "plsa", "unigram", "popularity"])
 def test_models_that_do_not_weigh_pairs_refuse_weights(name):
     Q, D, pairs, _ = planted()
     model = get_model(name)()

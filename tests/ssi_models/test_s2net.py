@@ -230,9 +230,10 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
     paired = np.column_stack([positive, own]).astype(np.float32)
     pull, C = np.empty((n, 4), np.float32), np.empty((n, K), np.float32)
     losses, counts, judged = np.empty(n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
+    weight = rng.uniform(0.5, 3, n).astype(np.float32)
     batch_gradients(
         paired, negative.astype(np.float32), places, np.arange(n), np.arange(n + 1), np.arange(n),
-        np.ones(n, np.float32), np.full(K, -1, np.int32), judged, np.zeros(0, np.int64),
+        np.ones(n, np.float32), weight, np.full(K, -1, np.int32), judged, np.zeros(0, np.int64),
         np.zeros(0, np.float32), 0.3, gamma, pull, C, losses, counts, 0, n,
     )  # fmt: skip
     used = places[:, 1:] >= 0
@@ -241,7 +242,8 @@ def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
     gradient = (1 - share) / (1 + np.exp(x)) / K
     own_slope = used * share / (1 + np.exp(y)) / np.maximum(1, used.sum(axis=1))[:, None]
     total = np.logaddexp(0, -x).sum(axis=1) + (used * np.logaddexp(0, -y)).sum(axis=1)
-    np.testing.assert_allclose(losses, total, rtol=2e-5)
+    gradient, own_slope = gradient * weight[:, None], own_slope * weight[:, None]
+    np.testing.assert_allclose(losses, weight * total, rtol=2e-5)
     np.testing.assert_allclose(C, -gradient, rtol=1e-4)
     np.testing.assert_allclose(pull[:, 1:], -own_slope, rtol=1e-4)
     np.testing.assert_allclose(pull[:, 0], gradient.sum(axis=1) + own_slope.sum(axis=1), rtol=1e-4)

@@ -15,7 +15,7 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-from ssi_models.topics.em import PosteriorConstraint, Prior, Scratch, blocks_of, iterate
+from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, Scratch, iterate
 from ssi_models.topics.state import State
 from ssi_models.training.preferences import Preferences
 
@@ -58,7 +58,7 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
     constraint = PosteriorConstraint() if regularised else None
     rows = np.arange(n)
     with Workers(1) as workers:
-        blocks = list(blocks_of(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows))
+        blocks = list(Blocks(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows))
         for number in range(4):
             expected, theta, phi_q, phi_d = topic_em.iterate(
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
