@@ -16,6 +16,7 @@ _KINDS = {
     "ranking": "ltr_features.studies.kinds.ranking:RankingStudy",
     "matching": "ltr_features.studies.kinds.matching:MatchingStudy",
     "clickthrough": "ltr_features.studies.kinds.clickthrough:ClickthroughStudy",
+    "clicks": "ltr_features.studies.kinds.clicks:ClicksStudy",
     "letor": "ltr_features.studies.kinds.letor:LetorStudy",
     "compare": "ltr_features.studies.kinds.compare:CompareStudy",
 }

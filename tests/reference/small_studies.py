@@ -166,6 +166,23 @@ n_resamples = 100
 """
 
 
+CLICKS = """
+kind = "clicks"
+title = "Small clicks"
+folder = "toy"
+sessions = [100, 400]
+repeats = 2
+asked = 500
+n_resamples = 200
+expected = [{ sessions = 400, closed = 0.5 }]
+[production]
+share = 0.5
+trees = 3
+[users]
+depth = 6
+"""
+
+
 def write_letor(folder: Path) -> str:
     """Four parts of LETOR files."""
     rng = np.random.default_rng(0)
@@ -238,6 +255,12 @@ def _write_sentences(folder: Path, rng: np.random.Generator) -> None:
             (folder / f"{part}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_clicks(folder: Path) -> str:
+    """The files of :func:`write_letor`."""
+    write_letor(folder)
+    return CLICKS
+
+
 def write_compare(folder: Path) -> str:
     """Two runs of twelve queries, judgements and groups."""
     rng = np.random.default_rng(0)
@@ -253,6 +276,7 @@ def write_compare(folder: Path) -> str:
 
 WRITERS = {
     "letor": write_letor,
+    "clicks": write_clicks,
     "clickthrough": write_clickthrough,
     "matching": write_matching,
     "compare": write_compare,

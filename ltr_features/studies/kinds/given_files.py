@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -216,3 +217,13 @@ def _is_run(path: Path) -> bool:
 def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line that is not blank."""
     return ((number, line.split()) for number, line in _lines(path, errors="replace"))
+
+
+def digest_of_rows(rows: RankingData) -> str:
+    """Says that rows are the same."""
+    missing = None if rows.missing is None else rows.missing.to_json()
+    named = [list(rows.query_ids), list(rows.column_names), missing]
+    digest = hashlib.sha256(json.dumps(named).encode())
+    for array in (rows.X, rows.y, rows.query_index):
+        digest.update(array.tobytes())
+    return digest.hexdigest()

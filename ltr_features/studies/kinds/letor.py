@@ -6,7 +6,6 @@ chosen scores the test queries once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from functools import cached_property
@@ -25,7 +24,7 @@ from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
 from ltr_features.studies.config import read_config, refitted, slug
-from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_page import document
 from ltr_features.studies.kinds.letor_tables import Results, make_tables, summary
@@ -81,7 +80,7 @@ class LetorStudy(Study):
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """For each scheme, fit, fold and ranker: which they are, and their stage."""
         rows, official, _ = self._data
-        digest = _digest(rows)
+        digest = digest_of_rows(rows)
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
             folds = _folds(scheme, rows, official, fit)
@@ -154,16 +153,6 @@ def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
 def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:
     """Whether another fit differs from the first."""
     return not scheme.official or _params(ranker, 1) != ranker.params
-
-
-def _digest(rows: RankingData) -> str:
-    """Says that rows are the same."""
-    missing = None if rows.missing is None else rows.missing.to_json()
-    named = [list(rows.query_ids), list(rows.column_names), missing]
-    digest = hashlib.sha256(json.dumps(named).encode())
-    for array in (rows.X, rows.y, rows.query_index):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def _train(

@@ -1,0 +1,97 @@
+"""What the file of an experiment with simulated clicks may say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from letor.measures import parse_measure
+from ltr_features.clicks.models import get_click_model
+from ltr_features.clicks.simulation import Simulation, Users
+from ltr_features.studies.config import Section
+
+#: The click model of raw clicks: click rates.
+RAW = "ctr"
+
+
+class ProductionSection(Section):
+    """The ranker whose results users see: a LambdaMART of ``trees`` trees, trained on the labels of
+    a ``share`` of the training queries."""
+
+    share: float = Field(default=0.05, gt=0, le=1)
+    trees: int = Field(default=20, ge=1)
+
+
+class UsersSection(Section):
+    """How users click, see :class:`ltr_features.clicks.simulation.Users`, on the best ``depth``
+    results; ``exploration``: how much rankings vary, see
+    :class:`ltr_features.clicks.simulation.Simulation`."""
+
+    model: str = "pbm"
+    eta: float = 1.0
+    noise: float = 0.1
+    continuation: float = 0.9
+    depth: int = Field(default=Simulation.depth, ge=1)
+    exploration: float = Field(default=0.5, ge=0)
+
+    @property
+    def behaviour(self) -> Users:
+        return Users(self.model, self.eta, self.noise, self.continuation)
+
+    @model_validator(mode="after")
+    def _known(self) -> UsersSection:
+        self.behaviour  # noqa: B018  # raises for values that users cannot have
+        return self
+
+
+class ExpectedSection(Section):
+    """At so many sessions debiased clicks should close at least the share ``closed`` of the gap."""
+
+    sessions: int
+    closed: float
+
+
+class ClicksConfig(Section):
+    """A file of the kind "clicks".
+
+    Attributes:
+        folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`. n_columns: theirs.
+        sessions: sizes of the logs, which share their beginnings.
+        repeats: simulations with other seeds, each of all folds; values are means over them.
+        model: the click model that debiases. min_evidence, n_grades: of judgements from clicks, see
+            :class:`ltr_features.clicks.judging.ClickJudgements`.
+        prior_examinations: of a pair, at the click rate of the first position.
+        measure: of the ranking of the test queries, by their true labels.
+        asked: pages on which users are asked how often they click on the new ranking.
+    """
+
+    kind: Literal["clicks"]
+    title: str
+    introduction: str = ""
+    folder: str
+    n_columns: int | None = None
+    sessions: tuple[int, ...] = Field((1_000, 10_000, 100_000), min_length=1)
+    repeats: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0)
+    production: ProductionSection = ProductionSection()
+    users: UsersSection = UsersSection()
+    model: str = "pbm"
+    min_evidence: float = Field(1.0, gt=0)
+    n_grades: int = Field(21, ge=2)
+    prior_examinations: float = Field(2.0, gt=0)
+    measure: str = "ndcg@10"
+    asked: int = Field(100_000, ge=1)
+    n_resamples: int = Field(10_000, ge=100)
+    expected: tuple[ExpectedSection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClicksConfig:
+        parse_measure(self.measure)
+        get_click_model(self.model)
+        if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):
+            raise ValueError(f"sessions must ascend from 1 or more, got {list(self.sessions)}")
+        if unknown := [one.sessions for one in self.expected if one.sessions not in self.sessions]:
+            raise ValueError(f"expected: {unknown[0]} is none of the sessions")
+        return self

@@ -1,0 +1,170 @@
+"""What the report of an experiment with simulated clicks shows."""
+
+from __future__ import annotations
+
+import math
+
+from letor.measures import parse_measure
+from ltr_features.studies.kinds.clicks_simulation import PRODUCTION, TRUE
+from ltr_features.studies.kinds.clicks_tables import Results
+from ltr_features.studies.page import figures
+from ltr_features.studies.page.figures import Drawing
+from ltr_features.studies.page.pages import Document, Section
+from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.study_figures import dots
+from ltr_features.studies.page.tables import Table
+from ltr_features.studies.page.verdicts import p_value, signed, value
+
+
+def document(results: Results) -> Document:
+    """The gap that is closed, what clicks say, and the clicks of another ranking."""
+    config = results.config
+    measure = parse_measure(config.measure)
+    sections = [
+        Section(
+            "rankers", "Rankers trained on clicks",
+            facts=_facts(results),
+            tables=[_gaps(results)],
+            checks=_checks(results),
+            figures=_by_sessions(results, measure.name),
+        ),
+        Section(
+            "clicks", "What clicks say", tables=[_labels(results)], figures=_positions(results)
+        ),
+        Section("estimates", "Clicks on another ranking", tables=[_estimates(results)]),
+    ]  # fmt: skip
+    means = {
+        f"{n:,} sessions": {
+            name: float(results.values[column].mean())
+            for name, column in (
+                ("in production", PRODUCTION), ("raw clicks", f"raw {n}"),
+                ("debiased clicks", f"debiased {n}"), ("true labels", TRUE),
+            )
+        }
+        for n in config.sessions
+    }  # fmt: skip
+    definitions = {
+        measure.name: measure.definition,
+        "Gap": "The mean of rankers trained on true labels minus that of those trained on raw "
+        "clicks; closed: the share of it by which those trained on debiased clicks are better. "
+        "Intervals are of a paired bootstrap over test queries (95 %), after averaging over "
+        "simulations.",
+        "p": "Debiased against raw clicks: Fisher's randomisation test over queries and, with "
+        "several simulations, a test over them; the larger counts, by Holm over the sizes.",
+        "Clicks per page": "Estimated from as many other sessions with the ranker in production "
+        "(position-based estimator, interval of 95 %), and asked of the simulated users.",
+    }
+    overview = dots(means, measure.name, baseline="raw clicks")
+    return Document(
+        config.title, config.introduction, sections, overview, config.notes, definitions
+    )
+
+
+def _facts(results: Results) -> str:
+    config = results.config
+    users, weak = config.users, config.production
+    return (
+        f"{len(results.values):,} test queries, {len(results.fits)} simulation(s). In production: "
+        f"{weak.trees} trees, from the labels of {weak.share:.0%} of the training queries "
+        f"({value(float(results.values[PRODUCTION].mean()))}). Users: {users.model}, eta "
+        f"{users.eta:g}, noise {users.noise:g}, {users.depth} results a page, exploration "
+        f"{users.exploration:g}. Debiased by {config.model}."
+    )
+
+
+def _gaps(results: Results) -> Table:
+    tests = results.comparisons
+    rows = [
+        [
+            f"{row['sessions']:,}", value(row["raw"]), value(row["debiased"]), value(row["true"]),
+            f"{signed(row['gap'])} ({signed(row['gap_low'])} to {signed(row['gap_high'])})",
+            f"{signed(row['gain'])} ({signed(row['gain_low'])} to {signed(row['gain_high'])})",
+            p_value(float(tests["p_corrected"].iloc[i])),
+            f"{row['closed']:.0%} ({row['closed_low']:.0%} to {row['closed_high']:.0%})",
+        ]
+        for i, row in enumerate(results.gaps.to_dict("records"))
+    ]  # fmt: skip
+    heads = ["Sessions", "Raw", "Debiased", "True labels", "Gap", "Gain", "p corrected", "Closed"]
+    return Table("By number of sessions", heads, rows, f"Means of {results.config.measure}.")
+
+
+def _checks(results: Results) -> list[tuple[str, str]]:
+    """Of each expectation: whether it holds; it is about gaps that are there."""
+    gaps = results.gaps.set_index("sessions")
+    checks = []
+    for one in results.config.expected:
+        row = gaps.loc[one.sessions]
+        claim = f"at {one.sessions:,} sessions at least {one.closed:.0%} of the gap is closed"
+        if row["gap_low"] <= 0:
+            checks.append(("✗", f"{claim}: there is no gap to close ({signed(row['gap'])})"))
+        else:
+            held = bool(row["closed"] >= one.closed)
+            checks.append(("✓" if held else "✗", f"{claim}: {row['closed']:.0%}"))
+    return checks
+
+
+def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
+    """The rankers' means by the logarithm of the number of sessions."""
+    gaps = results.gaps
+    at = [math.log10(n) for n in gaps["sessions"]]
+    constant = {"true labels": TRUE, "in production": PRODUCTION}
+    series = {f"{name} clicks": (at, gaps[name].tolist()) for name in ("raw", "debiased")}
+    series |= {
+        label: (at, [float(results.values[column].mean())] * len(at))
+        for label, column in constant.items()
+    }
+    curve = TrainingCurve("Sessions", "sessions, as a power of ten", measure, series)
+    drawing = figures.curves(curve)
+    return [] if drawing is None else [(f"{measure} of the test queries by sessions.", drawing)]
+
+
+def _positions(results: Results) -> list[tuple[str, Drawing]]:
+    n = results.config.sessions[-1]
+    found = results.mean_of("positions", "position", n)
+    at = [float(position) for position in found.index]
+    users = results.config.users
+    series = {
+        "click rate": (at, found["click_rate"].tolist()),
+        "examination, estimated": (at, found["examination"].tolist()),
+    }
+    if users.model == "pbm":
+        truth = users.behaviour.examination(len(at)).tolist()
+        series["examination of the users"] = (at, truth)
+    drawing = figures.curves(TrainingCurve("Positions", "position", "probability", series))
+    caption = f"Examination by position, estimated from {n:,} sessions; mean over folds."
+    return [] if drawing is None else [(caption, drawing)]
+
+
+def _labels(results: Results) -> Table:
+    rows = []
+    for n in results.config.sessions:
+        told = [one for one in results.told if one["sessions"] == n]
+        thin = sum(one["thin queries"] for one in told) / sum(one["queries"] for one in told)
+        for label, row in results.mean_of("labels", "label", n).iterrows():
+            cells = [f"{row['pairs']:,.0f}", value(row["click_rate"]), value(row["relevance"])]
+            rows.append([f"{n:,} sessions, label {label}", *cells, f"{thin:.0%}"])
+    caption = (
+        "Pairs with enough evidence, their mean click rate, and the attractiveness that the click "
+        "model gives them; thin: queries with fewer than two such pairs. Means over folds."
+    )
+    return Table(
+        "Clicks by true label", ["Label", "Pairs", "Click rate", "Debiased", "Thin"], rows, caption
+    )
+
+
+def _estimates(results: Results) -> Table:
+    rows = []
+    for n, found in results.estimates.groupby("sessions"):
+        means = found.drop(columns="within").mean()
+        rows.append(
+            [
+                f"{n:,}", value(means["logged"]), value(means["estimate"]), value(means["asked"]),
+                f"{means['never shown']:.1%}", f"{found['within'].sum()} of {len(found)}",
+            ]
+        )  # fmt: skip
+    heads = ["Sessions", "In the log", "Estimated", "Asked", "Never shown", "Within the interval"]
+    caption = (
+        "Clicks per page of the ranker that was trained on debiased clicks. Never shown: share of "
+        "its users' looks that fall on results which the log has not shown."
+    )
+    return Table("Clicks per page", heads, rows, caption)

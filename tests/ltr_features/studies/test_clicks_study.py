@@ -1,0 +1,90 @@
+"""The kind "clicks": what its report says of simulated clicks."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_studies import write_clicks
+
+from letor.errors import InputError
+from ltr_features.studies.kinds.clicks_config import ClicksConfig
+from ltr_features.studies.kinds.clicks_tables import Results
+from ltr_features.studies.run import run_file
+
+
+def results(raw, debiased, true, **config):
+    """Of one size of log: the values of test queries by fit."""
+    settings = {"kind": "clicks", "title": "T", "folder": "f", "sessions": [100], **config}
+    fits = [
+        pd.DataFrame(
+            {"raw 100": r, "debiased 100": d, "true labels": t, "in production": r}
+        ).rename_axis("qid")
+        for r, d, t in zip(raw, debiased, true, strict=True)
+    ]
+    return Results(ClicksConfig.model_validate(settings), fits, [])
+
+
+def test_the_share_of_the_gap_is_that_of_means():
+    """By hand: raw .2, debiased .5, true .6 on average over two fits and four queries."""
+    raw = [np.array([0.1, 0.3, 0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
+    debiased = [np.array([0.4, 0.6, 0.4, 0.6]), np.array([0.5, 0.5, 0.5, 0.5])]
+    true = [np.array([0.5, 0.7, 0.5, 0.7]), np.array([0.5, 0.7, 0.5, 0.7])]
+    row = results(raw, debiased, true).gaps.iloc[0]
+    assert [row[n] for n in ("raw", "debiased", "true")] == pytest.approx([0.2, 0.5, 0.6])
+    assert [row[n] for n in ("gap", "gain", "closed")] == pytest.approx([0.4, 0.3, 0.75])
+    # The gap is the same in every query, so that no draw of queries changes it.
+    assert (row["gap_low"], row["gap_high"]) == pytest.approx((0.4, 0.4))
+    assert row["closed_low"] < 0.75 < row["closed_high"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clicks")
+    toml = folder / "x.toml"
+    toml.write_text(write_clicks(folder / "data"), encoding="utf-8")
+    return run_file(toml, data=folder / "data", out=folder / "out")
+
+
+def test_users_look_as_they_are_said_to(report):
+    """The position-based model finds 1 / rank, in every fold, from logs of 400 pages."""
+    stages = sorted(report.parent.glob("simulations/*/*/clicks.json"))
+    assert len(stages) == 2 * 4
+    found = [json.loads(path.read_text())[-1] for path in stages]
+    examination = np.mean([[row["examination"] for row in one["positions"]] for one in found], 0)
+    np.testing.assert_allclose(examination, 1 / np.arange(1, 7), atol=0.12)
+    better = [{row["label"]: row["relevance"] for row in one["labels"]} for one in found]
+    assert all(one[2] > one[0] for one in better)
+
+
+def test_estimates_are_compared_with_what_users_do(report):
+    table = pd.read_csv(report / "estimates.csv")
+    assert len(table) == 2 * 4 * 2
+    many = table[table["sessions"] == 400]
+    assert many["within"].mean() >= 0.5
+    assert (many["high"] - many["low"]).mean() < (
+        table[table["sessions"] == 100]["high"] - table[table["sessions"] == 100]["low"]
+    ).mean()
+    assert many["estimate"].mean() == pytest.approx(many["asked"].mean(), rel=0.2)
+
+
+def test_the_report_tells_the_expectation(report):
+    text = (report / "tables.txt").read_text(encoding="utf-8")
+    assert "at 400 sessions at least 50% of the gap is closed" in text
+    assert "24 test queries, 2 simulation(s)" in text
+    assert "by number of sessions" in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("sessions = [400, 100]", "sessions must ascend"),
+        ("expected = [{ sessions = 7, closed = 0.5 }]", "7 is none of the sessions"),
+        ("[users]\nmodel = 'crowd'", "users must be pbm"),
+    ],
+)
+def test_mistakes_are_told(tmp_path, line, message):
+    toml = tmp_path / "x.toml"
+    toml.write_text(f'kind = "clicks"\ntitle = "T"\nfolder = "toy"\n{line}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_file(toml, data=tmp_path, out=tmp_path / "out")
