@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from ltr_features.commands.options import Progress, Threads
 
@@ -40,11 +41,22 @@ def run(
         experiment, out=out, data=data, threads=threads, reporter=reporter, dry_run=dry_run
     )
     if not dry_run:
-        for summary in (report / "summary.txt", report / "tables.txt"):
-            if summary.is_file():
-                typer.echo(summary.read_text(encoding="utf-8"))
-        page = report / "report.html"
-        typer.echo(f"Report: {page if page.is_file() else report}")
+        _tell_verdict(report)
+
+
+def _tell_verdict(report: Path) -> None:
+    """The end of a run: what was found, and where the rest is."""
+    from rich.console import Console
+
+    from ltr_features.studies.page.ending import ENDING
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print((report / ENDING).read_text(encoding="utf-8"), markup=False)
+    page = report / "report.html"
+    console.print("Report:", f"[link={page.resolve().as_uri()}]{escape(str(page))}[/link]")
+    for name in ("summary.txt", "tables.txt"):
+        if (report / name).is_file():
+            console.print("All numbers and tests:", escape(str(report / name)))
 
 
 def demo(
@@ -73,8 +85,7 @@ def demo(
 
     reporter = Reporter(shown=progress)
     report = RankingStudy(demo_config(dump, seed), out, reporter=reporter, threads=threads).run()
-    typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
-    typer.echo(f"Report: {report / 'report.html'}")
+    _tell_verdict(report)
 
 
 def compare(
@@ -144,8 +155,7 @@ def compare(
         test=TestSettings(n_permutations=permutations, correction=correction, seed=seed),
         threads=threads,
     )
-    typer.echo((report / "summary.txt").read_text(encoding="utf-8"))
-    typer.echo(f"Report: {report / 'report.html'}")
+    _tell_verdict(report)
 
 
 def gallery(

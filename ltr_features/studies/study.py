@@ -18,6 +18,7 @@ import pandas as pd
 
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import pages
+from ltr_features.studies.page.ending import ENDING, rows_ending
 from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.pages import Document
 from ltr_features.studies.page.report import Report
@@ -35,8 +36,8 @@ class Contents:
     """A report of tables: its files.
 
     Attributes:
-        document: ``report.html`` and ``tables.txt``; its overview and the charts of its sections
-            become ``figures/*.{svg,pdf}``.
+        document: ``report.html``, ``tables.txt`` and ``verdict.txt``; its overview and the charts
+            of its sections become ``figures/*.{svg,pdf}``.
         tables: become ``NAME.csv``. texts: further files by name.
     """
 
@@ -46,11 +47,13 @@ class Contents:
 
     def write(self, folder: Path) -> None:
         """Write all files into an existing folder."""
-        of_document = {"report.html": self.document.html(), "tables.txt": self.document.text()}
+        page = self.document
+        ending = rows_ending(page.verdict, page.means, page.measure)
+        of_document = {"report.html": page.html(), "tables.txt": page.text(), ENDING: ending}
         for name, text in {**of_document, **self.texts}.items():
             pages.write(text, folder / name)
         (folder / "figures").mkdir()
-        for name, drawing in self.document.drawings():
+        for name, drawing in page.drawings():
             drawing.write(folder / "figures" / name)
         for name, frame in self.tables.items():
             write_csv(frame, folder / f"{name}.csv")

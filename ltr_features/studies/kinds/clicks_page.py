@@ -11,7 +11,6 @@ from ltr_features.studies.page import figures
 from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
-from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
@@ -54,10 +53,10 @@ def document(results: Results) -> Document:
         "Clicks per page": "Estimated from as many other sessions with the ranker in production "
         "(position-based estimator, interval of 95 %), and asked of the simulated users.",
     }
-    overview = dots(means, measure.name, baseline="raw clicks")
     return Document(
-        config.title, config.introduction, sections, overview, config.notes, definitions
-    )
+        config.title, config.introduction, sections, means, measure.name, "raw clicks",
+        notes=config.notes, definitions=definitions,
+    )  # fmt: skip
 
 
 def _facts(results: Results) -> str:

@@ -12,7 +12,6 @@ from ltr_features.studies.page import figures
 from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
-from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -44,10 +43,10 @@ def document(results: Results) -> Document:
         }
         for table in config.tables
     }
-    overview, definitions = dots(means, measure), _definitions(config)
     return Document(
-        config.title, config.introduction, sections, overview, config.notes, definitions
-    )
+        config.title, config.introduction, sections, means, measure,
+        notes=config.notes, definitions=_definitions(config),
+    )  # fmt: skip
 
 
 def _table(results: Results, table: TableConfig) -> Table:

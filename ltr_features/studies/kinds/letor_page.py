@@ -6,9 +6,7 @@ from letor.measures import parse_measure
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_tables import Results, Tables, choices
-from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
-from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
@@ -32,20 +30,15 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
         sections.append(Section("expected", "Expectations", checks=checks))
     definitions = {n: parse_measure(text).definition for n, text in config.measures.items()}
     definitions["Tests"] = tables.settings.description
-    overview = _overview(config, tables)
-    return Document(
-        config.title, config.introduction, sections, overview, config.notes, definitions
-    )
-
-
-def _overview(config: StudyConfig, tables: Tables) -> Drawing:
-    """The rankers' means of the first measure that is compared, and the baseline's."""
     measure = config.compare_measures[0]
-    of_scheme = {
+    means = {
         str(scheme).capitalize(): dict(zip(rows["ranker"], rows[measure], strict=True))
         for scheme, rows in tables.means.groupby("scheme", sort=False)
     }
-    return dots(of_scheme, measure, baseline=config.baseline)
+    return Document(
+        config.title, config.introduction, sections, means, measure, config.baseline,
+        notes=config.notes, definitions=definitions,
+    )  # fmt: skip
 
 
 def _means(config: StudyConfig, tables: Tables, scheme: str) -> Table:

@@ -15,7 +15,6 @@ from ltr_features.studies.page import figures
 from ltr_features.studies.page.figures import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import TrainingCurve
-from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Cell, Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -63,10 +62,10 @@ def document(results: Results) -> Document:
         }
         for table in config.tables
     }
-    overview = dots(means, "MAP")
     return Document(
-        config.title, config.introduction, sections, overview, config.notes, DEFINITIONS
-    )
+        config.title, config.introduction, sections, means, "MAP",
+        notes=config.notes, definitions=DEFINITIONS,
+    )  # fmt: skip
 
 
 def _table(results: Results, table: TableConfig) -> Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from ltr_features.studies.page import html, pages
+from ltr_features.studies.page.ending import ENDING, report_ending
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_figures import report_figures
 from ltr_features.studies.page.study_tables import latex_tables, report_text
@@ -18,7 +19,8 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 def write_outputs(report: Report, path: Path) -> None:
     """Write a report into an existing folder:
 
-    - ``report.html``; ``summary.txt``: the same numbers for the terminal
+    - ``report.html``; ``summary.txt``: the same numbers as text; ``verdict.txt``: what a terminal
+      shows at the end
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
       hard_queries, query_classes, query_kinds, column_value, moves, importance,
       column_correlation, columns (those that the report has)
@@ -30,6 +32,7 @@ def write_outputs(report: Report, path: Path) -> None:
     figures = report_figures(report)
     pages.write(html.render(report, figures), path / "report.html")
     pages.write(report_text(report), path / "summary.txt")
+    pages.write(report_ending(report), path / ENDING)
     frames = tables_of(report)
     write_csv(frames["comparisons"], path / "comparisons.csv")
     (path / "tables").mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from letor.files import atomic_path
 from ltr_features.studies.page.figures import FAMILY_COLOURS, PALETTE, Drawing
+from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Table, wrapped
 
 
@@ -43,16 +45,24 @@ class Document:
     """All that the page of a study shows, and its text for the terminal.
 
     Attributes:
-        overview: the main measure of all rows.
+        means: by table and row, of the main ``measure``: the overview's chart; ``baseline`` is the
+            row where its line stands.
         notes: what was found. definitions: of what the tables show, by name.
     """
 
     title: str
     introduction: str
     sections: Sequence[Section]
-    overview: Drawing
+    means: Mapping[str, Mapping[str, float]]
+    measure: str
+    baseline: str | None = None
     notes: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def overview(self) -> Drawing:
+        """The means of all rows."""
+        return dots(self.means, self.measure, self.baseline)
 
     @property
     def verdict(self) -> str:

@@ -50,7 +50,7 @@ def test_installed_experiments_are_found_by_name():
     for name in experiment_names():
         path = find_experiment(name)
         assert path.is_file()
-        assert kind_of(path) in ("ranking", "matching", "clickthrough", "letor")
+        assert kind_of(path) in ("ranking", "matching", "clickthrough", "letor", "clicks")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,13 @@ def test_manifests_have_versions_of_all_that_numbers_come_from(tmp_path):
     (tmp_path / "a.csv").write_text("1")
     (tmp_path / "times.csv").write_text("0.3")
     write_manifest(
-        tmp_path, title="t", settings={}, inputs={}, seeds={"x": 1}, timed=("times.csv",)
+        tmp_path,
+        title="t",
+        verdict="v",
+        settings={},
+        inputs={},
+        seeds={"x": 1},
+        timed=["times.csv"],
     )
     found = json.loads((tmp_path / "manifest.json").read_text())
     assert {"Python", "ltr-features", "numpy", "xgboost", "lightgbm", "statsmodels", "matplotlib",

@@ -42,7 +42,7 @@ def test_the_report_has_every_row_and_expectation(data):
     assert "UM <= PR mixed: " in text
     assert "PR, function and gradient evaluations by iteration: " in text
     page = (folder / "report.html").read_text()
-    assert page.count("<svg") == 1
+    assert page.count("<svg") == 2
     assert "0.400" in page
 
 

@@ -138,7 +138,7 @@ def test_the_page_is_one_file_with_tables_and_figures(finished):
     assert "Small &lt;experiment&gt;" in page
     assert "<experiment>" not in page
     assert page.count("<table") == 2
-    assert page.count('<svg class="figure"') == 3
+    assert page.count('<svg class="figure"') == 4
     assert "A finding." in page
     assert "http://" not in page
     assert "https://" not in page

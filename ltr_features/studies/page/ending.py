@@ -1,0 +1,73 @@
+"""The end of a run on the terminal: verdict, a small table, what must be heard; 80 columns wide."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from ltr_features.studies.page.figures import clipped
+from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.page.tables import aligned
+from ltr_features.studies.page.verdicts import outcome_of, value, verdict_sentence
+
+WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
+_MARKS = {"helps": " ▲", "hurts": " ▼", "no significant difference": "  "}
+#: The file of a report that holds it.
+ENDING = "verdict.txt"
+
+
+def report_ending(report: Report) -> str:
+    """Of systems: those that are compared with the headline's baseline, and the baseline."""
+    studies = report.studies[:STUDIES]
+    labels = {name: study.label_of(name) for study in studies for name in _compared(study)}
+    cells = [_cells(study) for study in studies]
+    rows = [[label, *(of.get(name, "") for of in cells)] for name, label in labels.items()]
+    heads = [studies[0].measures[0], *(study.name for study in studies)]
+    remarks = list(dict.fromkeys(remark for study in report.studies for remark in study.remarks))
+    parts = [
+        textwrap.fill(verdict_sentence(report), WIDTH),
+        _table(heads, rows),
+        "▲ ▼ significantly better, worse than the first line after correction.",
+        *_remarks(remarks),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def rows_ending(verdict: str, means: Mapping[str, Mapping[str, float]], measure: str) -> str:
+    """Of tables of rows: the first table's means."""
+    name, rows = next(iter(means.items()))
+    table = _table([measure, clipped(name, 40)], [[label, value(x)] for label, x in rows.items()])
+    return "\n".join([*([textwrap.fill(verdict, WIDTH)] if verdict else []), table]) + "\n"
+
+
+def _compared(study: Study) -> list[str]:
+    """The headline's baseline and its rivals."""
+    baseline = study.pairs[0][1]
+    return [baseline, *(system for system, other in study.pairs if other == baseline)]
+
+
+def _cells(study: Study) -> dict[str, str]:
+    """Mean of the primary measure of each compared system, and its mark."""
+    measure, (baseline, *rivals) = study.measures[0], _compared(study)
+    cells = {baseline: f"{value(float(study.values(baseline, measure).mean()))}  "}
+    for name in rivals:
+        row = study.comparison((name, baseline), measure)
+        cells[name] = value(row["system_mean"]) + _MARKS[outcome_of(row)]
+    return cells
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """At most ROWS rows; first cells are cut so that lines fit."""
+    heads = [heads[0], *(clipped(head, 20) for head in heads[1:])]
+    widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(1, len(heads))]
+    room = WIDTH - sum(widths) - 2 * len(widths)
+    shown = [[clipped(row[0], room), *row[1:]] for row in rows[:ROWS]]
+    text = aligned(heads, shown, left=1)
+    hidden = len(rows) - len(shown)
+    return f"{text}\n… and {hidden} more" if hidden else text
+
+
+def _remarks(remarks: Sequence[str]) -> list[str]:
+    lines = [clipped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
+    hidden = len(remarks) - len(lines)
+    return [*lines, f"! {hidden} more, in the report"] if hidden > 0 else lines

@@ -1,0 +1,53 @@
+"""What a terminal shows at the end of a run."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from ltr_features.cli import app
+from ltr_features.studies.page.ending import WIDTH, rows_ending
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Judgements and ten runs; every other one finds all relevant documents."""
+    (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i} 1\n" for i in range(30)))
+    files = []
+    for number in range(10):
+        good = number % 2
+        lines = (
+            f"q{i} Q0 d{(i + j) % 30} {j + 1} {9 - j if good else j} t\n"
+            for i in range(30)
+            for j in range(3)
+        )
+        files.append(tmp_path / f"run{number}")
+        files[-1].write_text("".join(lines))
+    return files
+
+
+def test_the_verdict_and_a_short_table_come_last(runs, tmp_path):
+    names = [f"--name=a system with a long name, number {number}" for number in range(10)]
+    command = ["compare", *map(str, runs), "--qrels", str(tmp_path / "qrels"), *names]
+    command += ["--out", str(tmp_path / "out"), "--permutations", "500", "--measure", "MAP"]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert len(lines) <= 20
+    assert "number 1 did significantly better than" in " ".join(lines[:2])
+    table = [line for line in lines if re.search(r"number \d +\d", line)]
+    assert len(table) == 8
+    assert table[1].endswith("1.0000 ▲")
+    assert "… and 2 more" in lines
+    texts = (tmp_path / "out" / "report" / "verdict.txt").read_text(encoding="utf-8")
+    assert all(len(line) <= WIDTH for line in texts.splitlines())
+    assert any(line.endswith("summary.txt") for line in lines[-2:])
+
+
+def test_long_labels_and_many_rows_fit():
+    rows = {f"{'very ' * 20}long {i}": i / 20 for i in range(20)}
+    text = rows_ending("3 of 4 expectations hold.", {"A table " * 20: rows}, "MAP")
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0] == "3 of 4 expectations hold."
+    assert lines[-1] == "… and 12 more"
