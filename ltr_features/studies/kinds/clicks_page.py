@@ -7,10 +7,10 @@ import math
 from letor.measures import parse_measure
 from ltr_features.studies.kinds.clicks_simulation import PRODUCTION, TRUE
 from ltr_features.studies.kinds.clicks_tables import Results
-from ltr_features.studies.page import figures
-from ltr_features.studies.page.figures import Drawing
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
-from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
@@ -112,8 +112,8 @@ def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
         label: (at, [float(results.values[column].mean())] * len(at))
         for label, column in constant.items()
     }
-    curve = TrainingCurve("Sessions", "sessions, as a power of ten", measure, series)
-    drawing = figures.curves(curve)
+    curve = Curve("Sessions", "sessions, as a power of ten", measure, series)
+    drawing = curves(curve)
     return [] if drawing is None else [(f"{measure} of the test queries by sessions.", drawing)]
 
 
@@ -129,7 +129,7 @@ def _positions(results: Results) -> list[tuple[str, Drawing]]:
     if users.model == "pbm":
         truth = users.behaviour.examination(len(at)).tolist()
         series["examination of the users"] = (at, truth)
-    drawing = figures.curves(TrainingCurve("Positions", "position", "probability", series))
+    drawing = curves(Curve("Positions", "position", "probability", series))
     caption = f"Examination by position, estimated from {n:,} sessions; mean over folds."
     return [] if drawing is None else [(caption, drawing)]
 

@@ -8,10 +8,10 @@ from ltr_features.studies.kinds.clickthrough_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.clickthrough_tables import Results, check_text, checks, facts_line
-from ltr_features.studies.page import figures
-from ltr_features.studies.page.figures import Drawing
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
-from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -88,10 +88,10 @@ def _evaluations(results: Results, table: TableConfig) -> list[tuple[str, Drawin
     for label in table.evaluations:
         values = list(results.rows[table.name, label].evaluations)
         series[label] = (list(range(1, len(values) + 1)), values)
-    curve = TrainingCurve(
+    curve = Curve(
         "Projection", "iteration of EM", "function and gradient evaluations per pair", series
     )
-    drawing = figures.curves(curve)
+    drawing = curves(curve)
     caption = (
         "Evaluations of the projection's dual per pair, by iteration of EM (Figure 2 of the "
         "paper). Function and gradient are computed together."

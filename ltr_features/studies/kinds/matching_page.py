@@ -11,10 +11,11 @@ from ltr_features.studies.kinds.matching_tables import (
     order_checks,
     task_line,
 )
-from ltr_features.studies.page import figures
-from ltr_features.studies.page.figures import Drawing
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
+from ltr_features.studies.page.charts.scatter import scatter
 from ltr_features.studies.page.pages import Document, Section
-from ltr_features.studies.page.report import TrainingCurve
+from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table, row_remarks
 from ltr_features.studies.statistics.refits import with_spread
 
@@ -116,14 +117,14 @@ def _thousands(n: int) -> str:
 
 
 def _scatters(results: Results) -> Iterator[tuple[str, Drawing]]:
-    scatter = results.config.scatter
-    if scatter is None:
+    drawn = results.config.scatter
+    if drawn is None:
         return
-    own = results.rows[scatter.table, scatter.model].per_query["ap"][: scatter.n_queries]
-    for label in scatter.against:
-        other = results.rows[scatter.table, label].per_query["ap"][: scatter.n_queries]
+    own = results.rows[drawn.table, drawn.model].per_query["ap"][: drawn.n_queries]
+    for label in drawn.against:
+        other = results.rows[drawn.table, label].per_query["ap"][: drawn.n_queries]
         values = other.to_numpy(), own.to_numpy()
-        drawing = figures.scatter(*values, label, scatter.model, "Average precision")
+        drawing = scatter(*values, label, drawn.model, "Average precision")
         yield f"{drawing.title}; {drawing.description}", drawing
 
 
@@ -135,6 +136,6 @@ def _curves(results: Results) -> Iterator[tuple[str, Drawing]]:
                 epochs = [point["epoch"] for point in points]
                 for part in ("train", "test"):
                     series[f"{part}, N = {rank}"] = (epochs, [point[part] for point in points])
-        curve = TrainingCurve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
-        if drawing := figures.curves(curve):
+        curve = Curve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
+        if drawing := curves(curve):
             yield f"{curve.name}: rank loss of training and test links.", drawing

@@ -9,7 +9,7 @@ import numpy as np
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.studies.kinds.ranking_config import ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.report import NearestWords, TrainingCurve
+from ltr_features.studies.page.report import Curve, NearestWords
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import TrainableModel
 
@@ -39,13 +39,13 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
     }
 
 
-def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> TrainingCurve | None:
+def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Curve | None:
     """The first fold's training, if the model tells its history."""
     name = f"{model.name}, {title.lower()}, first fold"
     if isinstance(fitted, TrainableModel):
         history = fitted.history_
         epochs = history.epochs
-        return TrainingCurve(
+        return Curve(
             name=name,
             x_label="epoch",
             y_label="MAP of held-out training queries over all documents",
@@ -63,7 +63,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Tra
     steps = [line for line in iterations if np.isfinite(getattr(line, "objective", np.nan))]
     if not steps:
         return None
-    return TrainingCurve(
+    return Curve(
         name=name,
         x_label="iteration",
         y_label="objective of EM",

@@ -21,12 +21,12 @@ from ltr_features.studies.kinds.ranking_models import (
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import (
     ColumnInfo,
+    Curve,
     NearestWords,
     QueryMoves,
     Report,
     Study,
     SystemResult,
-    TrainingCurve,
 )
 from ltr_features.studies.page.verdicts import value
 from ltr_features.studies.stages import StageResult, versions
@@ -49,7 +49,7 @@ def make_report(experiment: RankingStages) -> Report:
     facts = {str(k): _fact(v) for k, v in collection.description.items()}
     facts |= _candidate_facts(experiment)
     facts |= _left_out(experiment)
-    curves: list[TrainingCurve] = []
+    curves: list[Curve] = []
     words: list[NearestWords] = []
     studies = []
     for number, output in enumerate(outputs):

@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from ltr_features.studies.page import pages, query_tables, verdicts
 from ltr_features.studies.page import study_tables as tables
-from ltr_features.studies.page.figures import BARS, FAMILY_COLOURS
+from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS
+from ltr_features.studies.page.charts.gains import BARS
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.study_figures import (
     ReportFigures,

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from letor.files import atomic_path
-from ltr_features.studies.page.figures import FAMILY_COLOURS, PALETTE, Drawing
+from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, PALETTE, Drawing
 from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import Table, wrapped
 

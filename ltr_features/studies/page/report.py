@@ -220,7 +220,7 @@ class ColumnInfo:
 
 
 @dataclass(frozen=True)
-class TrainingCurve:
+class Curve:
     """Progress of one model's training.
 
     Attributes:
@@ -278,7 +278,7 @@ class Report:
     studies: Sequence[Study]
     facts: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[ColumnInfo] = ()
-    curves: Sequence[TrainingCurve] = ()
+    curves: Sequence[Curve] = ()
     nearest_words: Sequence[NearestWords] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -9,9 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 from ltr_features.studies.config import slug
-from ltr_features.studies.page import figures
-from ltr_features.studies.page.figures import Drawing, Estimate
-from ltr_features.studies.page.report import Report, Study, SystemResult, TrainingCurve
+from ltr_features.studies.page.charts.correlation import correlation
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
+from ltr_features.studies.page.charts.forest import Estimate, forest
+from ltr_features.studies.page.charts.gains import gains
+from ltr_features.studies.page.charts.importance import importance
+from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.significance import TIE
@@ -67,7 +72,7 @@ class ReportFigures:
 
     overview: Drawing
     studies: Sequence[StudyFigures]
-    curves: Sequence[tuple[TrainingCurve, Drawing]]
+    curves: Sequence[tuple[Curve, Drawing]]
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
@@ -98,11 +103,11 @@ class ReportFigures:
 
 def report_figures(report: Report) -> ReportFigures:
     """The figures; they are drawn when they are written or shown."""
-    curves = ((curve, figures.curves(curve)) for curve in report.curves)
+    drawn = ((curve, curves(curve)) for curve in report.curves)
     return ReportFigures(
         _overview(report),
         [_study_figures(report, study) for study in report.studies],
-        [(curve, drawing) for curve, drawing in curves if drawing is not None],
+        [(curve, drawing) for curve, drawing in drawn if drawing is not None],
     )
 
 
@@ -126,7 +131,7 @@ def dots(
         zero = rows.get(str(baseline), next(iter(rows.values())))
         estimates = [Estimate(label, value, f"{value:.3f}") for label, value in rows.items()]
         panels.append((name, estimates, zero))
-    return figures.forest(panels, measure, f"Mean {measure} of every row")
+    return forest(panels, measure, f"Mean {measure} of every row")
 
 
 def _overview(report: Report) -> Drawing:
@@ -145,7 +150,7 @@ def _overview(report: Report) -> Drawing:
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
         panels.append((study.name, ordered, mean))
     measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))
-    return figures.forest(panels, measures, f"Mean {measures} of the compared systems")
+    return forest(panels, measures, f"Mean {measures} of the compared systems")
 
 
 def _study_figures(report: Report, study: Study) -> StudyFigures:
@@ -166,7 +171,7 @@ def _gains(study: Study, pair: tuple[str, str]) -> Drawing:
     measure = study.measures[0]
     differences = study.per_query_difference(pair, measure).to_numpy()
     title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
-    return figures.gains(differences, measure, title, TIE)
+    return gains(differences, measure, title, TIE)
 
 
 def _scatter(study: Study) -> Drawing | None:
@@ -175,7 +180,7 @@ def _scatter(study: Study) -> Drawing | None:
         return None
     (system, baseline), measure = study.pairs[0], study.measures[0]
     values = study.values(baseline, measure), study.values(system, measure)
-    return figures.scatter(*values, study.label_of(baseline), study.label_of(system), measure)
+    return scatter(*values, study.label_of(baseline), study.label_of(system), measure)
 
 
 def _hard(study: Study) -> Drawing | None:
@@ -196,7 +201,7 @@ def _hard(study: Study) -> Drawing | None:
         rows.append(_difference("hard queries", row, row["gain"]))
         panels.append((study.label_of(str(row["system"])), rows, 0.0))
     title = f"Hard queries: difference in {measure} from {study.label_of(baseline)}"
-    return figures.forest(panels, f"difference in {measure}", title)
+    return forest(panels, f"difference in {measure}", title)
 
 
 def _difference(label: str, row: pd.Series | dict[str, float], middle: float) -> Estimate:
@@ -228,7 +233,7 @@ def _importance(report: Report, system: SystemResult) -> Importance:
         rest = 100 * table["share"].iloc[len(shown) :].sum()
         words += f"; {hidden} further columns, not drawn, have {rest:.1f} % together"
     title = f"Columns used by {system.name}"
-    return Importance(system.name, figures.importance(shown, list(numbers), title), words)
+    return Importance(system.name, importance(shown, list(numbers), title), words)
 
 
 def _correlation(study: Study) -> Correlation | None:
@@ -247,7 +252,7 @@ def _correlation(study: Study) -> Correlation | None:
         return None
     of = [name for name in names if name in added] or names
     return Correlation(
-        figures.correlation(names, table.loc[names, names].to_numpy()),
+        correlation(names, table.loc[names, names].to_numpy()),
         len(table) - len(names),
         nearest_columns(table, of[:NEAREST_OF]),
     )

@@ -10,13 +10,13 @@ import pytest
 
 from ltr_features.studies.page.report import (
     ColumnInfo,
+    Curve,
     Move,
     NearestWords,
     QueryMoves,
     Report,
     Study,
     SystemResult,
-    TrainingCurve,
 )
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.query_classes import query_class_table, query_classes
@@ -65,7 +65,7 @@ def example_report(
         group_size=4, n_fits=3,
     )  # fmt: skip
     epochs = list(range(1, 31))
-    curve = TrainingCurve(
+    curve = Curve(
         name="SSI U'V+I" + hostile,
         x_label="epoch",
         y_label="mean average precision",

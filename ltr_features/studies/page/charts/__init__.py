@@ -1,0 +1,1 @@
+"""Charts of a page, a file for each kind."""
