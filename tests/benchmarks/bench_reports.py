@@ -17,8 +17,8 @@ from ltr_features.studies.page import html
 from ltr_features.studies.page.outputs import write_outputs
 from ltr_features.studies.page.report import (
     ColumnInfo,
-    Move,
-    QueryMoves,
+    QueryRankings,
+    RankedDocument,
     Report,
     Study,
     SystemResult,
@@ -56,7 +56,10 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
     )
     headline = (systems[1].per_query["NDCG@10"], systems[0].per_query["NDCG@10"])
     pushes = [("column 1", 0.5), ("column 2", 0.25), ("column 3", 0.1)]
-    moves = [Move(f"d{i}", "The title of a document", 1, i + 2, i + 1, pushes) for i in range(6)]
+    moves = [
+        RankedDocument(f"d{i}", "The title of a document", 1, i + 2, i + 1, pushes)
+        for i in range(6)
+    ]
     study = Study(
         name="Benchmark",
         description="",
@@ -70,7 +73,7 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
         ),
         query_classes=query_class_table(kinds, {"1 - 0": headline}, settings=test),
         query_kinds=kinds,
-        drill_down=[QueryMoves(q, moves) for q in ids[:24]],
+        drill_down=[QueryRankings(q, moves) for q in ids[:24]],
         column_correlation=pd.DataFrame(
             np.corrcoef(rng.normal(size=(len(COLUMNS), 30))), COLUMNS, COLUMNS
         ),

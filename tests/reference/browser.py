@@ -88,6 +88,11 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
+    def settle(self) -> None:
+        """Until what the page has begun is done."""
+        wait = "new Promise(done => setTimeout(() => done(0), 300))"
+        self.command("Runtime.evaluate", expression=wait, awaitPromise=True)
+
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The answer to a command of the protocol."""
         number = next(self._numbers)

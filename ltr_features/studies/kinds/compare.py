@@ -18,7 +18,7 @@ from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
 from letor.trec import read_qrels
 from ltr_features.studies.config import Section, nearest, read_config
-from ltr_features.studies.kinds.drill_down import query_moves
+from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import (
     judgements_of,
     not_found,
@@ -28,7 +28,7 @@ from ltr_features.studies.kinds.given_files import (
     read_titles,
 )
 from ltr_features.studies.page import report as page
-from ltr_features.studies.page.report import QueryMoves, Report, SystemResult
+from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
@@ -273,12 +273,12 @@ def _hard(
     )
 
 
-def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryMoves]:
+def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
     """What moved; no columns, as no ranker is known here."""
     by_query = given.qrels.groupby("qid")
     labels = {str(query): rows.set_index("docno")["label"].to_dict() for query, rows in by_query}
     runs = [given.rankings[name] for name in pair]
-    return query_moves(
+    return query_rankings(
         differences, runs, lambda query: labels[query], lambda docno: given.titles.get(docno, "")
     )
 

@@ -1,22 +1,29 @@
-"""What happened to single queries: documents that moved, and the columns that moved them."""
+"""What happened to single queries: both rankings, documents that moved, columns that moved them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.folds import Fold
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
+from ltr_features.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.report import Move, QueryMoves
-from ltr_features.studies.statistics.contributions import column_contributions
+from ltr_features.studies.page.report import QueryRankings, RankedDocument
+from ltr_features.studies.statistics.contributions import column_contributions, is_exact
 
-QUERIES = 24
-DOCUMENTS = 6
+QUERIES = 2000
+EXPLAINED = 100
+"""Queries whose columns are told where a ranker's contributions must be sampled, which is slow."""
 COLUMNS = 3
 TOP = 10
 
@@ -26,129 +33,140 @@ def drill_down(
     output: SplitOutputs,
     pair: tuple[SystemConfig, SystemConfig],
     differences: pd.Series,
-) -> list[QueryMoves]:
-    """The documents that moved most, for the queries with the largest gains and losses.
+) -> list[QueryRankings]:
+    """Both rankings of the first fit, see :func:`query_rankings`, with the columns that moved the
+    documents.
 
     Args:
         pair: system and baseline.
         differences: per-query differences of the primary measure, index = query ids.
-
-    Returns:
-        At most ``QUERIES`` queries, half of them gains, the largest changes first; of each at most
-        ``DOCUMENTS`` that are among the first ``TOP`` of either ranking, relevant ones first.
     """
-    runs = [read_run(output.systems[s.name].path / "run.txt.gz") for s in pair]
-    fold_of = {q: fold.name for fold in output.folds for q in fold.test}
+    folders = [output.systems[system.name].path for system in pair]
+    runs = [read_run(folder / "run.txt.gz") for folder in folders]
+    found = query_rankings(differences, runs, experiment.labels, experiment.title)
+    parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
+    first = {one.query for one in found[:EXPLAINED]}
 
-    def shares(query: str) -> list[pd.DataFrame]:
-        rows = _rows_of(experiment.part(output.split, fold_of[query], "test"), query)
-        return [_contributions(output, system, fold_of[query], rows) for system in pair]
+    def explained(fold: Fold) -> list[QueryRankings]:
+        test = set(fold.test)
+        sides = [
+            _Side(system, folder / fold.name) for system, folder in zip(pair, folders, strict=True)
+        ]
+        wanted = test if all(side.exact for side in sides) else test & first
+        rankings = [one for one in found if one.query in wanted]
+        return _with_columns(rankings, parts[fold.name], sides)
 
-    return query_moves(differences, runs, experiment.labels, experiment.title, shares)
+    folds = map_blocks(explained, output.folds, experiment.threads)
+    by_query = {one.query: one for fold in folds for one in fold}
+    return [by_query.get(one.query, one) for one in found]
 
 
-def query_moves(
+def query_rankings(
     differences: pd.Series,
     runs: Sequence[pd.DataFrame],
     labels: Callable[[str], Mapping[str, int]],
     title: Callable[[str], str],
-    shares: Callable[[str], Sequence[pd.DataFrame]] | None = None,
-) -> list[QueryMoves]:
-    """The documents that moved most between two rankings, see :func:`drill_down`.
+) -> list[QueryRankings]:
+    """Of each query the documents that are among the first ``TOP`` of either ranking, the queries
+    with the largest differences first, at most ``QUERIES``.
 
     Args:
         differences: per-query differences of a measure, index = query ids.
         runs: of system and baseline, columns ``qid``, ``docno``, ``score``.
         labels: the judged documents of a query and their grades. title: of a document, or "".
-        shares: for system and baseline, what each column adds to the score of each document of a
-            query; None where no ranker can say.
     """
-    chosen = _extreme(differences)
-    by_query = [_ranks(run, chosen) for run in runs]
-    found = []
-    for query in chosen:
-        ranks = pd.concat([r.get(query, pd.Series(dtype=float)) for r in by_query], axis=1)
-        ranks.columns = ["after", "before"]
-        moved = _moved(ranks, labels(query))
-        parts = shares(query) if shares is not None else ()
-        moves = [
-            Move(
-                document=str(document),
-                title=title(str(document)),
-                label=int(row["label"]),
-                before=_rank(row["before"]),
-                after=_rank(row["after"]),
-                columns=_movers(parts[0], parts[1], str(document), row) if parts else (),
-            )
-            for document, row in moved.iterrows()
-        ]
-        found.append(QueryMoves(query, moves))
-    return found
+    largest = differences.abs().sort_values(ascending=False, kind="stable")
+    chosen = [str(query) for query in largest.index[:QUERIES]]
+    after, before = (_ranks(run, chosen) for run in runs)
+    return [
+        QueryRankings(q, _first(after.get(q, {}), before.get(q, {}), labels(q), title))
+        for q in chosen
+    ]
 
 
-def _extreme(differences: pd.Series) -> list[str]:
-    ordered = differences.sort_values(ascending=False, kind="stable")
-    half = QUERIES // 2
-    gains = [str(q) for q in ordered[ordered > 0].index[:half]]
-    losses = [str(q) for q in ordered[ordered < 0].index[::-1][:half]]
-    return [*gains, *losses]
-
-
-def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, pd.Series]:
+def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, dict[str, int]]:
     """Rank from 1 of each document, by query, in the order that the measures take: of equal scores
     the smaller id is first."""
     run = run[run["qid"].isin(set(queries))]
     run = run.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
     return {
-        str(query): pd.Series(np.arange(1, len(rows) + 1), index=rows["docno"])
-        for query, rows in run.groupby("qid", sort=False)
+        str(query): {str(docno): rank for rank, docno in enumerate(rows, start=1)}
+        for query, rows in run.groupby("qid", sort=False)["docno"]
     }
 
 
-def _moved(ranks: pd.DataFrame, labels: Mapping[str, int]) -> pd.DataFrame:
-    """Documents that moved among the first of either ranking, relevant ones and large moves
-    first."""
-    seen = ranks[(ranks.min(axis=1) <= TOP) & (ranks["before"] != ranks["after"])].copy()
-    seen["label"] = [labels.get(str(document), 0) for document in seen.index]
-    # A move counts by the change in discount, as it does for the measures.
-    discount = 1 / np.log2(1 + seen[["before", "after"]].fillna(1e6))
-    seen["size"] = (discount["after"] - discount["before"]).abs() * (0.5 + seen["label"])
-    return seen.sort_values("size", ascending=False, kind="stable").head(DOCUMENTS)
+def _first(
+    after: Mapping[str, int],
+    before: Mapping[str, int],
+    labels: Mapping[str, int],
+    title: Callable[[str], str],
+) -> list[RankedDocument]:
+    """The documents that are among the first of either ranking, in the system's order."""
+    seen = {d: None for of in (after, before) for d, rank in of.items() if rank <= TOP}
+    return [
+        RankedDocument(d, title(d), int(labels.get(d, 0)), before.get(d), after.get(d))
+        for d in sorted(seen, key=lambda d: (after.get(d, np.inf), before.get(d, np.inf)))
+    ]
 
 
-def _rank(value: float) -> int | None:
-    return None if pd.isna(value) else int(value)
+class _Side:
+    """A system in one fold, and what its columns add to its scores."""
+
+    def __init__(self, system: SystemConfig, folder: Path) -> None:
+        self._score, self._folder = system.score, folder
+        self._ranker = None if self._score is not None else load_ranker(folder)
+        self.exact = self._ranker is None or is_exact(self._ranker)
+
+    def contributions(self, rows: RankingData, wanted: NDArray[np.bool_]) -> pd.DataFrame:
+        """float64 [wanted rows, columns]: against the mean of the query's wanted rows and in units
+        of their scores' spread."""
+        if self._ranker is None:
+            names = [str(self._score)]
+            parts = rows.column(names[0])[wanted].astype(np.float64)[:, None]
+        else:
+            names = self._ranker.feature_names_
+            parts = column_contributions(self._ranker, self._folder, rows, wanted)
+        query = rows.query_index[wanted]
+        for of in (query == q for q in np.unique(query)):
+            parts[of] -= parts[of].mean(axis=0)
+            spread = parts[of].sum(axis=1).std()
+            parts[of] /= spread if spread > 0 else 1.0
+        return pd.DataFrame(parts, columns=names)
 
 
-def _rows_of(data: RankingData, query: str) -> RankingData:
-    return data.select_queries([query])
+def _with_columns(
+    rankings: Sequence[QueryRankings], rows: RankingData, sides: Sequence[_Side]
+) -> list[QueryRankings]:
+    """The rankings with the columns that pushed the documents the way they moved."""
+    shown = {(one.query, of.document) for one in rankings for of in one.documents}
+    keys = _keys(rows)
+    wanted = np.array([key in shown for key in keys], dtype=bool)
+    system, baseline = (side.contributions(rows, wanted) for side in sides)
+    shifts = system.sub(baseline, fill_value=0.0)
+    names, values = [str(name) for name in shifts.columns], shifts.to_numpy()
+    shift = dict(zip((keys[i] for i in np.flatnonzero(wanted)), values, strict=True))
+
+    def pushed(query: str, of: RankedDocument) -> RankedDocument:
+        if of.before == of.after or (query, of.document) not in shift:
+            return of
+        return replace(of, columns=_movers(names, shift[query, of.document], up=of.up))
+
+    return [
+        QueryRankings(one.query, [pushed(one.query, of) for of in one.documents])
+        for one in rankings
+    ]
 
 
-def _contributions(
-    output: SplitOutputs, system: SystemConfig, fold: str, rows: RankingData
-) -> pd.DataFrame:
-    """What each column adds to the score of each row, against the mean of the query's rows and in
-    units of the score's spread. Index: document ids."""
-    if system.score is not None:
-        names = [system.score]
-        parts = rows.column(system.score).astype(np.float64)[:, None]
-        parts = parts - parts.mean(axis=0)
-    else:
-        folder = output.systems[system.name].path / fold
-        ranker = load_ranker(folder)
-        names = ranker.feature_names_
-        parts = column_contributions(ranker, folder, rows)
-    spread = parts.sum(axis=1).std()
-    ids = [] if rows.document_ids is None else list(rows.document_ids)
-    return pd.DataFrame(parts / spread if spread > 0 else parts, ids, names)
+def _keys(rows: RankingData) -> list[tuple[str, str]]:
+    """Query and document of each row."""
+    documents: Iterable[Any] = [] if rows.document_ids is None else rows.document_ids
+    return [(rows.query_ids[q], str(d)) for q, d in zip(rows.query_index, documents, strict=True)]
 
 
 def _movers(
-    system: pd.DataFrame, baseline: pd.DataFrame, document: str, row: pd.Series
+    names: Sequence[str], shift: NDArray[np.float64], *, up: bool
 ) -> list[tuple[str, float]]:
     """The columns that pushed a document the way it moved, with their shift."""
-    shift = system.loc[document].sub(baseline.loc[document], fill_value=0.0)
-    up = pd.isna(row["before"]) or row["after"] < row["before"]
-    pushed = shift[shift > 0] if up else shift[shift < 0]
-    order = pushed.abs().sort_values(ascending=False, kind="stable").index[:COLUMNS]
-    return [(str(name), float(pushed[name])) for name in order]
+    pushed = shift if up else -shift
+    order = np.argsort(-pushed, kind="stable")[:COLUMNS]
+    return [(names[i], float(shift[i])) for i in order if pushed[i] > 0]

@@ -23,7 +23,7 @@ from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
     NearestWords,
-    QueryMoves,
+    QueryRankings,
     Report,
     Study,
     SystemResult,
@@ -245,7 +245,7 @@ def _kinds(
 
 def _moves(
     experiment: RankingStages, output: SplitOutputs, per_query: dict[str, pd.DataFrame]
-) -> list[QueryMoves]:
+) -> list[QueryRankings]:
     config = experiment.config
     systems = {system.name: system for system in config.all_systems}
     left, right = (systems[name] for name in config.pairs[0])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from markupsafe import Markup
 
 from ltr_features.studies.page import pages, query_tables, verdicts
 from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS
 from ltr_features.studies.page.charts.gains import BARS
 from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.page.script_data import RANKINGS_SIZE, study_data
 from ltr_features.studies.page.study_figures import (
     ReportFigures,
     StudyFigures,
@@ -55,7 +51,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         outcomes=[_outcome(study) for study in report.studies],
         figures=figures,
         studies=[
-            _study_view(study, of, anchors, f"s{i + 1}")
+            _study_view(study, of, anchors, f"s{i + 1}", len(report.studies))
             for i, (study, of) in enumerate(zip(report.studies, figures.studies, strict=True))
         ],
         columns=tables.columns_table(report.columns) if report.columns else None,
@@ -113,11 +109,12 @@ def _hard_in_short(study: Study) -> str:
 
 
 def _study_view(
-    study: Study, figures: StudyFigures, anchors: Mapping[str, str], key: str
+    study: Study, figures: StudyFigures, anchors: Mapping[str, str], key: str, n_studies: int
 ) -> dict[str, Any]:
     """What the template shows of one study."""
     headline = study.pairs[0]
     difference = study.per_query_difference(headline, study.measures[0])
+    rankings = {one.query: one for one in study.drill_down}
     return {
         "key": key,
         "study": study,
@@ -137,13 +134,15 @@ def _study_view(
         if figures.correlation
         else None,
         "moves": [
-            (study.text_of(one.query), verdicts.signed(difference[one.query]),
-             query_tables.moves_table(study, one))
-            for one in study.drill_down
+            (study.text_of(query), verdicts.signed(difference[query]),
+             query_tables.moves_table(study, rankings[query]))
+            for sign in (1, -1)
+            for query in query_tables.extreme_queries(study, sign)
+            if query in rankings
         ],
-        "pushed": any(move.columns for one in study.drill_down for move in one.moves),
+        "pushed": any(of.columns for one in study.drill_down for of in one.documents),
         "kinds": _kinds(study),
-        "data": _embedded(study),
+        "data": study_data(study, RANKINGS_SIZE // n_studies),
     }  # fmt: skip
 
 
@@ -158,32 +157,3 @@ def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, int]]]]:
         if len(counts) > 1:
             found.append((number, str(name), [(str(label), int(n)) for label, n in counts.items()]))
     return found
-
-
-def _embedded(study: Study) -> Markup:
-    """Per-query values for the page's script: JSON with nothing that HTML would interpret.
-
-    Values are whole millionths, as three little-endian bytes each, in base64: all queries of the
-    first measure of the first system, then its next measure, then the next system. Kinds: for each
-    property the number of each query's class as one character, "-" for none.
-    """
-    values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
-    millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
-    packed = millionths.view(np.uint8)[:, :3].tobytes()
-    content: Mapping[str, Any] = {
-        "queries": study.queries,
-        "texts": [study.query_texts.get(q, "") for q in study.queries],
-        "systems": [s.name for s in study.systems],
-        "measures": list(study.measures),
-        "values": base64.b64encode(packed).decode("ascii"),
-        "kinds": []
-        if study.query_kinds is None
-        else [
-            "".join("-" if code < 0 else chr(ord("A") + code) for code in column.cat.codes)
-            for _, column in study.query_kinds.reindex(study.queries).items()
-        ],
-    }
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

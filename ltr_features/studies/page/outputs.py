@@ -111,10 +111,10 @@ def _moves(study: Study) -> pd.DataFrame:
         [
             {
                 "query": one.query,
-                **{k: v for k, v in vars(move).items() if k != "columns"},
-                "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in move.columns),
+                **{k: v for k, v in vars(document).items() if k != "columns"},
+                "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in document.columns),
             }
             for one in study.drill_down
-            for move in one.moves
+            for document in one.moved
         ]
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ltr_features.studies.page.report import QueryMoves, Study
+from ltr_features.studies.page.report import QueryRankings, Study
 from ltr_features.studies.page.table_parts import (
     MEANS,
     QUERIES,
@@ -24,6 +23,7 @@ from ltr_features.studies.page.verdicts import p_value, signed, value
 from ltr_features.studies.statistics.significance import TIE
 
 EXTREME_QUERIES = 6
+MOVED_DOCUMENTS = 6
 
 
 def hard_query_rows(study: Study, *, estimate: bool) -> list[dict[str, Any]]:
@@ -134,22 +134,27 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
     ).strip()
 
 
+def extreme_queries(study: Study, sign: int) -> list[str]:
+    """The queries with the headline pair's largest gains (``sign`` 1) or losses (-1)."""
+    found = sign * study.per_query_difference(study.pairs[0], study.measures[0])
+    largest = found.sort_values(ascending=False, kind="stable").head(EXTREME_QUERIES)
+    return [str(query) for query in largest[largest > TIE].index]
+
+
 def extreme_tables(study: Study) -> list[Table]:
     """The headline pair's largest gains and losses."""
     (system, baseline), measure = study.pairs[0], study.measures[0]
-    a, b = study.values(system, measure), study.values(baseline, measure)
+    a, b = (pd.Series(study.values(name, measure), study.queries) for name in study.pairs[0])
     tables = []
     for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
-        order = np.argsort(-sign * (a - b), kind="stable")[:EXTREME_QUERIES]
         rows: Rows = [
             [
-                study.text_of(study.queries[i]),
-                value(b[i]),
-                value(a[i]),
-                Cell(signed(a[i] - b[i]), style="gain" if sign > 0 else "loss"),
+                study.text_of(query),
+                value(b[query]),
+                value(a[query]),
+                Cell(signed(a[query] - b[query]), style="gain" if sign > 0 else "loss"),
             ]
-            for i in order
-            if sign * (a[i] - b[i]) > TIE
+            for query in extreme_queries(study, sign)
         ]
         caption = f"{system} against {baseline} ({measure})."
         columns = ["Query", "Baseline", "System", "Difference"]
@@ -157,19 +162,18 @@ def extreme_tables(study: Study) -> list[Table]:
     return tables
 
 
-def moves_table(study: Study, one: QueryMoves) -> Table:
-    """The documents of a query that moved."""
-    pushed = any(move.columns for one in study.drill_down for move in one.moves)
+def moves_table(study: Study, one: QueryRankings) -> Table:
+    """The documents of a query that moved most."""
+    pushed = any(document.columns for one in study.drill_down for document in one.documents)
     rows: list[list[Cell | str]] = []
-    for move in one.moves:
-        up = move.before is None or (move.after is not None and move.after < move.before)
+    for move in one.moved[:MOVED_DOCUMENTS]:
         columns = ", ".join(f"{name} {two(shift)}" for name, shift in move.columns) or "–"
-        ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if up else '▼'}"
+        ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if move.up else '▼'}"
         rows.append(
             [
                 Cell(move.title or move.document, move.document if move.title else ""),
                 str(move.label),
-                Cell(ranks, style="gain" if up == (move.label > 0) else "loss"),
+                Cell(ranks, style="gain" if move.up == (move.label > 0) else "loss"),
                 *([columns] if pushed else []),
             ]
         )

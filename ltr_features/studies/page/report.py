@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,16 +42,16 @@ class SystemResult:
 
 
 @dataclass(frozen=True)
-class Move:
-    """A document that stands elsewhere in the system's ranking than in the baseline's.
+class RankedDocument:
+    """A document that stands high in the ranking of a system, its baseline, or both.
 
     Attributes:
         document: its id. title: its title, or how its text begins; "" where neither is known.
         label: its judged grade, 0 where it is not judged.
         before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
-        columns: columns that pushed it that way, and how far: the column's part of the score,
-            against the query's other candidates and in units of the score's spread, system minus
-            baseline. Empty where no ranker can say.
+        columns: columns that pushed it the way it moved, and how far: the column's part of the
+            score, against the other first documents and in units of their scores' spread, system
+            minus baseline. Empty where it did not move, or no ranker can say.
     """
 
     document: str
@@ -60,13 +61,33 @@ class Move:
     after: int | None
     columns: Sequence[tuple[str, float]] = ()
 
+    @property
+    def up(self) -> bool:
+        """Whether it rose."""
+        return self.before is None or (self.after is not None and self.after < self.before)
+
+    @property
+    def gain(self) -> float:
+        """Change of its discount, as it counts for the measures; the greater the higher the
+        grade."""
+        before, after = (
+            0 if r is None else 1 / math.log2(1 + r) for r in (self.before, self.after)
+        )
+        return (after - before) * (0.5 + self.label)
+
 
 @dataclass(frozen=True)
-class QueryMoves:
-    """The documents of one query that moved."""
+class QueryRankings:
+    """The documents of a query that are among the first of the headline's system or baseline."""
 
     query: str
-    moves: Sequence[Move]
+    documents: Sequence[RankedDocument]
+
+    @property
+    def moved(self) -> list[RankedDocument]:
+        """Those that moved, relevant ones and large moves first."""
+        found = [one for one in self.documents if one.before != one.after]
+        return sorted(found, key=lambda one: -abs(one.gain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +115,8 @@ class Study:
             each query (others have none), by which the page's table of queries is filtered; or
             None.
         query_kinds_note: which properties are missing, and why.
-        drill_down: what moved in single queries of the headline comparison.
+        drill_down: both rankings of the headline comparison, query by query; the largest changes
+            first.
         column_value: what column groups are worth to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
         column_value_of: that system.
@@ -123,7 +145,7 @@ class Study:
     query_classes: pd.DataFrame | None = None
     query_kinds: pd.DataFrame | None = None
     query_kinds_note: str = ""
-    drill_down: Sequence[QueryMoves] = ()
+    drill_down: Sequence[QueryRankings] = ()
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""
     column_correlation: pd.DataFrame | None = None
@@ -221,15 +243,16 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class Curve:
-    """Progress of one model's training.
+    """Lines, such as the progress of a model's training.
 
     Attributes:
-        name: the model.
+        name: whose they are, e.g. the model.
         x_label: unit of the horizontal axis, e.g. "epoch".
         y_label: what is drawn, e.g. "margin ranking loss" (one unit for all series).
         series: (x values, y values) of each line by label; finite numbers.
         best_x: where the stopped model was taken from, or None.
         description: what is shown and how the stopping point was chosen.
+        remark: what a reader must hear of it, or "".
     """
 
     name: str
@@ -238,6 +261,7 @@ class Curve:
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     best_x: float | None = None
     description: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)

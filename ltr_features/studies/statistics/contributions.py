@@ -1,4 +1,4 @@
-"""What each column adds to a ranker's scores of the rows of one query.
+"""What each column adds to a ranker's scores of the rows of queries.
 
 The contributions of a row add up to its score, up to a constant that all rows share:
 
@@ -29,23 +29,40 @@ ORDERS = 8
 
 
 def column_contributions(
-    ranker: Ranker, folder: str | os.PathLike[str], rows: RankingData
+    ranker: Ranker,
+    folder: str | os.PathLike[str],
+    rows: RankingData,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """float64 [n, p]: what each column of ``ranker.feature_names_`` adds to the score of each row,
-    less the mean over the rows: a row's sum is its score less the mean score.
+    """What each column of ``ranker.feature_names_`` adds to the score of each row, less the mean
+    over the query's rows: a row's sum is its score less the query's mean score.
 
     Args:
         ranker: a fitted ranker. folder: where it is saved.
-        rows: of one query, with at least the ranker's columns.
+        rows: all rows of queries, with at least the ranker's columns.
+        wanted: bool [n], the rows that are told, and that means are over; by default all.
+
+    Returns:
+        float64 [number of wanted rows, p].
     """
-    rows = rows.select_columns(ranker.feature_names_)
-    if ranker.name == "lambdamart":
-        parts = _lightgbm(Path(folder), ranker.normaliser_.transform(rows).X)
-    elif ranker.name == "xgboost":
-        parts = _xgboost(Path(folder), ranker.normaliser_.transform(rows).X)
+    rows = ranker.normaliser_.transform(rows.select_columns(ranker.feature_names_))
+    if wanted is not None:
+        rows = rows.select_rows(wanted)
+    queries = [np.flatnonzero(rows.query_index == q) for q in range(rows.n_queries)]
+    if is_exact(ranker):
+        parts = _TREES[ranker.name](Path(folder), rows.X)
     else:
-        parts = _sampled(ranker, rows)
-    return parts - parts.mean(axis=0)
+        parts = np.zeros(rows.X.shape)
+        for of in queries:
+            parts[of] = _sampled(ranker, rows.select_rows(of))
+    for of in queries:
+        parts[of] -= parts[of].mean(axis=0)
+    return parts
+
+
+def is_exact(ranker: Ranker) -> bool:
+    """Whether the contributions are computed, not sampled."""
+    return ranker.name in _TREES
 
 
 def _lightgbm(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -69,11 +86,13 @@ def _xgboost(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.asarray(parts[:, :-1], dtype=np.float64)
 
 
+_TREES = {"lambdamart": _lightgbm, "xgboost": _xgboost}
+
+
 def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
-    """Shapley values by sampled orders. The rows are put in place of the median row column by
-    column; each column gets the change of the score when its turn comes. If the ranker adds up its
-    columns one order tells everything."""
-    rows = ranker.normaliser_.transform(rows)
+    """Shapley values of a query's normalised rows by sampled orders. The rows are put in place of
+    the median row column by column; each column gets the change of the score when its turn comes.
+    If the ranker adds up its columns one order tells everything."""
     plain = copy.copy(ranker)
     plain.normaliser_ = NoNormaliser()
     X = rows.X

@@ -11,9 +11,9 @@ import pytest
 from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
-    Move,
     NearestWords,
-    QueryMoves,
+    QueryRankings,
+    RankedDocument,
     Report,
     Study,
     SystemResult,
@@ -197,12 +197,14 @@ def _study(
         query_kinds=kinds,
         query_kinds_note="Another property is left out: nobody measured it." + hostile,
         drill_down=[
-            QueryMoves(
+            QueryRankings(
                 query,
                 [
-                    Move("d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]),
-                    Move("d2", "A river", 0, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]),
-                    Move("d3", "A comet", 1, 2, 9),
+                    RankedDocument(
+                        "d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]
+                    ),
+                    RankedDocument("d2", "A river", 0, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]),
+                    RankedDocument("d3", "A comet", 1, 2, 9),
                 ],
             )
             for query in ids[:3]

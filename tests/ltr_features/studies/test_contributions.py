@@ -60,6 +60,18 @@ def test_contributions_add_up_to_the_score(ranker, rows, tmp_path):
     np.testing.assert_allclose(parts.mean(axis=0), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("ranker", RANKERS[-3:], ids=repr)
+def test_some_rows_of_several_queries(ranker, rows, tmp_path):
+    """Rows are normalised with all of their query, and told against those that are wanted."""
+    ranker.fit(rows).save(tmp_path / "ranker")
+    two = rows.select_queries(["q3", "q9"])
+    wanted = np.tile(np.arange(10) < 4, 2)
+    parts = column_contributions(ranker, tmp_path / "ranker", two, wanted)
+    scores = ranker.predict(two).astype(np.float64)[wanted].reshape(2, 4)
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    assert parts.sum(axis=1).reshape(2, 4) == pytest.approx(centred, abs=1e-5)
+
+
 @pytest.mark.parametrize("ranker", LINEAR, ids=repr)
 def test_linear_rankers_give_their_terms(ranker, rows, tmp_path):
     query, parts = parts_of(ranker, rows, tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 
 from ltr_features.studies.page.html import render, write
-from ltr_features.studies.page.report import Report
+from ltr_features.studies.page.query_tables import extreme_queries
+from ltr_features.studies.page.report import QueryRankings, RankedDocument, Report
+from ltr_features.studies.page.script_data import packed_rankings
 from ltr_features.studies.page.verdicts import signed, verdict
 
 HOSTILE = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;</style>"
@@ -180,14 +183,51 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
 
 def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Report]) -> None:
     study = make_report(n_queries=12, n_systems=4).studies[0]
-    moves = [replace(move, title="", columns=()) for move in study.drill_down[0].moves]
-    bare = replace(study, drill_down=[replace(study.drill_down[0], moves=moves)])
-    assert "Pushed by" in render(Report("t", "", [study]))
+    [extreme] = extreme_queries(study, 1)[:1]
+    documents = study.drill_down[0].documents
+    told = replace(study, drill_down=[QueryRankings(extreme, documents)])
+    assert "Pushed by" in render(Report("t", "", [told]))
+    documents = [replace(one, title="", columns=()) for one in documents]
+    bare = replace(study, drill_down=[QueryRankings(extreme, documents)])
     page = render(Report("t", "", [bare]))
     assert Outline(page).open == []
     assert "Pushed by" not in page
     assert "TreeSHAP" not in page
     assert '<tr><th scope="row">d2</th><td class="number" data-label="Grade">0</td>' in page
+
+
+def unpacked(packed: str) -> dict:
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def test_rankings_within_the_page(make_report: Callable[..., Report], page: str) -> None:
+    study = make_report().studies[0]
+    data = embedded(page)[0]
+    assert data["pair"] == list(study.pairs[0])
+    rankings = unpacked(data["rankings"])
+    assert rankings["documents"] == [["A treaty", "d1"], ["A river", "d2"], ["A comet", "d3"]]
+    assert rankings["columns"] == ["IDF", "BM25 body"]
+    assert rankings["queries"]["0"] == [
+        [0, 2, 7, 1, 0, 80], [1, 0, 0, 3, 1, 40, 0, 10], [2, 1, 2, 9]
+    ]  # fmt: skip
+
+
+def test_too_many_rankings_are_cut_to_the_largest_changes(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report(n_queries=200, n_systems=4).studies[0]
+    rng = np.random.default_rng(0)
+    names = [f"{x:x}" for x in rng.integers(1 << 60, size=200)]
+    changed = [QueryRankings(q, [RankedDocument(n, n, 0, 1, 2)]) for q, n in zip(
+        study.queries, names, strict=True
+    )]  # fmt: skip
+    many = replace(study, drill_down=changed)
+    whole, part = packed_rankings(many, 1_000_000), packed_rankings(many, 3000)
+    assert len(part) <= 3000 < len(whole)
+    kept = list(unpacked(part)["queries"])
+    assert kept == [str(i) for i in range(len(kept))]
+    assert 20 < len(kept) < 200
+    assert packed_rankings(replace(study, drill_down=()), 3000) == ""
 
 
 def test_small_enough(make_report: Callable[..., Report]) -> None:

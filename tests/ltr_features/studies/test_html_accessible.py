@@ -92,6 +92,71 @@ def test_keys_reach_and_sort_the_table_of_queries(page: Path, browser: Browser) 
     assert browser.evaluate(sorts).startswith("id:null text:ascending")
 
 
+def test_keys_open_the_rankings_of_a_query(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    browser.evaluate("""document.querySelector('#s1-explorer th[data-key=id] button').click();
+      document.querySelector('#s1-explorer .opener').focus()""")
+    state = "(e => [e.ariaExpanded, e.getAttribute('aria-controls')])(document.activeElement)"
+    assert browser.evaluate(state) == ["false", None]
+    browser.press("Enter")
+    browser.settle()
+    expanded, controlled = browser.evaluate(state)
+    assert expanded == "true"
+    tables = f"""[...document.querySelectorAll('#{controlled} table')].map(t => [
+      t.caption.textContent, ...[...t.rows].map(r => [...r.cells].map(c => c.innerText).join('|'))
+    ])"""
+    assert browser.evaluate(tables) == [
+        ["Word counts", "Rank|Document|Grade|Then",
+         "2|A comet\nd3|1|9 ▼", "7|A treaty\nd1|2|1 ▲"],
+        ["Word counts + SSI", "Rank|Document|Grade|Before",
+         "1|A treaty\nd1\npushed by IDF +0.80|2|7 ▲",
+         "3|A river\nd2\npushed by BM25 body +0.40, IDF +0.10|0|– ▲",
+         "9|A comet\nd3|1|2 ▼"],
+    ]  # fmt: skip
+    browser.press("Tab")  # the next query; one that the page has no rankings of says so
+    browser.evaluate("document.querySelectorAll('#s1-explorer .opener')[5].click()")
+    browser.settle()
+    seen = "[...document.querySelectorAll('#s1-explorer .detail')].map(e => e.innerText)"
+    assert "3 queries that changed most" in browser.evaluate(seen)[1]
+    browser.evaluate("document.querySelector('#s1-explorer .opener').focus()")
+    browser.press(" ")
+    assert browser.evaluate(state)[0] == "false"
+    assert len(browser.evaluate(seen)) == 1
+
+
+def test_opened_rankings_stay_open_and_fit_a_phone(page: Path, browser: Browser) -> None:
+    browser.open(page, width=400)
+    opened = "document.querySelectorAll('#s1-explorer .detail .rankings').length"
+    browser.evaluate("""document.querySelector('#s1-explorer th[data-key=id] button').click();
+      document.querySelector('#s1-explorer .opener').click()""")
+    browser.settle()
+    assert browser.evaluate(opened) == 1
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 400
+    widths = """[...document.querySelectorAll('.rankings table')].map(e => e.offsetWidth)"""
+    assert all(300 < width <= 400 for width in browser.evaluate(widths))
+    sort = "document.querySelector('#s1-explorer th[data-key=id] button').click()"
+    browser.evaluate(f"{sort}; {sort}")
+    browser.settle()
+    assert browser.evaluate(opened) == 1
+
+
+def test_texts_in_opened_rankings_stay_texts(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    hostile = "<img src=x onerror=\"document.title='run'\"><b>bold</b>"
+    path = tmp_path / "hostile.html"
+    path.write_text(render(make_report(n_queries=8, n_systems=4, hostile=hostile)), "utf-8")
+    browser.open(path)
+    browser.evaluate("document.querySelectorAll('.opener').forEach(e => e.click())")
+    browser.settle()
+    found = """[document.querySelectorAll('.rankings img, .rankings b').length,
+      document.querySelector('.rankings').textContent.includes('<b>bold</b>'), document.title]"""
+    elements, shown, title = browser.evaluate(found)
+    assert elements == 0
+    assert shown
+    assert title != "run"
+
+
 def test_every_control_shows_the_focus_and_opens_by_keys(page: Path, browser: Browser) -> None:
     browser.open(page)
     seen = []
@@ -218,8 +283,7 @@ def test_links_open_what_they_lead_to(page: Path, browser: Browser) -> None:
     browser.open(page)
     browser.evaluate("document.querySelector('nav a[href=\"#s2\"]').click()")
     browser.evaluate("document.querySelector('#s2 a.quiet').click()")
-    reached = "new Promise(done => setTimeout(() => done(0), 50))"
-    browser.command("Runtime.evaluate", expression=reached, awaitPromise=True)
+    browser.settle()
     assert browser.evaluate("document.querySelector('#s2').checkVisibility()")
     assert browser.evaluate("document.querySelector('#definitions > details').open")
     assert browser.evaluate("document.querySelector('#definition-1').checkVisibility()")

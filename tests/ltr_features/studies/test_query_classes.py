@@ -16,7 +16,6 @@ from ltr_features.columns.letor46 import Letor46
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.replay import save_annotations
-from ltr_features.studies.kinds.drill_down import _moved, _movers
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
     judged_properties,
@@ -126,21 +125,3 @@ def test_kinds_of_judged_queries_without_their_collection():
     assert query_classes(none).empty
     one = pd.Series(0.5, index=["a"])
     assert query_class_table(query_classes(none), {"x - y": (one, one)}).empty
-
-
-def test_moves_are_those_of_the_first_ten_relevant_ones_first():
-    ranks = pd.DataFrame(
-        {"after": [1.0, 2, 3, 50, np.nan], "before": [3.0, 1, 3, 60, 4]},
-        index=["up", "down", "same", "deep", "gone"],
-    )
-    moved = _moved(ranks, {"down": 0, "up": 2, "gone": 1})
-    assert moved.index.tolist() == ["up", "gone", "down"]
-    assert moved["label"].tolist() == [2, 1, 0]
-
-
-def test_movers_are_the_columns_that_push_in_the_direction_of_the_move():
-    system = pd.DataFrame({"a": [0.5], "b": [-0.2], "new": [0.9]}, index=["d"])
-    baseline = pd.DataFrame({"a": [0.1], "b": [0.3]}, index=["d"])
-    up, down = pd.Series({"before": 5, "after": 2}), pd.Series({"before": 2, "after": 5})
-    assert _movers(system, baseline, "d", up) == [("new", 0.9), ("a", pytest.approx(0.4))]
-    assert _movers(system, baseline, "d", down) == [("b", pytest.approx(-0.5))]

@@ -32,7 +32,7 @@
     const root = document.getElementById(key + "-explorer");
     const find = selector => root.querySelector(selector);
     const lower = data.queries.map((q, i) => (q + " " + data.texts[i]).toLowerCase());
-    const state = { key: "difference", up: false, page: 0 };
+    const state = { key: "difference", up: false, page: 0, open: new Set() };
     root.hidden = false;
 
     function rows() {
@@ -74,6 +74,49 @@
       cell(row, "").append(shape);
     }
 
+    function text(i) {
+      const element = document.createElement("span");
+      element.className = "clamped";
+      element.textContent = data.rankings ? data.label(i) : data.texts[i];
+      return element;
+    }
+
+    // The query's text as a button that opens its rankings in a row below.
+    function opener(i, row) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "opener";
+      button.setAttribute("aria-expanded", false);
+      button.append(text(i));
+      button.addEventListener("click", () => {
+        if (state.open.delete(i)) {
+          row.nextElementSibling.remove();
+          button.setAttribute("aria-expanded", false);
+        } else {
+          state.open.add(i);
+          open(i, row);
+        }
+      });
+      return button;
+    }
+
+    function open(i, row) {
+      const detail = document.createElement("tr");
+      detail.className = "detail";
+      detail.id = `${key}-query${i}`;
+      const button = row.querySelector(".opener");
+      button.setAttribute("aria-expanded", true);
+      button.setAttribute("aria-controls", detail.id);
+      const place = cell(detail, "Unpacking the rankings …");
+      place.colSpan = [...row.cells].filter(c => c.offsetWidth).length;  // a phone shows fewer
+      row.after(detail);
+      data.unpacked ??= Rankings.unpacked(data.rankings);
+      data.unpacked.then(
+        found => place.replaceChildren(...Rankings.shown(found, i, data.pair)),
+        () => { place.textContent = "This browser cannot unpack the rankings; a newer one can."; },
+      );
+    }
+
     function show() {
       const found = rows();
       const pages = Math.max(1, Math.ceil(found.length / PAGE));
@@ -85,16 +128,14 @@
       for (const r of found.slice(start, start + PAGE)) {
         const row = document.createElement("tr");
         cell(row, data.queries[r.i], "muted");
-        const text = document.createElement("span");
-        text.className = "clamped";
-        text.textContent = data.texts[r.i];
-        cell(row, "").append(text);
+        cell(row, "").append(data.rankings ? opener(r.i, row) : text(r.i));
         cell(row, r.baseline.toFixed(4), "number");
         cell(row, r.system.toFixed(4), "number");
         const style = r.difference > 0 ? " gain-text" : r.difference < 0 ? " loss-text" : "";
         cell(row, signed(r.difference), "number" + style);
         bar(row, r.difference, largest);
         body.append(row);
+        if (state.open.has(r.i)) open(r.i, row);
       }
       const count = n => n.toLocaleString("en");
       find(".status").textContent = found.length
@@ -128,6 +169,7 @@
         show();
       });
     }
+    matchMedia("(max-width: 44rem)").addEventListener("change", show);
     show();
   }
 

@@ -1,0 +1,99 @@
+"""What the page's script works on, as data within the page."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from ltr_features.studies.page.report import QueryRankings, Study
+
+RANKINGS_SIZE = 400_000
+"""Most characters of the rankings of all studies together, packed."""
+
+
+def embedded(content: Mapping[str, Any]) -> Markup:
+    """JSON with nothing that HTML would interpret."""
+    text = _json(content)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
+    """Per-query values and rankings of a study.
+
+    Values are whole millionths, as three little-endian bytes each, in base64: all queries of the
+    first measure of the first system, then its next measure, then the next system. Kinds: for each
+    property the number of each query's class as one character, "-" for none. Rankings: see
+    :func:`packed_rankings`.
+
+    Args:
+        rankings_size: most characters of the packed rankings.
+    """
+    values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
+    millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
+    packed = millionths.view(np.uint8)[:, :3].tobytes()
+    return embedded(
+        {
+            "queries": study.queries,
+            "texts": [study.query_texts.get(q, "") for q in study.queries],
+            "systems": [s.name for s in study.systems],
+            "measures": list(study.measures),
+            "values": base64.b64encode(packed).decode("ascii"),
+            "kinds": []
+            if study.query_kinds is None
+            else [
+                "".join("-" if code < 0 else chr(ord("A") + code) for code in column.cat.codes)
+                for _, column in study.query_kinds.reindex(study.queries).items()
+            ],
+            "pair": study.pairs[0],
+            "rankings": packed_rankings(study, rankings_size),
+        }
+    )
+
+
+def packed_rankings(study: Study, size: int) -> str:
+    """The rankings of the headline comparison: JSON, compressed by zlib, in base64; "" where there
+    are none. Of too many the queries that changed most, so that it fits.
+
+    ``documents``: title and id of each. ``columns``: names. ``queries``: by the query's number a
+    list for each document: its number, grade, rank before and after (0 for none), and then number
+    and shift (in hundredths) of the columns that pushed it, in turns.
+
+    Args:
+        size: most characters.
+    """
+    chosen = list(study.drill_down)
+    while chosen:
+        packed = base64.b64encode(zlib.compress(_rankings(study, chosen), 9)).decode("ascii")
+        if len(packed) <= size:
+            return packed
+        chosen = chosen[: int(0.95 * len(chosen) * size / len(packed))]
+    return ""
+
+
+def _rankings(study: Study, chosen: Sequence[QueryRankings]) -> bytes:
+    documents: dict[tuple[str, str], int] = {}
+    columns: dict[str, int] = {}
+    number = {query: i for i, query in enumerate(study.queries)}
+    queries = {}
+    for one in chosen:
+        rows = []
+        for of in one.documents:
+            shifts = ((columns.setdefault(c, len(columns)), round(100 * x)) for c, x in of.columns)
+            known = documents.setdefault((of.title, of.document), len(documents))
+            ranks = (of.before or 0, of.after or 0)
+            rows.append([known, of.label, *ranks, *(part for pair in shifts for part in pair)])
+        queries[number[one.query]] = rows
+    content = {"documents": list(documents), "columns": list(columns), "queries": queries}
+    return _json(content).encode("utf-8")
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

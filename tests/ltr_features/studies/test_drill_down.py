@@ -1,0 +1,60 @@
+"""Both rankings of a query: the first documents, which of them moved, and what moved them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_features.studies.kinds.drill_down import TOP, _movers, query_rankings
+from ltr_features.studies.page.report import QueryRankings, RankedDocument
+
+
+def run_of(**queries: str) -> pd.DataFrame:
+    """A ranking of documents with names of one letter."""
+    rows = [(q, d, -float(i)) for q, docs in queries.items() for i, d in enumerate(docs)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> None:
+    system = run_of(a="xyz", b="abcdefghijklm")
+    baseline = run_of(a="zyx", b="mlkjihgfedcba")
+    labels = {"a": {"x": 2}, "b": {}, "c": {"x": 1}}
+    differences = pd.Series({"a": 0.1, "b": -0.5, "c": 0.0})
+    found = query_rankings(differences, [system, baseline], labels.__getitem__, str.upper)
+    assert [one.query for one in found] == ["b", "a", "c"]
+    assert [(d.document, d.before, d.after) for d in found[1].documents] == [
+        ("x", 3, 1), ("y", 2, 2), ("z", 1, 3)
+    ]  # fmt: skip
+    assert found[1].documents[0] == RankedDocument("x", "X", 2, 3, 1)
+    ranks = {d.document: (d.before, d.after) for d in found[0].documents}
+    assert len(ranks) == 13  # the first ten of either
+    assert ranks["m"] == (1, 13)
+    assert all(min(pair) <= TOP for pair in ranks.values())
+    assert found[2].documents == []
+
+
+def test_of_equal_scores_the_smaller_id_is_first_as_for_the_measures() -> None:
+    tied = pd.DataFrame({"qid": ["a"] * 3, "docno": ["y", "z", "x"], "score": [1.0, 2.0, 1.0]})
+    [one] = query_rankings(pd.Series({"a": 0.0}), [tied, tied], lambda q: {}, lambda d: "")
+    assert [d.document for d in one.documents] == ["z", "x", "y"]
+    assert one.moved == []
+
+
+def test_moved_documents_relevant_and_large_moves_first() -> None:
+    documents = [
+        RankedDocument("up", "", 2, 3, 1),
+        RankedDocument("down", "", 0, 1, 2),
+        RankedDocument("same", "", 0, 3, 3),
+        RankedDocument("gone", "", 1, 4, None),
+        RankedDocument("new", "", 0, None, 9),
+    ]
+    moved = QueryRankings("q", documents).moved
+    assert [one.document for one in moved] == ["up", "gone", "down", "new"]
+    assert [one.up for one in moved] == [True, False, False, True]
+
+
+def test_movers_are_the_columns_that_push_in_the_direction_of_the_move() -> None:
+    names, shift = ["a", "b", "new", "none"], np.array([0.4, -0.5, 0.9, 0.0])
+    assert _movers(names, shift, up=True) == [("new", 0.9), ("a", pytest.approx(0.4))]
+    assert _movers(names, shift, up=False) == [("b", pytest.approx(-0.5))]
