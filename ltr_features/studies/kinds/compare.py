@@ -32,6 +32,7 @@ from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (
     judged_properties,
     query_class_table,
@@ -41,6 +42,8 @@ from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettin
 from ltr_features.studies.study import Study
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
+RECALL_SYSTEMS = 5
+"""Systems whose precision is drawn against recall: those of the headline and the first others."""
 
 
 class CompareConfig(Section):
@@ -222,6 +225,9 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     kinds = query_classes(properties.loc[judged.intersection(properties.index)])
     pair, primary = config.pairs[0], config.measures[0]
     headline = (values[pair[0]][primary], values[pair[1]][primary])
+    shown = dict.fromkeys([pair[1], pair[0], *given.rankings])
+    recall = {name: [given.rankings[name]] for name in list(shown)[:RECALL_SYSTEMS]}
+    recall_table, recall_note = precision_recall(given.qrels, recall)
     compared = page.Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
@@ -241,6 +247,8 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
             kinds, {" - ".join(pair): headline}, settings=config.test, groups=given.groups
         ),
         query_kinds=kinds,
+        precision_recall=recall_table,
+        precision_recall_note=recall_note,
         drill_down=_moves(headline[0] - headline[1], pair, given),
         query_kinds_note="Classes by shared words and by entities are left out: they need the "
         "documents and a linker; classes by words need the texts of all queries.",

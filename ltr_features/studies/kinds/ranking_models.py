@@ -58,6 +58,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
             best_x=float(history.best_epoch),
             description=f"Epoch 0 is the model before training, {fitted.start}. Training stops "
             f"after {fitted.training.patience} epochs without improvement; the best epoch is kept.",
+            remark="".join(f"{model.name} {remark}. " for remark in fitted.remarks).strip(),
         )
     iterations = getattr(fitted, "history_", ())
     steps = [line for line in iterations if np.isfinite(getattr(line, "objective", np.nan))]

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from letor.rankers.registry import load_ranker
+from letor.trec import read_run
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
@@ -33,6 +34,7 @@ from ltr_features.studies.stages import StageResult, versions
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
     query_class_table,
@@ -147,6 +149,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     kinds, kinds_note = _kinds(experiment, per_query)
     measure, (system, baseline) = evaluation.measures[0], config.pairs[0]
     headline = (per_query[system][measure], per_query[baseline][measure])
+    recall_table, recall_note = precision_recall(experiment.qrels, _runs(config, output))
     return Study(
         name=output.split.title,
         description=output.split.description,
@@ -177,6 +180,8 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=_moves(experiment, output, per_query),
+        precision_recall=recall_table,
+        precision_recall_note=recall_note,
         column_value=_column_value(experiment, output, per_query, fits, test),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(
@@ -191,6 +196,19 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
         ],
     )
+
+
+def _runs(config: ExperimentConfig, output: SplitOutputs) -> dict[str, list[pd.DataFrame]]:
+    """The rankings of the systems that the first screen compares, of every fit."""
+    pairs = [config.pairs[0], *([config.headline] if config.headline else [])]
+    names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
+    return {
+        name: [
+            read_run(fit.path / "run.txt.gz")
+            for fit in output.fits.get(name, [output.systems[name]])
+        ]
+        for name in names
+    }
 
 
 def _values(result: StageResult) -> pd.DataFrame:

@@ -117,6 +117,7 @@ class Study:
         query_kinds_note: which properties are missing, and why.
         drill_down: both rankings of the headline comparison, query by query; the largest changes
             first.
+        precision_recall, precision_recall_note: what ``precision_recall`` returns.
         column_value: what column groups are worth to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
         column_value_of: that system.
@@ -146,6 +147,8 @@ class Study:
     query_kinds: pd.DataFrame | None = None
     query_kinds_note: str = ""
     drill_down: Sequence[QueryRankings] = ()
+    precision_recall: pd.DataFrame | None = None
+    precision_recall_note: str = ""
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""
     column_correlation: pd.DataFrame | None = None

@@ -56,11 +56,12 @@ class Correlation:
 @dataclass(frozen=True)
 class StudyFigures:
     """The figures of one study; ``gains`` by pair, the headline's first, and ``scatter`` of the
-    headline, are by query."""
+    headline, are by query; ``recall`` is precision at levels of recall."""
 
     study: Study
     gains: Sequence[tuple[tuple[str, str], Drawing]]
     scatter: Drawing | None
+    recall: Drawing | None
     hard: Drawing | None
     importance: Sequence[Importance]
     correlation: Correlation | None
@@ -76,8 +77,8 @@ class ReportFigures:
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
-        ``STUDY-scatter``, ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and
-        ``STUDY-correlation``; ``curve-NAME`` of each model."""
+        ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-hard-queries``,
+        ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``; ``curve-NAME`` of each model."""
         yield "overview", self.overview
         for of in self.studies:
             name = slug(of.study.name)
@@ -85,6 +86,8 @@ class ReportFigures:
                 yield f"{name}-gains-{'-'.join(map(slug, pair))}", drawing
             if of.scatter is not None:
                 yield f"{name}-scatter", of.scatter
+            if of.recall is not None:
+                yield f"{name}-precision-recall", of.recall
             if of.hard is not None:
                 yield f"{name}-hard-queries", of.hard
             for one in of.importance:
@@ -160,6 +163,7 @@ def _study_figures(report: Report, study: Study) -> StudyFigures:
         study,
         [(pair, _gains(study, pair)) for pair in study.pairs],
         _scatter(study),
+        _recall(study),
         _hard(study),
         [_importance(report, system) for system in ranked],
         _correlation(study),
@@ -181,6 +185,19 @@ def _scatter(study: Study) -> Drawing | None:
     (system, baseline), measure = study.pairs[0], study.measures[0]
     values = study.values(baseline, measure), study.values(system, measure)
     return scatter(*values, study.label_of(baseline), study.label_of(system), measure)
+
+
+def _recall(study: Study) -> Drawing | None:
+    """Precision at levels of recall, if recall means something."""
+    table = study.precision_recall
+    if table is None:
+        return None
+    levels = table["recall"].tolist()
+    lines = {
+        study.label_of(name): (levels, table[name].tolist())
+        for name in table.columns.drop("recall")
+    }
+    return curves(Curve("Precision at levels of recall", "recall", "precision", lines))
 
 
 def _hard(study: Study) -> Drawing | None:

@@ -40,7 +40,8 @@ def curves(curve: Curve) -> Drawing | None:
                       marker="o" if len(x) == 1 else None)  # fmt: skip
         axes.margins(x=0.02)
         axes.spines[["bottom", "left"]].set_visible(False)
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+        if all(float(value).is_integer() for x, _ in series.values() for value in x):
+            axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
         nice_ticks(axes.yaxis)
         axes.set_xlabel(curve.x_label)
         figure.text(0.01, 1 - 10 / height, clipped(curve.y_label, 64), va="center",

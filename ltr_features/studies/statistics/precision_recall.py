@@ -1,0 +1,85 @@
+"""Precision at levels of recall, and whether the judgements let recall mean anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+LEVELS = np.linspace(0, 1, 11)
+"""Of recall."""
+FEW = 2
+"""With fewer relevant documents per query (median) recall has no level between 0 and 1."""
+DEPTH = 10
+"""First documents of a ranking whose judgements are counted."""
+
+
+def precision_recall(
+    qrels: pd.DataFrame, rankings: Mapping[str, Sequence[pd.DataFrame]]
+) -> tuple[pd.DataFrame | None, str]:
+    """Mean interpolated precision of each system at eleven levels of recall.
+
+    Args:
+        qrels: columns ``qid``, ``docno``, ``label``; relevant from 1.
+        rankings: of each system the runs of its fits, columns ``qid``, ``docno``, ``score``; their
+            mean is taken.
+
+    Returns:
+        A frame with a row per level, columns ``recall`` and the systems' names, and what must be
+        known to read it; or None, and why there is none.
+    """
+    counts = qrels[qrels["label"] >= 1].groupby("qid").size()
+    if counts.empty or counts.median() < FEW:
+        return None, (
+            "Precision is not drawn against recall: most queries have no two relevant documents, "
+            "so recall is all or nothing, and the rank of the one document tells everything."
+        )
+    curves = {
+        name: np.mean([interpolated_precision(qrels, run) for run in runs], axis=0)
+        for name, runs in rankings.items()
+    }
+    note = (
+        "Recall is the share of the judged relevant documents of a query (median "
+        f"{counts.median():g}); where a ranking ends before it has all, precision is 0 beyond. "
+        f"{_judged(qrels, [runs[0] for runs in rankings.values()])}"
+    )
+    return pd.DataFrame({"recall": LEVELS, **curves}), note
+
+
+def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np.float64]:
+    """float64 [11]: mean over the queries with a relevant document of the greatest precision at
+    any rank where recall has reached the level (TREC's iprec_at_recall); equal scores are ordered
+    by document id."""
+    relevant = qrels.loc[qrels["label"] >= 1, ["qid", "docno"]].assign(relevant=True)
+    ranked = run[["qid", "docno", "score"]].merge(relevant, how="left", on=["qid", "docno"])
+    ranked = ranked.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+    totals = relevant.groupby("qid").size()
+    hits = {query: rows.notna().to_numpy() for query, rows in ranked.groupby("qid")["relevant"]}
+    values = np.zeros((len(totals), len(LEVELS)))
+    for row, (query, total) in zip(values, totals.items(), strict=True):
+        ranks = 1 + np.flatnonzero(hits.get(query, ()))
+        best = np.maximum.accumulate((np.arange(1, len(ranks) + 1) / ranks)[::-1])[::-1]
+        needed = np.maximum(np.ceil(LEVELS * total - 1e-9).astype(np.int64) - 1, 0)
+        reached = needed < len(best)
+        row[reached] = best[needed[reached]]
+    mean: NDArray[np.float64] = values.mean(axis=0)
+    return mean
+
+
+def _judged(qrels: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> str:
+    """How far the judgements can be believed to have found the relevant documents."""
+    if not (qrels["label"] < 1).any():
+        return "The judgements name relevant documents alone; all others count as not relevant."
+    judged = qrels[["qid", "docno"]].assign(judged=True)
+    shares = []
+    for run in runs:
+        run = run[run["qid"].isin(set(qrels["qid"]))].sort_values("score", ascending=False)
+        first = run.groupby("qid").head(DEPTH).merge(judged, how="left", on=["qid", "docno"])
+        shares.append(first["judged"].notna().mean())
+    doubt = " So relevant documents are likely to be missing, and recall is too high."
+    return (
+        f"Of the first {DEPTH} documents of the rankings {min(shares):.0%} or more are judged; "
+        f"others count as not relevant.{doubt if min(shares) < 0.5 else ''}"
+    )
