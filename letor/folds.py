@@ -7,7 +7,8 @@ official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, and explic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,39 @@ def k_fold(
     return letor_rotation(
         [[query_ids[i] for i in np.flatnonzero(part == p).tolist()] for p in range(k)]
     )
+
+
+def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:
+    """The queries that a fold trains on, by the fold of ``folds`` that tests them."""
+    train = set(fold.train)
+    parts = ([q for q in other.test if q in train] for other in folds)
+    return [part for part in parts if part]
+
+
+def with_fewer_queries(
+    folds: Sequence[Fold],
+    share: float,
+    *,
+    seed: int,
+    groups: Mapping[str, Hashable] | None = None,
+) -> list[Fold]:
+    """The folds with a share of their training queries; validation and test stay.
+
+    Of each part the first queries in a seeded order train, so that a larger share has those of a
+    smaller one, and a part gives the same queries to every fold that trains on it.
+
+    Args:
+        share: in (0, 1]; of each part at least one query stays.
+        groups: group of each query; queries of one group stand together in the order.
+    """
+    kept: set[str] = set()
+    for number, fold in enumerate(folds):
+        label = [query if groups is None else groups.get(query, query) for query in fold.test]
+        codes = _codes(label)
+        order = np.random.default_rng([seed, number]).permutation(codes.max(initial=-1) + 1)
+        queries = [fold.test[i] for i in np.argsort(np.argsort(order)[codes], kind="stable")]
+        kept |= set(queries[: math.ceil(round(share * len(queries), 6))])
+    return [Fold(f.name, [q for q in f.train if q in kept], f.validation, f.test) for f in folds]
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.folds import Fold
+from letor.folds import Fold, training_parts
 from ltr_features.columns.trained import FoldColumn
 from ltr_features.text.collection import Collection, Pairs
 
@@ -125,8 +125,7 @@ def train_parts(
             f"folds: query {unknown!r} is not in collection {collection.name!r}; make the folds of "
             "its query_ids"
         )
-    train = set(fold.train)
-    parts = [part.test for part in folds if part.test and part.test[0] in train]
+    parts = training_parts(folds, fold)
     n_parts = n_parts or len(parts)
     joined = [[q for part in parts[i::n_parts] for q in part] for i in range(n_parts)]
     return [np.array(sorted(row[q] for q in part), dtype=np.int64) for part in joined]

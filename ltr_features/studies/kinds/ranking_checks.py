@@ -285,6 +285,14 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             run_measure(measure)
         except InputError as error:
             yield f"evaluation: {error}"
+    told = {name for pair in config.told_pairs for name in pair}
+    if evaluation.learning_curve and not any(
+        config.fits_of(s) for s in config.all_systems if s.name in told
+    ):
+        yield (
+            "evaluation.learning_curve: no system of the first comparison learns from training "
+            "queries; leave it out"
+        )
     if evaluation.column_value in systems and not config.variants:
         yield "evaluation.column_value: the system needs two column groups or more"
     if evaluation.correction not in CORRECTIONS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
@@ -82,6 +82,7 @@ class SplitConfig(Section):
     folds: int = Field(5, ge=4)  # at least two parts train, so that scores can be out of fold
     inner_parts: int | None = Field(None, ge=2)
     _fit: int = PrivateAttr(0)
+    _share: float = PrivateAttr(1.0)
 
     @property
     def fit(self) -> int:
@@ -95,6 +96,17 @@ class SplitConfig(Section):
         # No split of a file has a dot in its name.
         other = self.model_copy(update={"name": f"{self.name}.refit-{number}"})
         other._fit = number
+        return other
+
+    @property
+    def share(self) -> float:
+        """Of the training queries, in (0, 1]."""
+        return self._share
+
+    def of_share(self, share: float) -> SplitConfig:
+        """The split with a share of the training queries."""
+        other = self.model_copy(update={"name": f"{self.name}.share-{share:g}"})
+        other._share = share
         return other
 
 
@@ -156,6 +168,9 @@ class EvaluationConfig(Section):
 
     ``headline`` is the comparison that the report's first screen tells beside the first one.
 
+    ``learning_curve``: shares of the training queries, each in (0, 1). The systems of these two
+    comparisons are trained on so many of them too.
+
     ``column_value`` names a system whose column groups are valued: it is trained anew without
     each of them, and the first one is trained with each of the others.
     """
@@ -176,6 +191,7 @@ class EvaluationConfig(Section):
     confidence: float = Field(0.95, gt=0, lt=1)
     correction: str = "holm"
     column_value: str | None = None
+    learning_curve: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = ()
 
     @model_validator(mode="after")
     def _headline_is_compared(self) -> EvaluationConfig:
@@ -272,6 +288,11 @@ class ExperimentConfig(Section):
         """The comparison that is told beside the first one, of the first ranker."""
         pair = self.evaluation.headline
         return None if pair is None else next(self._each(pair), None)
+
+    @property
+    def told_pairs(self) -> list[tuple[str, str]]:
+        """The comparisons that the first screen tells: the first one, and ``headline``."""
+        return list(dict.fromkeys([self.pairs[0], *([self.headline] if self.headline else [])]))
 
     def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
         """A comparison, for every ranker of its two systems."""

@@ -14,7 +14,7 @@ import pandas as pd
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.folds import Fold, k_fold
+from letor.folds import Fold, k_fold, with_fewer_queries
 from letor.parquet import read_parquet, write_parquet
 from letor.writing import check_ids
 from ltr_features.candidates import choose_candidates, source_kind
@@ -214,17 +214,18 @@ class Preparation(Study):
             InputError: a split by group of a collection without groups, or too few queries.
         """
         groups = self.groups
+        seed = self.config.seed + split.fit
         if split.by == "group" and groups is None:
             raise InputError(
                 f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
                 "queries; split by query, or name a file of groups by groups = FILE"
             )
-        return k_fold(
-            self.judged,
-            split.folds,
-            seed=self.config.seed + split.fit,
-            groups=group_labels(self.judged, groups if split.by == "group" else None),
-        )
+        together = groups if split.by == "group" else None
+        labels = group_labels(self.judged, together)
+        folds = k_fold(self.judged, split.folds, seed=seed, groups=labels)
+        if split.share == 1:
+            return folds
+        return with_fewer_queries(folds, split.share, seed=seed, groups=together)
 
     @cached_property
     def qrels(self) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from letor.rankers.registry import load_ranker
@@ -34,6 +35,7 @@ from ltr_features.studies.stages import StageResult, versions
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
@@ -182,6 +184,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         drill_down=_moves(experiment, output, per_query),
         precision_recall=recall_table,
         precision_recall_note=recall_note,
+        learning_curve=_learning_curve(config, output, per_query, fits, test, experiment.groups),
         column_value=_column_value(experiment, output, per_query, fits, test),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(
@@ -200,8 +203,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
 
 def _runs(config: ExperimentConfig, output: SplitOutputs) -> dict[str, list[pd.DataFrame]]:
     """The rankings of the systems that the first screen compares, of every fit."""
-    pairs = [config.pairs[0], *([config.headline] if config.headline else [])]
-    names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
+    names = dict.fromkeys(name for pair in config.told_pairs for name in reversed(pair))
     return {
         name: [
             read_run(fit.path / "run.txt.gz")
@@ -270,6 +272,35 @@ def _moves(
     measure = config.evaluation.measures[0]
     differences = per_query[left.name][measure] - per_query[right.name][measure]
     return drill_down(experiment, output, (left, right), differences)
+
+
+def _learning_curve(
+    config: ExperimentConfig,
+    output: SplitOutputs,
+    per_query: dict[str, pd.DataFrame],
+    fits: dict[str, list[pd.DataFrame]],
+    test: TestSettings,
+    groups: dict[str, str] | None,
+) -> pd.DataFrame | None:
+    if not output.smaller:
+        return None
+    names = {name for pair in config.told_pairs for name in pair}
+    untrained = {name: per_query[name] for name in names - set(fits)}
+    found = [
+        (folds, {name: [_values(fit) for fit in of] for name, of in systems.items()})
+        for folds, systems in output.smaller
+    ]
+    points = [
+        (
+            float(np.mean([len(fold.train) for fold in folds])),
+            {name: frames for name, frames in values.items() if name in names},
+        )
+        for folds, values in [*found, (output.folds, fits)]
+    ]
+    measure = config.evaluation.measures[0]
+    return learning_curve(
+        points, config.told_pairs, measure, test, untrained=untrained, groups=groups
+    )
 
 
 def _column_value(

@@ -41,6 +41,8 @@ class SplitOutputs:
         systems: folder of each system's runs, values and rankers, by system name.
         fits: of each system that learns from judgements the folder of every fit, the first of
             which is that in ``systems``.
+        smaller: for each share of the learning curve the folds of the first fit, and the fits of
+            the systems that it is of.
     """
 
     split: SplitConfig
@@ -48,6 +50,7 @@ class SplitOutputs:
     models: dict[str, StageResult]
     systems: dict[str, StageResult]
     fits: dict[str, list[StageResult]]
+    smaller: list[tuple[list[Fold], dict[str, list[StageResult]]]]
 
 
 class RankingStages(Preparation):
@@ -64,11 +67,13 @@ class RankingStages(Preparation):
     def _split_plan(self, split: SplitConfig) -> list[Planned]:
         """The stages of all fits."""
         planned: list[Planned] = []
-        for fit in self.fits(split):
+        shares = self.config.evaluation.learning_curve
+        smaller = [fit.of_share(share) for share in shares for fit in self.fits(split)]
+        for fit in [*self.fits(split), *smaller]:
             for model in self.models_of(fit):
                 planned += [self.models_stage(fit, model), self.scores_stage(fit, model)]
             systems = [self.system_stage(fit, system) for system in self.systems_of(fit)]
-            planned += [self.letor_stage(fit), *systems]
+            planned += systems if fit.share < 1 else [self.letor_stage(fit), *systems]
         return planned
 
     def fits(self, split: SplitConfig) -> list[SplitConfig]:
@@ -77,14 +82,19 @@ class RankingStages(Preparation):
         return [split.refit(number) for number in range(max(most, 1))]
 
     def systems_of(self, split: SplitConfig) -> list[SystemConfig]:
-        """The systems of a fit: all of the first, those that are repeated of the others."""
+        """The systems of a fit: all of the first, those that are repeated of the others; with
+        fewer training queries those of the learning curve."""
         systems, fits_of = self.config.all_systems, self.config.fits_of
+        if split.share < 1:
+            told = {name for pair in self.config.told_pairs for name in pair}
+            return [s for s in systems if s.name in told and split.fit < fits_of(s)]
         return [s for s in systems if split.fit == 0 or split.fit < fits_of(s)]
 
     def models_of(self, split: SplitConfig) -> list[ModelConfig]:
         """The models of a fit: all of the first, those that a system sees of the others."""
         seen = {name for system in self.systems_of(split) for name in _seen(system)}
-        return [m for m in self.config.models if split.fit == 0 or m.name in seen]
+        every = split.fit == 0 and split.share == 1
+        return [m for m in self.config.models if every or m.name in seen]
 
     @cached_property
     def outputs(self) -> list[SplitOutputs]:
@@ -103,7 +113,15 @@ class RankingStages(Preparation):
             for system in config.all_systems
             if config.fits_of(system)
         }
-        return SplitOutputs(split, self.folds(split), models, systems, fits)
+        smaller = []
+        for share in sorted(config.evaluation.learning_curve):
+            found: dict[str, list[StageResult]] = {}
+            for fit in (fit.of_share(share) for fit in self.fits(split)):
+                for system in self.systems_of(fit):
+                    stage = self.done(self.system_stage(fit, system))
+                    found.setdefault(system.name, []).append(stage)
+            smaller.append((self.folds(split.of_share(share)), found))
+        return SplitOutputs(split, self.folds(split), models, systems, fits, smaller)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; those of the last split are kept."""
@@ -169,6 +187,8 @@ class RankingStages(Preparation):
     def rule(self, split: SplitConfig) -> dict[str, Any]:
         """What the parts of a split depend on, seeds apart."""
         rule = split.model_dump(exclude={"name", "title", "description"})
+        if split.share < 1:
+            rule["share"] = split.share
         if split.by == "group" and self.groups_file is not None:
             rule["groups"] = self.runner.stages.digests.identity(self.groups_file)
         return rule

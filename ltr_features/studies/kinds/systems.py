@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.evaluation import evaluate
 from letor.fold_files import concatenate
-from letor.folds import Fold
+from letor.folds import Fold, training_parts
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
@@ -82,8 +82,7 @@ def _in_evaluated_order(run: pd.DataFrame) -> pd.DataFrame:
 
 def turned(folds: Sequence[Fold], fold: Fold, turn: int) -> Fold:
     """The fold with the parts that it trains and validates on rotated by ``turn`` places."""
-    train = set(fold.train)
-    parts = [part.test for part in folds if part.test[0] in train] + [fold.validation]
+    parts = [*training_parts(folds, fold), fold.validation]
     turn %= len(parts)
     parts = [*parts[turn:], *parts[:turn]]
     return Fold(fold.name, [q for part in parts[:-1] for q in part], parts[-1], fold.test)

@@ -129,6 +129,7 @@ def _study_view(
         "classes": query_tables.class_table(study),
         "hard": query_tables.hard_query_table(study),
         "other_choices": query_tables.other_choices_table(study),
+        "learning": query_tables.learning_table(study),
         "column_value": tables.value_table(study),
         "nearest": tables.nearest_columns_table(study, figures.correlation.nearest)
         if figures.correlation

@@ -22,7 +22,8 @@ def write_outputs(report: Report, path: Path) -> None:
     - ``report.html``; ``summary.txt``: the same numbers as text; ``verdict.txt``: what a terminal
       shows at the end
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
-      hard_queries, query_classes, query_kinds, precision_recall, column_value, moves, importance,
+      hard_queries, query_classes, query_kinds, precision_recall, learning_curve,
+      column_value, moves, importance,
       column_correlation, columns (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
@@ -76,6 +77,7 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
             "query_classes": study.query_classes,
             "query_kinds": _kinds(study),
             "precision_recall": study.precision_recall,
+            "learning_curve": study.learning_curve,
             "column_value": study.column_value,
             "moves": _moves(study) if study.drill_down else None,
             "importance": pd.concat(importance) if importance else None,

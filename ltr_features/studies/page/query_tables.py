@@ -134,6 +134,26 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
     ).strip()
 
 
+def learning_table(study: Study) -> Table | None:
+    """The comparisons by the number of training queries; None if the study has none."""
+    if study.learning_curve is None:
+        return None
+    found = study.learning_curve.to_dict("records")
+    parts: list[Part] = [
+        ("Training queries", lambda r: f"{r['queries']:,.0f}"),
+        (Column("Comparison", number=False), lambda r: f"{r['system']} - {r['baseline']}"),
+        difference("difference", "Difference"),
+        interval(study, found, "difference"),
+        number("p", "p", p_value),
+        *MEANS,
+    ]
+    caption = (
+        f"{study.measures[0]} of systems trained on a part of the training queries; the last ones "
+        "are all. p: not corrected for the number of rows."
+    )
+    return table_of(f"Fewer training queries, {study.name}", parts, found, caption)
+
+
 def extreme_queries(study: Study, sign: int) -> list[str]:
     """The queries with the headline pair's largest gains (``sign`` 1) or losses (-1)."""
     found = sign * study.per_query_difference(study.pairs[0], study.measures[0])

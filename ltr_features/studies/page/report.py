@@ -118,6 +118,7 @@ class Study:
         drill_down: both rankings of the headline comparison, query by query; the largest changes
             first.
         precision_recall, precision_recall_note: what ``precision_recall`` returns.
+        learning_curve: table of ``learning_curve.learning_curve``, or None.
         column_value: what column groups are worth to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
         column_value_of: that system.
@@ -149,6 +150,7 @@ class Study:
     drill_down: Sequence[QueryRankings] = ()
     precision_recall: pd.DataFrame | None = None
     precision_recall_note: str = ""
+    learning_curve: pd.DataFrame | None = None
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""
     column_correlation: pd.DataFrame | None = None

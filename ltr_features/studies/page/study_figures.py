@@ -56,12 +56,14 @@ class Correlation:
 @dataclass(frozen=True)
 class StudyFigures:
     """The figures of one study; ``gains`` by pair, the headline's first, and ``scatter`` of the
-    headline, are by query; ``recall`` is precision at levels of recall."""
+    headline, are by query; ``recall`` is precision at levels of recall, ``learning`` quality by
+    the number of training queries."""
 
     study: Study
     gains: Sequence[tuple[tuple[str, str], Drawing]]
     scatter: Drawing | None
     recall: Drawing | None
+    learning: Drawing | None
     hard: Drawing | None
     importance: Sequence[Importance]
     correlation: Correlation | None
@@ -77,8 +79,9 @@ class ReportFigures:
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
-        ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-hard-queries``,
-        ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``; ``curve-NAME`` of each model."""
+        ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-learning-curve``,
+        ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``;
+        ``curve-NAME`` of each model."""
         yield "overview", self.overview
         for of in self.studies:
             name = slug(of.study.name)
@@ -88,6 +91,8 @@ class ReportFigures:
                 yield f"{name}-scatter", of.scatter
             if of.recall is not None:
                 yield f"{name}-precision-recall", of.recall
+            if of.learning is not None:
+                yield f"{name}-learning-curve", of.learning
             if of.hard is not None:
                 yield f"{name}-hard-queries", of.hard
             for one in of.importance:
@@ -164,6 +169,7 @@ def _study_figures(report: Report, study: Study) -> StudyFigures:
         [(pair, _gains(study, pair)) for pair in study.pairs],
         _scatter(study),
         _recall(study),
+        _learning(study),
         _hard(study),
         [_importance(report, system) for system in ranked],
         _correlation(study),
@@ -198,6 +204,20 @@ def _recall(study: Study) -> Drawing | None:
         for name in table.columns.drop("recall")
     }
     return curves(Curve("Precision at levels of recall", "recall", "precision", lines))
+
+
+def _learning(study: Study) -> Drawing | None:
+    """Quality by the number of training queries."""
+    table = study.learning_curve
+    if table is None:
+        return None
+    lines = {}
+    for side in ("baseline", "system"):
+        for name, rows in table.drop_duplicates(["queries", side]).groupby(side, sort=False):
+            means = rows[f"{side}_mean"].tolist()
+            lines[study.label_of(str(name))] = (rows["queries"].tolist(), means)
+    title = "Quality by the number of training queries"
+    return curves(Curve(title, "training queries", study.measures[0], lines))
 
 
 def _hard(study: Study) -> Drawing | None:

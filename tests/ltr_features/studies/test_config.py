@@ -54,6 +54,11 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
     [
         ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "no system 'nobody'"),
         (
+            "measures = [",
+            "learning_curve = [0.5, 100]\nmeasures = [",
+            "evaluation.learning_curve.1: Input should be less than 1",
+        ),
+        (
             'columns = ["letor46", "vsm", "lsa"]',
             'columns = ["letor47", "vsm", "lsa"]',
             "no columns 'letor47'; did you mean 'letor46'",

@@ -46,6 +46,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
     values["nearest_words"] = ["commonaa", "absent"]
     values["repeats"] = 1
+    values["evaluation"]["learning_curve"] = [0.5]
     repeated = {system["name"]: system for system in values["systems"]}
     for name in ("words", "words+SSI", "SSI"):
         repeated[name]["repeats"] = 2
@@ -115,6 +116,27 @@ def test_one_fold_of_each_split_is_written_as_letor_text(run):
             np.testing.assert_array_equal(text.X, rows.X)
             np.testing.assert_array_equal(text.y, rows.y)
             np.testing.assert_array_equal(list(text.document_ids), list(rows.document_ids))
+
+
+def test_the_learning_curve_is_of_systems_that_saw_fewer_training_queries(run):
+    for output in run.outputs:
+        half = output.split.of_share(0.5)
+        few, whole = run.part(half, "Fold1", "train"), run.part(output.split, "Fold1", "train")
+        assert 0.4 < len(few.query_ids) / len(whole.query_ids) < 0.6
+        assert set(few.query_ids) < set(whole.query_ids)
+        tested = [run.part(split, "Fold1", "test") for split in (half, output.split)]
+        assert tested[0].query_ids == tested[1].query_ids
+        assert (tested[0].column("ssi") != tested[1].column("ssi")).any()  # trained on fewer, too
+        np.testing.assert_array_equal(tested[0].column("lsa"), tested[1].column("lsa"))
+    table = pd.read_csv(run.folder / "report" / "tables" / "learning_curve.csv")
+    by_query = table[table["study"] == "Unseen queries"]
+    assert by_query["system"].tolist() == ["everything", "words+SSI"] * 2
+    means = pd.read_csv(run.folder / "report" / "tables" / "means.csv")
+    means = means[means["study"] == "Unseen queries"].set_index("system")["NDCG@10"]
+    assert by_query["system_mean"].tolist()[2:] == pytest.approx(
+        [means["everything"], means["words+SSI"]]
+    )
+    assert (run.folder / "report" / "figures" / "Unseen_queries-learning-curve.svg").exists()
 
 
 def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
@@ -222,9 +244,9 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
         if not again.runner.stages.look(stage.name, stage.inputs, code=stage.code).reused
     ]
     assert to_do == [
-        f"{kind}.refit-2{name}"
-        for split in ("by-query", "by-article")
-        for kind, name in ((f"letor/{split}", ""), (f"systems/{split}", "/words"))
+        name
+        for split in ("by-query.refit-2", "by-article.refit-2")
+        for name in (f"letor/{split}", f"systems/{split}/words", f"systems/{split}.share-0.5/words")
     ]
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+POINTS = 10
+"""Of a line; so few are drawn as dots too."""
+
+
 def curves(curve: Curve) -> Drawing | None:
     """Lines over training time, and where the model was taken from; None without a point."""
     series = {label: s for label, s in curve.series.items() if len(s[0])}
@@ -37,7 +41,7 @@ def curves(curve: Curve) -> Drawing | None:
         for i, (label, (x, y)) in enumerate(series.items()):
             colour = HEX[FAMILY_COLOURS[(0, 5, 2, 3, 1, 4, 6, 7)[i % 8]]]
             axes.plot(x, y, color=colour, linestyle=styles[i % 4], label=clipped(label, 60),
-                      marker="o" if len(x) == 1 else None)  # fmt: skip
+                      marker="o" if len(x) <= POINTS else None)  # fmt: skip
         axes.margins(x=0.02)
         axes.spines[["bottom", "left"]].set_visible(False)
         if all(float(value).is_integer() for x, _ in series.values() for value in x):
