@@ -26,6 +26,7 @@ from ltr_features.studies.kinds.ranking_config import (
     RankerConfig,
     demo_path,
 )
+from ltr_features.studies.kinds.ranking_models import has_word_vectors
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS, find_model
@@ -77,6 +78,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
         *_system_problems(config),
         *_evaluation_problems(config),
         *_hard_problems(config),
+        *_map_problems(config),
     ]
 
 
@@ -298,6 +300,16 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
     if evaluation.correction not in CORRECTIONS:
         known = nearest(evaluation.correction, CORRECTIONS)
         yield f"evaluation.correction: no method {evaluation.correction!r}; {known}"
+
+
+def _map_problems(config: ExperimentConfig) -> Iterator[str]:
+    known = [model.name for model in config.models]
+    known += [part.family for part in config.columns if has_word_vectors(part)]
+    if config.word_map is not None and config.word_map not in known:
+        yield (
+            f"word_map: no model, and no column family with word vectors, is called "
+            f"{config.word_map!r}; {nearest(config.word_map, known)}"
+        )
 
 
 def _hard_problems(config: ExperimentConfig) -> Iterator[str]:

@@ -222,6 +222,8 @@ class ExperimentConfig(Section):
 
     ``groups`` names a file, query id, tab, group: queries that belong together are tested together,
     and kept together by splits "by group"; by default the groups that the collection has.
+    ``word_map`` names a model, or a column family with word vectors, whose most frequent words the
+    report draws as a map.
     ``candidates`` are settings of sources, see
     :func:`ltr_features.candidates.candidate_sources`; by default BM25's best ``candidate_depth``.
     """
@@ -244,6 +246,7 @@ class ExperimentConfig(Section):
     evaluation: EvaluationConfig
     expected: tuple[ExpectedConfig, ...] = ()
     nearest_words: tuple[str, ...] = ()
+    word_map: str | None = None
 
     @property
     def candidate_settings(self) -> dict[str, dict[str, Any]]:

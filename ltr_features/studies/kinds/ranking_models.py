@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from ltr_features.columns.out_of_fold import train_parts
-from ltr_features.studies.kinds.ranking_config import ModelConfig
+from ltr_features.columns.registry import families
+from ltr_features.columns.word_embeddings import WordVectorSource
+from ltr_features.studies.kinds.ranking_config import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import Curve, NearestWords
+from ltr_features.studies.statistics.word_map import WordMap, word_map
+from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import TrainableModel
+
+MAP_WORDS = 600
 
 
 def test_models(
@@ -74,6 +81,43 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
         description="The objective at the parameters that each iteration began with; EM never "
         "lets it fall.",
     )
+
+
+def has_word_vectors(part: FamilyConfig) -> bool:
+    """Whether a column family is of word vectors."""
+    kind = families().get(part.family)
+    return isinstance(kind, type) and issubclass(kind, WordVectorSource)
+
+
+def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> WordMap | None:
+    """The map that the experiment asks for, of its ``nearest_words`` and the most frequent ones.
+
+    Args:
+        fitted: the first split's and fold's model of that name; None where it is a family's
+            vectors.
+    """
+    config, context = experiment.config, experiment.context
+    name, every = str(config.word_map), context.index.vocabulary
+    order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
+    asked = [word for word in config.nearest_words if word in every]
+    words = list(dict.fromkeys([*asked, *(every[int(i)] for i in order)]))
+    if fitted is None:
+        made = zip(experiment.config.columns, experiment.column_families(), strict=True)
+        family = next(family for part, family in made if part.family == name)
+        assert isinstance(family, WordVectorSource)
+        return word_map(name, words, family.load(context, words))
+    vocabulary = fitted.vocabulary_
+    if vocabulary is None:
+        return None
+    rows = vocabulary.rows(words)
+    words, rows = [w for w, row in zip(words, rows, strict=True) if row >= 0], rows[rows >= 0]
+    ones = np.ones(len(rows), np.float32)
+    alone = csr_matrix((ones, rows, np.arange(len(rows) + 1)), (len(rows), fitted.n_words_))
+    try:
+        title = f"{name}, {config.splits[0].title.lower()}, first fold"
+        return word_map(title, words, fitted.embed_documents(alone))
+    except TypeError:  # it has no vectors of documents
+        return None
 
 
 def nearest_words(

@@ -15,6 +15,7 @@ from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_models import (
+    map_of_words,
     model_facts,
     nearest_words,
     test_models,
@@ -45,6 +46,7 @@ from ltr_features.studies.statistics.query_classes import (
 )
 from ltr_features.studies.statistics.refits import fits_told, mean_values
 from ltr_features.studies.statistics.significance import TestSettings
+from ssi_models.base import MatchingModel
 
 
 def make_report(experiment: RankingStages) -> Report:
@@ -56,6 +58,7 @@ def make_report(experiment: RankingStages) -> Report:
     curves: list[Curve] = []
     words: list[NearestWords] = []
     studies = []
+    drawn: MatchingModel | None = None
     for number, output in enumerate(outputs):
         model_notes: dict[str, str] = {}
         for model in config.models:
@@ -63,6 +66,8 @@ def make_report(experiment: RankingStages) -> Report:
             model_notes |= model_facts(model, fitted)
             if curve := training_curve(output.split.title, model, fitted[0]):
                 curves.append(curve)
+            if number == 0 and model.name == config.word_map:
+                drawn = fitted[0]
             if number == 0 and config.nearest_words:
                 near = nearest_words(output.split.title, model, fitted[0], config.nearest_words)
                 words += [near] if near is not None else []
@@ -75,6 +80,7 @@ def make_report(experiment: RankingStages) -> Report:
         columns=_column_table(experiment, outputs),
         curves=curves,
         nearest_words=words,
+        word_map=map_of_words(experiment, drawn) if config.word_map else None,
         settings=_settings(experiment),
         versions=versions(),
         warnings=check_expected(config, studies),

@@ -12,7 +12,7 @@ from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS
 from ltr_features.studies.page.charts.gains import BARS
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.page.script_data import RANKINGS_SIZE, study_data
+from ltr_features.studies.page.script_data import RANKINGS_SIZE, map_data, study_data
 from ltr_features.studies.page.study_figures import (
     ReportFigures,
     StudyFigures,
@@ -56,6 +56,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         ],
         columns=tables.columns_table(report.columns) if report.columns else None,
         families={f: c for f, c in families.items() if f in {x.family for x in report.columns}},
+        map_data=map_data(report.word_map) if report.word_map else "",
         words=[(one, tables.words_table(one)) for one in report.nearest_words],
         all_definitions=_definitions(report),
         anchors=anchors,

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from ltr_features.studies.page.charts.word_map import places
 from ltr_features.studies.page.report import QueryRankings, Study
+from ltr_features.studies.statistics.word_map import WordMap
 
 RANKINGS_SIZE = 400_000
 """Most characters of the rankings of all studies together, packed."""
@@ -54,6 +56,20 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
             ],
             "pair": study.pairs[0],
             "rankings": packed_rankings(study, rankings_size),
+        }
+    )
+
+
+def map_data(found: WordMap) -> Markup:
+    """Words, where they stand in thousandths of the drawing, and the numbers of the nearest."""
+    x, y = np.rint(1000 * places(found)).astype(int).T.tolist()
+    return embedded(
+        {
+            "words": list(found.words),
+            "x": x,
+            "y": y,
+            "nearest": found.nearest.tolist(),
+            "dimension": found.dimension,
         }
     )
 

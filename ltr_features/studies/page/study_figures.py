@@ -16,6 +16,7 @@ from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.gains import gains
 from ltr_features.studies.page.charts.importance import importance
 from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.word_map import word_map_chart
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
@@ -76,12 +77,13 @@ class ReportFigures:
     overview: Drawing
     studies: Sequence[StudyFigures]
     curves: Sequence[tuple[Curve, Drawing]]
+    word_map: Drawing | None
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
         ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-learning-curve``,
         ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``;
-        ``curve-NAME`` of each model."""
+        ``curve-NAME`` of each model; ``word-map``."""
         yield "overview", self.overview
         for of in self.studies:
             name = slug(of.study.name)
@@ -101,6 +103,8 @@ class ReportFigures:
                 yield f"{name}-correlation", of.correlation.drawing
         for curve, drawing in self.curves:
             yield f"curve-{slug(curve.name)}", drawing
+        if self.word_map is not None:
+            yield "word-map", self.word_map
 
     def write(self, folder: Path) -> None:
         """Write every figure into a new folder, as SVG and as PDF."""
@@ -116,6 +120,7 @@ def report_figures(report: Report) -> ReportFigures:
         _overview(report),
         [_study_figures(report, study) for study in report.studies],
         [(curve, drawing) for curve, drawing in drawn if drawing is not None],
+        None if report.word_map is None else word_map_chart(report.word_map),
     )
 
 

@@ -19,9 +19,12 @@ from ltr_features.studies.page.report import (
     SystemResult,
 )
 from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.learning_curve import learning_curve
+from ltr_features.studies.statistics.precision_recall import LEVELS
 from ltr_features.studies.statistics.query_classes import query_class_table, query_classes
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
+from ltr_features.studies.statistics.word_map import word_map
 
 MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
 FAMILIES = {
@@ -88,6 +91,11 @@ def example_report(
         ],
     )
     return Report(
+        word_map=word_map(
+            "SSI U'V+I" + hostile,
+            [WORDS[0] + hostile, *WORDS[1:]],
+            rng.normal(size=(len(WORDS), 5)).astype(np.float32),
+        ),
         title="Do trained columns help?" + hostile,
         introduction="Sections of 105 encyclopaedia articles are retrieved by keyword queries. A "
         "LambdaMART ranker sees word-counting columns, trained columns, or both; every number "
@@ -209,6 +217,18 @@ def _study(
             )
             for query in ids[:3]
         ],
+        precision_recall=pd.DataFrame(
+            {"recall": LEVELS, pairs[0][1]: 0.6 - 0.5 * LEVELS, pairs[0][0]: 0.7 - 0.5 * LEVELS}
+        ),
+        precision_recall_note="All documents are judged." + hostile,
+        learning_curve=learning_curve(
+            [(20.0 * i, {s.name: [s.per_query] for s in systems}) for i in (1, 2, 3)],
+            pairs[:2],
+            "NDCG@10",
+            test,
+            untrained={},
+            groups=groups,
+        ),
         column_value=pd.DataFrame(
             {
                 "group": ["links" + hostile, "links"],

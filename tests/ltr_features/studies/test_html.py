@@ -121,15 +121,17 @@ def test_texts_of_users_are_escaped_everywhere(make_report: Callable[..., Report
     page = render(make_report(n_queries=12, n_systems=5, hostile=HOSTILE))
     outline = Outline(page)
     assert outline.all("img") == []
-    # the page's own scripts: one per study's data, one for the behaviour
-    assert len(outline.all("script")) == 3
+    # the page's own scripts: one per study's data, the map's, one for the behaviour
+    assert len(outline.all("script")) == 4
     assert len(outline.all("style")) == 1
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
 
 def embedded(page: str) -> list[dict]:
-    found = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    found = re.findall(
+        r'<script type="application/json" class="study-data"[^>]*>(.*?)</script>', page, re.DOTALL
+    )
     return [json.loads(text) for text in found]
 
 

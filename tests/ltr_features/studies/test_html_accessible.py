@@ -140,6 +140,24 @@ def test_opened_rankings_stay_open_and_fit_a_phone(page: Path, browser: Browser)
     assert browser.evaluate(opened) == 1
 
 
+def test_words_are_found_on_the_map(page: Path, browser: Browser) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('#models details').open = true")
+    typed = """(word => { const e = document.querySelector('.word-map input'); e.value = word;
+      e.dispatchEvent(new Event('input'));
+      return [document.querySelector('.word-map .status').innerText,
+        [...document.querySelectorAll('.word-map text.found')].map(t => t.textContent),
+        document.querySelectorAll('.word-map text.near').length]; })"""
+    told, found, near = browser.evaluate(f"{typed}('River ')")
+    assert told.startswith("river; nearest in all 5 dimensions: ")
+    assert (found, near, told.count(",")) == (["river"], 6, 5)
+    told, found, near = browser.evaluate(f"{typed}('ea')")
+    assert told == "1 of 34 words: treaty"
+    assert (found, near) == (["treaty"], 0)
+    assert browser.evaluate(f"{typed}('zzz')")[0] == "no word on the map has these letters"
+    assert browser.evaluate(f"{typed}('')") == ["", [], 0]
+
+
 def test_texts_in_opened_rankings_stay_texts(
     make_report: Callable[..., Report], browser: Browser, tmp_path: Path
 ) -> None:

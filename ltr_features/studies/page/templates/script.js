@@ -173,12 +173,25 @@
     show();
   }
 
+  // A text beside the pointer.
+  const tip = {
+    element: document.getElementById("tip"),
+    show(event, text) {
+      const { element } = tip;
+      element.hidden = false;
+      element.textContent = text;
+      const most = document.documentElement.clientWidth - element.offsetWidth - 8;
+      element.style.left = Math.max(Math.min(event.pageX + 14, most), 8) + "px";
+      element.style.top = event.pageY + 16 + "px";
+    },
+    hide: () => { tip.element.hidden = true; },
+  };
+
   // The query under the pointer, over the sorted bars.
   function tips(figure) {
     const data = studies[figure.dataset.study];
     const system = data.column(data.systems.indexOf(figure.dataset.system), 0);
     const baseline = data.column(data.systems.indexOf(figure.dataset.baseline), 0);
-    const tip = document.getElementById("tip");
     const drawing = figure.querySelector("svg");
     const [left, right] = figure.dataset.ends.split(" ").map(Number);  // of the axes, in shares
     let order = null;
@@ -189,14 +202,10 @@
       const x = (event.clientX - box.left) / box.width;
       const rank = Math.floor((x - left) / (right - left) * order.length);
       const i = order[rank];
-      tip.hidden = i === undefined;
-      if (tip.hidden) return;
-      tip.textContent = `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`;
-      const most = document.documentElement.clientWidth - tip.offsetWidth - 8;
-      tip.style.left = Math.max(Math.min(event.pageX + 14, most), 8) + "px";
-      tip.style.top = event.pageY + 16 + "px";
+      if (i === undefined) tip.hide();
+      else tip.show(event, `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
     });
-    drawing.addEventListener("pointerleave", () => { tip.hidden = true; });
+    drawing.addEventListener("pointerleave", tip.hide);
   }
 
   function theme() {
@@ -271,6 +280,7 @@
   if (location.hash) reveal();
   for (const [key, data] of Object.entries(studies)) explorer(key, data);
   for (const figure of document.querySelectorAll("figure.gains")) tips(figure);
+  for (const map of document.querySelectorAll(".word-map")) wordMap(map, tip);
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")];

@@ -1,0 +1,62 @@
+"""Words of an embedding on a plane: the two directions in which their vectors differ most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+NEAREST = 6
+
+
+@dataclass(frozen=True, eq=False)
+class WordMap:
+    """Words and where they stand.
+
+    Attributes:
+        name: the embedding. words: the most important first.
+        points: float64 [n, 2], the first two principal components of the unit vectors.
+        variance: share of the variance that the two have, 0 to 1.
+        dimension: of the vectors.
+        nearest: int64 [n, k], for each word those with the largest cosine in all dimensions.
+    """
+
+    name: str
+    words: Sequence[str]
+    points: NDArray[np.float64]
+    variance: float
+    dimension: int
+    nearest: NDArray[np.int64]
+
+
+def word_map(name: str, words: Sequence[str], vectors: NDArray[np.float32]) -> WordMap | None:
+    """The map of words with a vector; None for fewer than three of them, or a single dimension.
+
+    Args:
+        words: the most important first. vectors: float32 [n, N]; rows of 0 are left out.
+    """
+    X = np.asarray(vectors, dtype=np.float64)
+    length = np.linalg.norm(X, axis=1)
+    has = np.flatnonzero(length > 0).tolist()
+    if len(has) < 3 or X.shape[1] < 2:
+        return None
+    units = X[has] / length[has, None]
+    with threadpool_limits(1, user_api="blas"):  # the same bits on any number of cores
+        U, s, Vt = np.linalg.svd(units - units.mean(axis=0), full_matrices=False)
+        cosines = units @ units.T
+    # The sign of a component is arbitrary: its largest weight is made positive.
+    signs = np.sign(Vt[np.arange(2), np.abs(Vt[:2]).argmax(axis=1)])
+    np.fill_diagonal(cosines, -np.inf)
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEAREST, len(has) - 1)]
+    total = float((s**2).sum())
+    return WordMap(
+        name,
+        [words[i] for i in has],
+        U[:, :2] * s[:2] * signs,
+        float((s[:2] ** 2).sum() / total) if total > 0 else 0.0,
+        X.shape[1],
+        nearest,
+    )

@@ -1,0 +1,69 @@
+"""A map of words: principal components of their vectors, and the nearest in all dimensions."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from ltr_features.studies.page.charts.word_map import places, word_map_chart
+from ltr_features.studies.statistics.word_map import NEAREST, word_map
+
+WORDS = [f"word{i}" for i in range(50)]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+
+
+def test_points_are_the_principal_components_of_unit_vectors(vectors: np.ndarray) -> None:
+    found = word_map("m", WORDS, vectors)
+    assert found is not None
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    theirs = PCA(2).fit(units.astype(np.float64))
+    assert np.abs(found.points) == pytest.approx(np.abs(theirs.transform(units)), abs=1e-6)
+    assert found.variance == pytest.approx(theirs.explained_variance_ratio_.sum())
+    assert found.dimension == 8
+    turned = word_map("m", WORDS, -vectors)
+    assert turned is not None
+    assert turned.points == pytest.approx(-found.points, abs=1e-9)  # signs are not arbitrary
+
+
+def test_the_nearest_are_those_with_the_largest_cosine(vectors: np.ndarray) -> None:
+    found = word_map("m", WORDS, vectors * np.arange(1, 51)[:, None])  # length does not matter
+    assert found is not None
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    others = [j for j in range(50) if j != 7]
+    expected = sorted(others, key=lambda j: -float(units[7] @ units[j]))[:NEAREST]
+    assert found.nearest[7].tolist() == expected
+
+
+def test_words_without_a_vector_are_left_out_and_too_few_give_no_map(vectors: np.ndarray) -> None:
+    some = vectors.copy()
+    some[[0, 3]] = 0
+    found = word_map("m", WORDS, some)
+    assert found is not None
+    assert list(found.words) == [w for i, w in enumerate(WORDS) if i not in (0, 3)]
+    assert word_map("m", WORDS[:2], vectors[:2]) is None
+    assert word_map("m", WORDS, np.zeros((50, 0), np.float32)) is None
+    same = word_map("m", WORDS[:4], np.ones((4, 2), np.float32))
+    assert same is not None
+    assert np.isfinite(places(same)).all()
+
+
+def test_dots_stand_at_their_places_and_labels_leave_each_other_room(vectors: np.ndarray) -> None:
+    found = word_map("m", [*WORDS[:49], "<b>"], vectors)
+    assert found is not None
+    chart = word_map_chart(found)
+    drawn = ET.fromstring(str(chart.svg("k")))
+    dots = np.array([[float(use.attrib[k]) for k in ("x", "y")] for use in drawn.iter("use")])
+    assert len(dots) == 50
+    scale = np.array([420.0, chart.height])
+    assert dots == pytest.approx(places(found) * scale, abs=0.05)
+    assert "<b>" not in str(chart.svg("k"))
+    labels = list(drawn.iter("text"))
+    assert labels[0].text == "word0"  # the most important word is written
+    assert len(labels) < 50
