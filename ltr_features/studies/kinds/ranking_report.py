@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from letor.rankers.registry import load_ranker
-from letor.trec import read_run
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
+from ltr_features.studies.kinds.ranking_findings import (
+    fewer_queries,
+    hard_queries,
+    precision_by_recall,
+    value_of_columns,
+    values_of,
+)
 from ltr_features.studies.kinds.ranking_models import (
     map_of_words,
     model_facts,
@@ -32,12 +36,8 @@ from ltr_features.studies.page.report import (
     SystemResult,
 )
 from ltr_features.studies.page.verdicts import value
-from ltr_features.studies.stages import StageResult, versions
-from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
+from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
-from ltr_features.studies.statistics.hard_queries import hard_query_table
-from ltr_features.studies.statistics.learning_curve import learning_curve
-from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
     query_class_table,
@@ -139,33 +139,20 @@ def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
 def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
-    fits = {name: [_values(fit) for fit in of] for name, of in output.fits.items()}
+    fits = {name: [values_of(fit) for fit in of] for name, of in output.fits.items()}
     per_query = {
-        name: mean_values(fits[name]) if name in fits else _values(result)
+        name: mean_values(fits[name]) if name in fits else values_of(result)
         for name, result in output.systems.items()
     }
-    sizes = [(len(f.train), len(f.validation), len(f.test)) for f in output.folds]
-    test = TestSettings(
-        alpha=evaluation.alpha,
-        n_permutations=evaluation.n_permutations,
-        n_resamples=evaluation.n_resamples,
-        confidence=evaluation.confidence,
-        correction=evaluation.correction,
-        seed=config.seed,
-    )
-    what = "queries" if output.split.by == "query" else "query groups (articles)"
+    test = _test_settings(config)
     kinds, kinds_note = _kinds(experiment, per_query)
     measure, (system, baseline) = evaluation.measures[0], config.pairs[0]
     headline = (per_query[system][measure], per_query[baseline][measure])
-    recall_table, recall_note = precision_recall(experiment.qrels, _runs(config, output))
+    recall, recall_note = precision_by_recall(experiment, output)
     return Study(
         name=output.split.title,
         description=output.split.description,
-        split_rule=(
-            f"{len(output.folds)} folds by {what}, seed {config.seed}, in LETOR's rotation: about "
-            f"{sizes[0][0]} training, {sizes[0][1]} validation and {sizes[0][2]} test queries; "
-            f"every query is a test query once. {fits_told(fits)}"
-        ),
+        split_rule=_split_rule(config, output, fits),
         systems=[
             _system(output, system, per_query[system.name], fits.get(system.name, []))
             for system in config.all_systems
@@ -178,7 +165,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
-        hard_queries=_hard(experiment, per_query, test),
+        hard_queries=hard_queries(experiment, per_query, test),
         query_classes=query_class_table(
             kinds,
             {f"{system} - {baseline}": headline},
@@ -188,10 +175,10 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=_moves(experiment, output, per_query),
-        precision_recall=recall_table,
+        precision_recall=recall,
         precision_recall_note=recall_note,
-        learning_curve=_learning_curve(config, output, per_query, fits, test, experiment.groups),
-        column_value=_column_value(experiment, output, per_query, fits, test),
+        learning_curve=fewer_queries(config, output, per_query, fits, test, experiment.groups),
+        column_value=value_of_columns(experiment, output, per_query, fits, test),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(
             [experiment.part(output.split, fold.name, "test") for fold in output.folds]
@@ -207,22 +194,30 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     )
 
 
-def _runs(config: ExperimentConfig, output: SplitOutputs) -> dict[str, list[pd.DataFrame]]:
-    """The rankings of the systems that the first screen compares, of every fit."""
-    names = dict.fromkeys(name for pair in config.told_pairs for name in reversed(pair))
-    return {
-        name: [
-            read_run(fit.path / "run.txt.gz")
-            for fit in output.fits.get(name, [output.systems[name]])
-        ]
-        for name in names
-    }
+def _test_settings(config: ExperimentConfig) -> TestSettings:
+    evaluation = config.evaluation
+    return TestSettings(
+        alpha=evaluation.alpha,
+        n_permutations=evaluation.n_permutations,
+        n_resamples=evaluation.n_resamples,
+        confidence=evaluation.confidence,
+        correction=evaluation.correction,
+        seed=config.seed,
+    )
 
 
-def _values(result: StageResult) -> pd.DataFrame:
-    """Values by query of one fit of a system."""
-    path = result.path / "per_query.csv"
-    return pd.read_csv(path, dtype={"qid": str}, keep_default_na=False).set_index("qid")
+def _split_rule(
+    config: ExperimentConfig, output: SplitOutputs, fits: Mapping[str, Sequence[pd.DataFrame]]
+) -> str:
+    """How training and test queries were separated."""
+    what = "queries" if output.split.by == "query" else "query groups (articles)"
+    fold = output.folds[0]
+    train, validation, test = map(len, (fold.train, fold.validation, fold.test))
+    return (
+        f"{len(output.folds)} folds by {what}, seed {config.seed}, in LETOR's rotation: about "
+        f"{train} training, {validation} validation and {test} test queries; every query is a test "
+        f"query once. {fits_told(fits)}"
+    )
 
 
 def _provenance(
@@ -231,26 +226,6 @@ def _provenance(
     """Of the columns in each fold."""
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
     return {name: rows.provenance for name, rows in parts.items()}
-
-
-def _hard(
-    experiment: RankingStages, per_query: dict[str, pd.DataFrame], test: TestSettings
-) -> pd.DataFrame | None:
-    evaluation = experiment.config.evaluation
-    if evaluation.hard_baseline is None:
-        return None
-    values = {name: frame[evaluation.hard_measure] for name, frame in per_query.items()}
-    control = evaluation.hard_control
-    return hard_query_table(
-        values[evaluation.hard_baseline],
-        {name: values[name] for name in evaluation.hard_systems},
-        selectors={name: values[name] for name in evaluation.hard_selectors},
-        control=None if control is None else values[control],
-        thresholds=evaluation.hard_thresholds,
-        quantiles=evaluation.hard_quantiles,
-        settings=test,
-        groups=experiment.groups,
-    )
 
 
 def _kinds(
@@ -278,77 +253,6 @@ def _moves(
     measure = config.evaluation.measures[0]
     differences = per_query[left.name][measure] - per_query[right.name][measure]
     return drill_down(experiment, output, (left, right), differences)
-
-
-def _learning_curve(
-    config: ExperimentConfig,
-    output: SplitOutputs,
-    per_query: dict[str, pd.DataFrame],
-    fits: dict[str, list[pd.DataFrame]],
-    test: TestSettings,
-    groups: dict[str, str] | None,
-) -> pd.DataFrame | None:
-    if not output.smaller:
-        return None
-    names = {name for pair in config.told_pairs for name in pair}
-    untrained = {name: per_query[name] for name in names - set(fits)}
-    found = [
-        (folds, {name: [_values(fit) for fit in of] for name, of in systems.items()})
-        for folds, systems in output.smaller
-    ]
-    points = [
-        (
-            float(np.mean([len(fold.train) for fold in folds])),
-            {name: frames for name, frames in values.items() if name in names},
-        )
-        for folds, values in [*found, (output.folds, fits)]
-    ]
-    measure = config.evaluation.measures[0]
-    return learning_curve(
-        points, config.told_pairs, measure, test, untrained=untrained, groups=groups
-    )
-
-
-def _column_value(
-    experiment: RankingStages,
-    output: SplitOutputs,
-    per_query: dict[str, pd.DataFrame],
-    fits: dict[str, list[pd.DataFrame]],
-    test: TestSettings,
-) -> pd.DataFrame | None:
-    config = experiment.config
-    variants = config.variants
-    whole = next((s for s in config.all_systems if s.name == config.evaluation.column_value), None)
-    if whole is None or not variants:
-        return None
-    measure = config.evaluation.measures[0]
-    alone = next(variant.name for variant, _, kind in variants if kind == "alone")
-    valued = [
-        (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, alone))
-        for v, group, kind in variants
-        if kind != "alone"
-    ]
-    groups, kinds, pairs = zip(*valued, strict=True)
-    table = retrained_value(
-        per_query, pairs, groups, kinds, measure, test, query_groups=experiment.groups, fits=fits
-    )
-    folder = output.systems[whole.name].path
-    parts = [experiment.part(output.split, fold.name, "test") for fold in output.folds]
-    family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
-    lost = shuffled_value(
-        [load_ranker(folder / fold.name) for fold in output.folds],
-        parts,
-        {g: lambda c, g=g: g in (c, family[c]) for g in whole.columns},  # type: ignore[misc]
-        experiment.qrels,
-        measure,
-        seed=config.seed,
-    )
-    mean = per_query[whole.name][measure].mean()
-    shuffled = [
-        {"group": g, "kind": "shuffled", "with": mean, "without": mean - v, "value": v}
-        for g, v in lost.items()
-    ]
-    return pd.concat([table, pd.DataFrame(shuffled)], ignore_index=True)
 
 
 def _system(
