@@ -54,6 +54,12 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
     [
         ('hard_control = "words, refit 1"', 'hard_control = "nobody"', "no system 'nobody'"),
         (
+            'word_map = "ssi"',
+            'word_map = "d2v-word"',
+            "word_map: no model, and no column family with word vectors, is called 'd2v-word'; "
+            "did you mean 'w2v-word'",
+        ),
+        (
             "measures = [",
             "learning_curve = [0.5, 100]\nmeasures = [",
             "evaluation.learning_curve.1: Input should be less than 1",

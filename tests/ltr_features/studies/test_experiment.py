@@ -25,6 +25,8 @@ from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_models import map_of_words
+from ltr_features.studies.kinds.ranking_models import test_models as models_of
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES
 from ssi_models.ssi.low_rank import LowRankSSI
@@ -137,6 +139,21 @@ def test_the_learning_curve_is_of_systems_that_saw_fewer_training_queries(run):
         [means["everything"], means["words+SSI"]]
     )
     assert (run.folder / "report" / "figures" / "Unseen_queries-learning-curve.svg").exists()
+
+
+@pytest.mark.parametrize("name", ["lsa", "w2v-word"])
+def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
+    experiment = RankingStudy(config.model_copy(update={"word_map": name}), run.folder)
+    model = next((m for m in config.models if m.name == name), None)
+    fitted = None if model is None else models_of(experiment, run.outputs[0], model)[0]
+    found = map_of_words(experiment, fitted)
+    assert found.name.startswith(name)
+    assert found.dimension == 8
+    assert found.words[0] == "commonaa"  # a word of nearest_words; the other one does not occur
+    assert "absent" not in found.words
+    index = run.context.index
+    counts = index.document_frequency("whole")[index.vocabulary.rows(list(found.words[1:]))]
+    assert (np.diff(counts) <= 0).all()
 
 
 def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
