@@ -72,6 +72,10 @@ def make_report(experiment: RankingStages) -> Report:
                 near = nearest_words(output.split.title, model, fitted[0], config.nearest_words)
                 words += [near] if near is not None else []
         studies.append(_study(experiment, output, model_notes))
+    words_drawn = map_of_words(experiment, drawn) if config.word_map else None
+    warnings = check_expected(config, studies)
+    if config.word_map and words_drawn is None:
+        warnings.append(f"There is no map of words: {config.word_map} has no vectors of them.")
     return Report(
         title=config.title,
         introduction=config.introduction,
@@ -80,10 +84,10 @@ def make_report(experiment: RankingStages) -> Report:
         columns=_column_table(experiment, outputs),
         curves=curves,
         nearest_words=words,
-        word_map=map_of_words(experiment, drawn) if config.word_map else None,
+        word_map=words_drawn,
         settings=_settings(experiment),
         versions=versions(),
-        warnings=check_expected(config, studies),
+        warnings=warnings,
     )
 
 

@@ -23,8 +23,7 @@ def write_outputs(report: Report, path: Path) -> None:
       shows at the end
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
       hard_queries, query_classes, query_kinds, precision_recall, learning_curve,
-      column_value, moves, importance,
-      column_correlation, columns (those that the report has)
+      column_value, moves, importance, column_correlation, columns (those that the report has)
     - ``tables.tex``: a table per study in the papers' style, with significance marks
     - ``figures/*.{svg,pdf}``
 
