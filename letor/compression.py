@@ -1,7 +1,8 @@
-"""Files as byte buffers and byte streams; .gz, .bz2 and .zst are (de)compressed on the way."""
+"""Files as bytes, streams and lines; .gz, .bz2 and .zst are (de)compressed on the way."""
 
 from __future__ import annotations
 
+import codecs
 import mmap
 import os
 from collections.abc import Iterator
@@ -62,6 +63,77 @@ def read_buffer(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         if os.fstat(stream.fileno()).st_size == 0:  # an empty file cannot be mapped
             return np.frombuffer(b"", dtype=np.uint8)
         return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise InputError if there is no such encoding of text."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise InputError(
+            f"encoding {encoding!r} is unknown; use 'utf-8', 'cp1252' or 'latin-1', say"
+        ) from None
+
+
+@contextmanager
+def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator[IO[bytes]]:
+    """As :func:`open_input`, of a text in any encoding as UTF-8.
+
+    Raises:
+        InputError: as there; an unknown encoding, or bytes of another one (while reading).
+    """
+    check_encoding(encoding)
+    with open_input(path) as stream:
+        if codecs.lookup(encoding).name == "utf-8":
+            yield stream  # readers decode it, and know the line
+            return
+        source = stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, "r")
+        try:
+            yield pa.transcoding_input_stream(source, encoding, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: byte {error.object[error.start]:#04x} is not {encoding}; name another "
+                "encoding, 'utf-8', 'cp1252' or 'latin-1', say"
+            ) from None
+
+
+def text_lines(
+    path: str | os.PathLike[str], encoding: str = "utf-8", errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
+    """(number from 1, text without its line end) of each line of a text file.
+
+    Args:
+        errors: what becomes of bytes that are not UTF-8, see ``bytes.decode``.
+
+    Raises:
+        InputError: no such file, damaged compressed data, or bytes of another encoding.
+    """
+    rest, number = b"", 0
+    with open_utf8(path, encoding) as stream:
+        while True:
+            block = stream.read(1 << 20)
+            lines = (rest + block).split(b"\n")
+            # After the last line end there is a line only if it has content.
+            rest = lines.pop() if block else b""
+            if not block and lines[-1] == b"":
+                lines.pop()
+            for line in lines:
+                number += 1
+                yield number, _decoded(path, number, line, errors)
+            if not block:
+                return
+
+
+def _decoded(path: str | os.PathLike[str], number: int, line: bytes, errors: str) -> str:
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: byte {error.object[error.start]:#04x} at position "
+            f"{error.start} is not UTF-8; convert the file to UTF-8, or name its encoding where "
+            "there is such an option (encoding='cp1252', say)"
+        ) from None
+    return text.removesuffix("\r")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """TREC's two text formats: qrels (judgements) and runs (rankings).
 
 A qrels line is ``qid iteration docno label``, a run line ``qid Q0 docno rank score tag``, fields
-separated by blanks or tabs. Names that end in ``.gz`` are compressed.
+separated by blanks or tabs. Names that end in .gz, .bz2 or .zst are compressed.
 
 Tools disagree on equal scores: trec_eval orders them by document number, ranx by position in the
 file, and both ignore the rank column. ``write_run`` therefore writes scores that strictly decrease
@@ -13,8 +13,8 @@ from __future__ import annotations
 import gzip
 import math
 import os
-import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from letor.compression import open_output, text_lines
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
@@ -47,8 +48,8 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
             is judged twice for a query; the message names file and line.
     """
     rows, lines = [], []
-    for number, fields in _fields(path, 4, "qid iteration docno label"):
-        rows.append((fields[0], fields[2], _number(int, fields[3], path, number, "label")))
+    for number, query, document, label in qrels_lines(path):
+        rows.append((query, document, _number(int, label, path, number, "label")))
         lines.append(number)
     return _checked_frame(rows, QRELS_COLUMNS, lines, path)
 
@@ -176,25 +177,34 @@ def _strictly_decreasing(
     return bits.astype(np.uint32).view(np.float32)
 
 
+def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str, str]]:
+    """(number, query id, document id, label) of the lines ``qid iteration docno label`` of a file;
+    or of ``qid docno label``, with tabs.
+
+    Raises:
+        InputError: a line that is neither.
+    """
+    for number, fields in _fields(path, 4, "qid iteration docno label", shorter=True):
+        yield number, fields[0], fields[-2], fields[-1]
+
+
 def _fields(
-    path: str | os.PathLike[str], n_fields: int, form: str
+    path: str | os.PathLike[str], n_fields: int, form: str, *, shorter: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line that is not blank."""
-    number = 0
-    try:
-        with _open(Path(path)) as file:
-            for number, line in enumerate(file, start=1):
-                fields = line.split()
-                if not fields:
-                    continue
-                if len(fields) != n_fields:
-                    raise InputError(
-                        f"{path}:{number}: {len(fields)} fields instead of {n_fields} ({form}): "
-                        f"{line.strip()[:80]!r}"
-                    )
-                yield number, fields
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read after line {number}: {error}") from None
+    """Line number and fields of every line that is not blank; ``shorter``: one field less will do,
+    where they are separated by tabs."""
+    for number, line in text_lines(path, errors=_ERRORS):
+        fields = line.split()
+        if not fields:
+            continue
+        if shorter and line.count("\t") == n_fields - 2:
+            fields = line.split("\t")
+        elif len(fields) != n_fields:
+            raise InputError(
+                f"{path}:{number}: {len(fields)} fields instead of {n_fields} ({form}): "
+                f"{line.strip()[:80]!r}"
+            )
+        yield number, fields
 
 
 def _number(kind: Callable[[str], Any], text: str, path: Any, line_number: int, what: str) -> Any:
@@ -239,22 +249,22 @@ def _check_words(words: list[str], what: str) -> None:
                              "hold it")  # fmt: skip
 
 
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", errors=_ERRORS)
-    return path.open(encoding="utf-8", errors=_ERRORS)
-
-
 def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
-    with atomic_path(path) as temporary, temporary.open("wb") as raw:
-        if Path(path).suffix == ".gz":
-            # No name and no time in the header: equal content gives equal bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=4) as f:
-                _write_blocks(f, lines)
-        else:
-            _write_blocks(raw, lines)
+    with atomic_path(path) as temporary, _output(temporary, Path(path).suffix) as file:
+        while block := "".join(islice(lines, 10_000)):
+            file.write(block.encode("utf-8", _ERRORS))
 
 
-def _write_blocks(file: IO[bytes] | gzip.GzipFile, lines: Iterator[str]) -> None:
-    while block := "".join(islice(lines, 10_000)):
-        file.write(block.encode("utf-8", _ERRORS))
+@contextmanager
+def _output(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    if suffix != ".gz":
+        with open_output(path, suffix) as file:
+            yield file
+        return
+    # Arrow's gzip takes several times as long. No name and no time in the header: equal content
+    # gives equal bytes.
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=4) as packed,
+    ):
+        yield packed

@@ -271,8 +271,8 @@ def models_fit(
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:
     """The ids of a file, one per line; each is known."""
+    from letor.compression import text_lines
     from letor.errors import InputError
-    from ltr_features.text.records import text_lines
 
     ids = []
     for number, line in text_lines(path):

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_features.embeddings.vector_files import read_vectors
-from ltr_features.text.records import text_lines
 
 #: Arrays of numbers, whose ids stand in a text file of their own.
 ARRAYS = (".npy", ".npz", ".safetensors")

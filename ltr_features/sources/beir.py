@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import STREAMS, Collection, Links
-from ltr_features.text.records import find_file, id_rows, json_lines, text_lines, text_value
+from ltr_features.text.records import find_file, id_rows, json_lines, text_value
 
 _HEADER = ("query-id", "corpus-id", "score")
 

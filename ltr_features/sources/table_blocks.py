@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_features.sources.table import table_batches, table_format
-from ltr_features.text.records import text_lines
 
 _JSON_LINES = 1 << 16
 

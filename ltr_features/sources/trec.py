@@ -10,12 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
-from letor.compression import open_input
+from letor.compression import open_input, text_lines
 from letor.errors import InputError
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_topics import TAG, inner, read_topics, tidy
 from ltr_features.text.collection import Collection
-from ltr_features.text.records import text_lines
 
 _TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
 _DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.S | re.I)

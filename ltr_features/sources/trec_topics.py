@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 
+from letor.compression import text_lines
 from letor.errors import InputError
-from ltr_features.text.records import text_lines
 
 TOPIC_FIELDS = ("title", "desc", "narr")
 #: Any element's start or end.

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_features.text.collection import Collection, Judgements, Links
-from ltr_features.text.records import id_rows, json_lines, parse_object, text_lines
+from ltr_features.text.records import id_rows, json_lines, parse_object
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"

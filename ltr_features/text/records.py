@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.compression import open_input
+from letor.compression import text_lines
 from letor.errors import InputError
 
 #: Suffixes that a file may have beyond its plain name.
@@ -29,39 +29,6 @@ def find_file(folder: Path, name: str) -> Path:
             return path
     what = "no such file" if folder.is_dir() else "no such folder"
     raise InputError(f"{folder / name}: {what} (.gz, .bz2 and .zst were looked for too)")
-
-
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, text without its line end) of each line of a UTF-8 file.
-
-    Raises:
-        InputError: no such file, damaged compressed data, or bytes that are not UTF-8.
-    """
-    rest, number = b"", 0
-    with open_input(path) as stream:
-        while True:
-            block = stream.read(1 << 20)
-            lines = (rest + block).split(b"\n")
-            # After the last line end there is a line only if it has content.
-            rest = lines.pop() if block else b""
-            if not block and lines[-1] == b"":
-                lines.pop()
-            for line in lines:
-                number += 1
-                yield number, _decoded(path, number, line)
-            if not block:
-                return
-
-
-def _decoded(path: Path, number: int, line: bytes) -> str:
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: byte {error.object[error.start]:#04x} at position "
-            f"{error.start} is not UTF-8; convert the file to UTF-8"
-        ) from None
-    return text.removesuffix("\r")
 
 
 def json_lines(path: Path, needed: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
