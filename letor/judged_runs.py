@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.frames import arrow_table
 from letor.missing import Missing
 
 
@@ -35,11 +36,12 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
         if table.empty:
             raise InputError(f"{what} has no rows")
     queries = pd.Index(qrels["qid"].unique(), name="qid")
+    first = run["qid"].iloc[0]
     run = run[run["qid"].isin(queries)]
     if run.empty:
         raise InputError(
             f"the run has no row for any of the {len(queries)} judged queries (the first is "
-            f"{queries[0]!r}); do both use the same query ids?"
+            f"{queries[0]!r}, the run's is {first!r}); do both use the same query ids?"
         )
     both = pd.concat([qrels, run])
     pair = both.groupby(["qid", "docno"], sort=False).ngroup().to_numpy()
@@ -66,10 +68,13 @@ def unjudged_queries(qrels: Any, run: Any) -> list[str]:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """Qrels or a run as a frame: one already, a ``ranx.Qrels`` or ``ranx.Run``, or a dictionary of
-    dictionaries; with columns ``qid``, ``docno``, and ``label`` or ``score``."""
+    """Qrels or a run as a frame: one already (of pandas, polars or Arrow), a ``ranx.Qrels`` or
+    ``ranx.Run``, or a dictionary of dictionaries; with columns ``qid``, ``docno``, and ``label`` or
+    ``score``."""
     if isinstance(table, pd.DataFrame):
         return table
+    if hasattr(table, "__arrow_c_stream__"):
+        return arrow_table(table).to_pandas()
     kind = type(table)
     if kind.__module__.split(".")[0] == "ranx" and kind.__name__ in ("Qrels", "Run"):
         names = {"q_id": "qid", "doc_id": "docno"}

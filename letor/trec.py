@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -267,4 +267,4 @@ def _output(path: Path, suffix: str) -> Iterator[IO[bytes]]:
         path.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=4) as packed,
     ):
-        yield packed
+        yield cast(IO[bytes], packed)

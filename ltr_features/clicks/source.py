@@ -120,19 +120,21 @@ def read_clicks(
         model_options,
     )
     judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
-    ids, streams = read_documents(Path(documents), document_columns)
+    table = read_documents(Path(documents), document_columns)
+    ids = table.ids
     query, document, grade, n_unknown = _judged_rows(judged, ids, Path(documents), on_unknown)
     kept, query = np.unique(query, return_inverse=True)
     return Collection(
         name=name or Path(documents).name.split(".")[0],
         document_ids=ids,
-        streams=streams,
+        streams=table.streams,
         query_ids=[str(row + 1) for row in kept.tolist()],
         query_texts=[judged.log.query_ids[row] for row in kept.tolist()],
         judgements=Judgements(query.astype(np.int64), document, grade),
         description={
             "source": "clicks",
             "documents": len(ids),
+            **table.repeated,
             "click model": model,
             **describe(judged),
             "judgements of documents that are not there, left out": n_unknown,

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
 from ltr_features.clicks.tables import time_of
-from ltr_features.sources.table_blocks import records
+from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
 
@@ -79,7 +79,7 @@ class _Ubi:
         self._document: dict[str, int] = {}
 
     def read_events(self, action: str) -> None:
-        for number, record in records(self.events):
+        for number, record in json_lines(self.events):
             where, event = f"{self.events}, line {number}", _source(record)
             if _text(where, event, "action_name") != action:
                 continue
@@ -103,7 +103,7 @@ class _Ubi:
         seen: set[str] = set()
         pages: list[tuple[int, list[int], list[bool]]] = []
         since, until = self.rules.window
-        for number, record in records(self.queries):
+        for number, record in json_lines(self.queries):
             where, page = f"{self.queries}, line {number}", _source(record)
             query_id = _text(where, page, "query_id")
             if query_id in seen:
@@ -180,7 +180,7 @@ class _Ubi:
         if self.rules.max_pages is None:
             return set()
         pages: dict[str, int] = {}
-        for _, record in records(self.queries):
+        for _, record in json_lines(self.queries):
             client = _source(record).get("client_id")
             if isinstance(client, str):
                 pages[client] = pages.get(client, 0) + 1

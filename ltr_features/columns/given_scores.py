@@ -164,19 +164,7 @@ def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Know
     keys = query[about] * collection.n_documents + document[about]
     order = np.argsort(keys, kind="stable")
     keys, about = keys[order], about[order]
-    again = np.flatnonzero(np.diff(keys) == 0)
-    for name, scores in table.scores.items():
-        unequal = again[scores[about[again]] != scores[about[again + 1]]]
-        if len(unequal):
-            one, other = sorted(about[unequal[0] : unequal[0] + 2].tolist())
-            raise InputError(
-                f"{table.where(other)}: {name!r} is {scores[other]:g} for query "
-                f"{table.query_ids[table.query[one]]!r} and document "
-                f"{table.document_ids[table.document[one]]!r}, but {scores[one]:g} before "
-                f"({table.where(one)}); keep one of them"
-            )
-    first = np.flatnonzero(np.diff(keys, prepend=-1) != 0)
     return {
-        name: _Known(keys[first], scores[about[first]].astype(np.float32))
+        name: _Known(keys, scores[about].astype(np.float32))
         for name, scores in table.scores.items()
     }

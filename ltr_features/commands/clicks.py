@@ -89,20 +89,20 @@ def clicks_judge(
         typer.Option(help="Relevance of the best grade.", show_default="99th percentile"),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Qrels to compare with, by the log's own queries.")
+        Path | None, typer.Option(help="Judgements to compare with, by the log's own queries.")
     ] = None,
 ) -> None:
     """Judge the pairs of a click log: qrels, grades with their evidence, weighted pairs, and how
     much each position is examined.
 
     Example: ltr-features clicks judge log.tsv --rule first_position=1 --out judged"""
-    from letor.trec import read_qrels
     from ltr_features.clicks.judging import ClickJudgements, describe
     from ltr_features.clicks.output import by_label, check_folder, curve, write_judgements
     from ltr_features.clicks.source import fitted_model
+    from ltr_features.sources.files import read_judgements
 
     check_folder(out)
-    known = None if labels is None else read_qrels(labels)
+    known = None if labels is None else read_judgements(labels)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     found = _read(log, layout, events, column, rules, on_unknown)
     fitted = fitted_model(found, model, options)

@@ -91,17 +91,21 @@ def demo(
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="TREC runs, or scores of the rows of --data (a line each)."),
+        typer.Argument(help="TREC runs, tables, or scores of the rows of --data (a line each)."),
     ],
-    qrels: Annotated[Path | None, typer.Option(help="TREC judgements.")] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="Judgements: TREC, BEIR, a table, LETOR.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="LETOR file that scores are of; its labels judge, too.")
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Query texts: .jsonl with _id and text, or id, tab, text.")
+        Path | None,
+        typer.Option(help="Query texts: TREC's topics, a table (.jsonl, ...), lines id:text."),
     ] = None,
     documents: Annotated[
-        Path | None, typer.Option(help="Document titles: .jsonl with _id, title and text.")
+        Path | None,
+        typer.Option(help="Document titles: a table (.jsonl, ...) or TREC's documents."),
     ] = None,
     groups: Annotated[
         Path | None,

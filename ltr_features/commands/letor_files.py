@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 
 def measure(
     data: Annotated[
-        Path, typer.Argument(help="LETOR text (.gz, .bz2, .zst too) or .parquet with the labels.")
+        Path,
+        typer.Argument(
+            help="LETOR text (.gz, .bz2, .zst too) or .parquet with the labels; or judgements "
+            "(TREC, BEIR, a table)."
+        ),
     ],
     scores: Annotated[
         Path | None,
-        typer.Option(help="Scores of the rows: a line each, the score last on the line."),
+        typer.Option(
+            help="Scores of the rows: a line each, the score last on the line; or a ranking (TREC "
+            "run, table)."
+        ),
     ] = None,
     column: Annotated[
         int,
@@ -55,30 +62,50 @@ def measure(
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.evaluation import side_by_side
+    from letor.judged_runs import judged_rows, unjudged_queries
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from ltr_features.studies.kinds.given_files import read_scores
+    from ltr_features.sources.files import (
+        check_same_documents,
+        is_letor,
+        is_ranking,
+        judgements_of,
+        read_judgements,
+        read_ranking,
+        read_row_scores,
+    )
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
+    definitions = official_measures(official) if official else conventions(cutoff)
     rejected: list[BadLine] = []
-    rows = read_rows(
-        data,
-        on_error=on_error,
-        non_finite=non_finite,
-        max_columns=max_columns,
-        rejected=rejected,
-        threads=threads,
-    )
+    judged = None if is_letor(data) else read_judgements(data)
+    if judged is None:
+        rows = read_rows(
+            data,
+            on_error=on_error,
+            non_finite=non_finite,
+            max_columns=max_columns,
+            rejected=rejected,
+            threads=threads,
+        )
     for line in rejected:
         typer.echo(f"left out: {data}, {line}", err=True)
-    if scores is not None:
-        values = read_scores(scores, rows)
-    else:
+    if scores is None:
+        if judged is not None:
+            raise InputError(f"{data} holds judgements, no columns; give --scores, a ranking")
         if column > rows.X.shape[1]:
             raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
         values = rows.X[:, column - 1].astype(np.float64)
-    definitions = official_measures(official) if official else conventions(cutoff)
+    elif judged is None and not is_ranking(scores):
+        values = read_row_scores(scores, rows)
+    else:
+        run = read_ranking(scores)
+        judged = judgements_of(rows) if judged is None else judged
+        check_same_documents(scores, run, judged)
+        if without := unjudged_queries(judged, run):
+            typer.echo(f"{len(without):,} queries without any judgement are left out", err=True)
+        rows, values, _ = judged_rows(judged, run)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
@@ -134,7 +161,7 @@ def convert(
     from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
-    from ltr_features.studies.kinds.given_files import read_scores
+    from ltr_features.sources.files import read_row_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):
@@ -149,7 +176,7 @@ def convert(
             f"{source}: rows have no document ids (#docid = ...), TREC files need them"
         )
     if scores is not None:
-        write_run(run_of(rows, read_scores(scores, rows)), target)
+        write_run(run_of(rows, read_row_scores(scores, rows)), target)
     elif kind == ".qrels":
         write_qrels(qrels_of(rows), target)
         if rows.missing is None or rows.missing.n_relevant or rows.queries_without_rows:

@@ -6,13 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from letor.compression import text_lines
 from letor.errors import InputError
+from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import STREAMS, Collection, Links
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
-
-_HEADER = ("query-id", "corpus-id", "score")
 
 
 def read_beir(
@@ -47,10 +45,10 @@ def read_beir(
     qrels = _qrels(folder, splits)
     document_ids, streams, other_keys = _documents(corpus)
     document_row = {document: row for row, document in enumerate(document_ids)}
-    texts = _queries(queries)
+    texts = read_queries(queries, columns={"id": "_id", "text": "text"})
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
-        _read_qrels(path, judged)
+        judged.add_rows(path, judgement_rows(path))
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{folder}: no query has a judgement")
@@ -86,17 +84,6 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
     return found
 
 
-def _queries(path: Path) -> dict[str, str]:
-    """Texts by id."""
-    texts: dict[str, str] = {}
-    for number, record in json_lines(path, ("_id", "text")):
-        query = text_value(path, number, record, "_id")
-        if query in texts:
-            raise InputError(f"{path}, line {number}: query id {query!r} occurs twice")
-        texts[query] = text_value(path, number, record, "text")
-    return texts
-
-
 def _documents(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
     """Ids, streams, and the names of keys that are no stream."""
     ids: list[str] = []
@@ -121,19 +108,6 @@ def _documents(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
         raise InputError(f"{path}: no documents")
     kept = {stream: texts for stream, texts in streams.items() if stream == "body" or any(texts)}
     return ids, kept, [key for key in other if key not in STREAMS]
-
-
-def _read_qrels(path: Path, judged: JudgedPairs) -> None:
-    for number, line in text_lines(path):
-        fields = tuple(line.split("\t"))
-        if number == 1 and fields == _HEADER:
-            continue
-        if len(fields) != 3:
-            raise InputError(
-                f"{path}, line {number}: {len(fields)} tab-separated fields, expected 3 "
-                f"({', '.join(_HEADER)})"
-            )
-        judged.add(path, number, *fields)
 
 
 def _links(path: Path, document_row: Mapping[str, int]) -> Links:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from letor.errors import InputError
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.trec import web_streams
+from ltr_features.sources.trec_documents import web_streams
 from ltr_features.text.collection import Collection
 
 #: Fields of documents by stream, in the order in which they are looked for.

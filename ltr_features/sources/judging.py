@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from pathlib import Path
+import os
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,27 @@ from ltr_features.text.collection import Judgements
 
 #: Grades beyond this are slips; labels are held in single precision, exact up to here.
 _LARGEST = 1 << 24
+
+#: A file, or what else judgements come from; for messages.
+Origin = str | os.PathLike[str]
+
+
+def whole_grade(where: str, grade: str) -> int:
+    """A grade as a number.
+
+    Raises:
+        InputError: it is no integer, or too large; ``where`` names file and line.
+    """
+    try:
+        value = int(grade)
+    except ValueError:
+        raise InputError(
+            f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or of tables that "
+            "are indexed say what it means by the option grades or grade_thresholds"
+        ) from None
+    if abs(value) > _LARGEST:
+        raise InputError(f"{where}: grade {grade} is beyond {_LARGEST}")
+    return value
 
 
 class JudgedPairs:
@@ -40,7 +61,7 @@ class JudgedPairs:
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
 
-    def add(self, path: Path | str, number: int, query: str, document: str, grade: str) -> None:
+    def add(self, path: Origin, number: int, query: str, document: str, grade: str) -> None:
         """Take a judgement from line ``number`` of a file.
 
         A pair that is judged again with the same grade counts once. Grades below 0 (spam, in some
@@ -51,15 +72,7 @@ class JudgedPairs:
                 was judged with another grade.
         """
         where = f"{path}, line {number}"
-        try:
-            value = int(grade)
-        except ValueError:
-            raise InputError(
-                f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or with tables "
-                "say what it means by the option grades"
-            ) from None
-        if abs(value) > _LARGEST:
-            raise InputError(f"{where}: grade {grade} is beyond {_LARGEST}")
+        value = whole_grade(where, grade)
         row = self._documents.get(document, -1)
         if row < 0 or query not in self._queries:
             if self._skip:
@@ -76,6 +89,11 @@ class JudgedPairs:
                 f"{where}: query {query!r} and document {document!r} were judged {known[row]} "
                 f"before, now {value}; keep one of the lines"
             )
+
+    def add_rows(self, path: Origin, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
+        """Take the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
+        for number, row in rows:
+            self.add(path, number, row["query"], row["document"], row["grade"])
 
     def __contains__(self, query: object) -> bool:
         """Whether the query has a judgement."""

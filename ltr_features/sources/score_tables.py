@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.trec import read_run
-from ltr_features.sources.table import is_table, table_columns
-from ltr_features.sources.table_blocks import Block, Codes, blocks
+from ltr_features.sources.table_blocks import (
+    Block,
+    Codes,
+    blocks,
+    find_columns,
+    is_table,
+    table_columns,
+)
 
 #: What tables call the ids, in lower case without marks; the first that is there is taken.
 QUERY_NAMES = ("qid", "queryid", "query")
@@ -25,7 +31,7 @@ _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
 
 
 class ScoreTable(NamedTuple):
-    """The rows of a file.
+    """The rows of a file, one for each pair.
 
     Attributes:
         path: the file.
@@ -82,7 +88,8 @@ def read_scores(
 
     Raises:
         InputError: no such file, not the format that its name says, a column that is not there, an
-            id that is missing, or a score that is no finite number; named by file and line.
+            id that is missing, a score that is no finite number, or a pair with two different
+            scores; named by file and line.
     """
     path = _present(path)
     if is_table(path):
@@ -107,7 +114,7 @@ def read_scores(
     line, query_rows, document_rows, *values = map(
         np.concatenate, zip(*parts, strict=True) if parts else zip(nothing, strict=True)
     )
-    return ScoreTable(
+    table = ScoreTable(
         path,
         line,
         list(queries.number),
@@ -115,6 +122,37 @@ def read_scores(
         query_rows,
         document_rows,
         dict(zip(names, values, strict=True)),
+    )
+    return _distinct(table)
+
+
+def _distinct(table: ScoreTable) -> ScoreTable:
+    """The rows without those that say again what another says.
+
+    Raises:
+        InputError: two rows of a pair have different scores.
+    """
+    key = table.query * len(table.document_ids) + table.document
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[order]) == 0)
+    if not len(again):
+        return table
+    for name, scores in table.scores.items():
+        unequal = again[scores[order[again]] != scores[order[again + 1]]]
+        if len(unequal):
+            one, other = order[unequal[0] : unequal[0] + 2].tolist()
+            raise InputError(
+                f"{table.where(other)}: {name!r} is {scores[other]:g} for query "
+                f"{table.query_ids[table.query[one]]!r} and document "
+                f"{table.document_ids[table.document[one]]!r}, but {scores[one]:g} before "
+                f"({table.where(one)}); keep one of them"
+            )
+    kept = np.sort(np.delete(order, again + 1))
+    return table._replace(
+        line=table.line[kept],
+        query=table.query[kept],
+        document=table.document[kept],
+        scores={name: scores[kept] for name, scores in table.scores.items()},
     )
 
 
@@ -129,15 +167,15 @@ def _chosen(
 ) -> tuple[str, str, list[str]]:
     """The columns of ids and of scores."""
     names = table_columns(path)
-    plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in reversed(names)}
     said = f"{path}: the columns are {', '.join(map(repr, names))}"
 
     def one(given: str | None, usual: Sequence[str], option: str) -> str:
         if given is None:
-            given = next((plain[name] for name in usual if name in plain), None)
-            if given is None:
+            found = find_columns(names, usual)
+            if found is None:
                 raise InputError(f"{said}; name the one of {option} ids by the option {option}")
-        elif given not in names:
+            return found[0]
+        if given not in names:
             raise InputError(f"{said}; the option {option} names {given!r}")
         return given
 

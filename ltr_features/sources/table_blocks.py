@@ -1,9 +1,10 @@
-"""Columns of tables, block by block: CSV, TSV, JSON lines, Parquet."""
+"""Tables, column by column or row by row: CSV, TSV, JSON lines, Parquet."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import text_lines
+from letor.compression import check_encoding, open_utf8, text_lines
 from letor.errors import InputError
-from ltr_features.sources.table import table_batches, table_format
+from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
+_FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
 _JSON_LINES = 1 << 16
 
 
@@ -34,50 +39,215 @@ class Block:
         return f"{self.path}, line {self.line[row]}"
 
 
-def blocks(path: Path, columns: Sequence[str]) -> Iterator[Block]:
-    """The named columns of a file, in blocks of rows.
+def table_format(path: Path) -> str:
+    """By the file's suffix: "json", "parquet", or what separates the fields of a line.
+
+    Raises:
+        InputError: another suffix.
+    """
+    suffixes = path.suffixes
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes = suffixes[:-1]
+    if not suffixes or suffixes[-1] not in _FORMATS:
+        raise InputError(f"{path}: the name must end in {', '.join(_FORMATS)}")
+    return _FORMATS[suffixes[-1]]
+
+
+def is_table(path: Path) -> bool:
+    """Whether the file's name ends as that of a table."""
+    return any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+
+
+def table_columns(path: Path, encoding: str = "utf-8") -> list[str]:
+    """The names of a table's columns, by its beginning; of JSON lines, the keys of the first.
+
+    Raises:
+        InputError: as :func:`blocks`.
+    """
+    kind = table_format(path)
+    if kind == "json":
+        return next((list(record) for _, record in json_lines(path, (), encoding)), [])
+    if kind == "parquet":
+        with _told(path):
+            return list(pa.parquet.read_schema(_present(path)).names)
+    with _csv_reader(path, kind, encoding) as reader:
+        return list(reader.schema.names)
+
+
+def blocks(
+    path: Path, columns: Sequence[str], *, encoding: str = "utf-8", optional: bool = False
+) -> Iterator[Block]:
+    """The named columns of a file, in blocks of rows; of CSV, TSV and JSON lines as text.
+
+    Args:
+        encoding: of text; Parquet has its own.
+        optional: keys that a JSON object lacks are ``""``.
 
     Raises:
         InputError: no such file, another suffix, a column that is missing, or a damaged file; the
             message holds nothing of the file's content.
     """
     kind = table_format(path)
+    check_encoding(encoding)
     names = list(dict.fromkeys(columns))
     if kind == "json":
-        yield from _json_blocks(path, names)
+        yield from _json_blocks(path, names, encoding, optional)
         return
     first = 1 if kind == "parquet" else 2
-    for batch in table_batches(path, kind, names):
+    batches = _parquet(path, names) if kind == "parquet" else _csv(path, kind, names, encoding)
+    for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
         if batch.num_rows:
             yield Block(path, line, {name: batch.column(name) for name in names})
 
 
-def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, JSON object) of each line that is not blank.
+def rows(path: Path, columns: Sequence[str], **options: Any) -> Iterator[tuple[int, list[str]]]:
+    """(line, values of the columns as text) of each row; missing values are ``""``.
+
+    Lines are those of the file; of Parquet, rows from 1. (Quoted line ends in CSV shift them.)
+
+    Args:
+        options: of :func:`blocks`.
 
     Raises:
-        InputError: a line that is no JSON object; it is not quoted, as it may hold a query.
+        InputError: as :func:`blocks`, or a column of lists.
     """
-    for number, line in text_lines(path):
-        if not line or line.isspace():
-            continue
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            raise InputError(f"{path}, line {number}: not a JSON object")
-        yield number, record
+    for block in blocks(path, columns, **options):
+        values = []
+        for column in columns:
+            distinct, index = texts(block, column)
+            values.append([distinct[i] for i in index.tolist()])
+        for number, row in zip(block.line.tolist(), zip(*values, strict=True), strict=True):
+            yield number, list(row)
 
 
-def _json_blocks(path: Path, names: Sequence[str]) -> Iterator[Block]:
+def named_rows(
+    path: Path,
+    given: Mapping[str, str],
+    usual: Mapping[str, Sequence[str]],
+    option: str,
+    encoding: str = "utf-8",
+) -> Iterator[tuple[int, dict[str, str]]] | None:
+    """(line, values by what they are) of each row of a table; None of other files, and of a .tsv
+    whose first line names none of the columns.
+
+    Args:
+        given: columns by what they are. usual: the usual names of those that are not given.
+        option: what ``given`` is called, for messages.
+
+    Raises:
+        InputError: a column is neither given nor called as usual; or as :func:`rows`.
+    """
+    unknown = sorted(set(given) - {*usual, "text"})
+    if unknown:
+        raise InputError(f"{option}: {', '.join(unknown)} unknown; use {', '.join(usual)}")
+    if not is_table(path):
+        if given:
+            raise InputError(f"{option}: {path} is no table, and has no columns")
+        return None
+    names = table_columns(path, encoding)
+    lacking = {key: known for key, known in usual.items() if key not in given}
+    others = [name for name in names if name not in given.values()]
+    found = find_columns(others, *lacking.values())
+    if found is None:
+        if table_format(path) == "\t" and not given:
+            return None
+        lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
+        raise InputError(
+            f"{path}: the columns are {', '.join(map(repr, names))}; none is called as usual for "
+            f"{' or '.join(lost or lacking)}: name it by {option}"
+        )
+    wanted = {**given, **dict(zip(lacking, found, strict=True))}
+    return (
+        (number, dict(zip(wanted, values, strict=True)))
+        for number, values in rows(path, list(wanted.values()), encoding=encoding)
+    )
+
+
+def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | None:
+    """For each list of usual names the first that a table has, another column for each; None where
+    one of them is not there. Case and marks do not matter: ``query-id`` is ``queryid``."""
+    plain = {plain_name(name): name for name in reversed(names)}
+    found: list[str] = []
+    for known in usual:
+        there = (plain[name] for name in known if name in plain)
+        name = next((name for name in there if name not in found), None)
+        if name is None:
+            return None
+        found.append(name)
+    return found
+
+
+def plain_name(name: str) -> str:
+    """A column's name without case and marks."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    with _told(path):
+        file = pa.parquet.ParquetFile(_present(path))
+        _check_columns(path, file.schema_arrow.names, columns)
+        yield from file.iter_batches(columns=columns)
+
+
+def _csv(path: Path, separator: str, columns: list[str], encoding: str) -> Iterator[pa.RecordBatch]:
+    with _csv_reader(path, separator, encoding, columns) as reader:
+        _check_columns(path, reader.schema.names, columns)
+        for batch in reader:
+            yield batch.select(columns)
+
+
+@contextmanager
+def _csv_reader(
+    path: Path, separator: str, encoding: str, columns: Sequence[str] = ()
+) -> Iterator[pyarrow.csv.CSVStreamingReader]:
+    options = pa.csv.ConvertOptions(
+        # Ids such as 007 stay as they are written.
+        column_types={column: pa.string() for column in columns},
+        strings_can_be_null=False,
+    )
+    parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    with _told(path, encoding), open_utf8(path, encoding) as stream:
+        yield pa.csv.open_csv(stream, parse_options=parse, convert_options=options)
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return path
+
+
+@contextmanager
+def _told(path: Path, encoding: str | None = None) -> Iterator[None]:
+    """Arrow's errors as ours. Arrow quotes the line, which may be a user's query."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if encoding is not None and "UTF8" in str(error):
+            for _ in text_lines(path, encoding):  # says in which line
+                pass
+        reason = _QUOTED_LINE.sub(r"\1", str(error))
+        raise InputError(f"{path}: cannot be read as a table: {reason}") from None
+
+
+def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+    absent = [column for column in wanted if column not in found]
+    if absent:
+        raise InputError(f"{path}: no column {', '.join(absent)}; it has {', '.join(found)}")
+    twice = [column for column in wanted if list(found).count(column) > 1]
+    if twice:
+        raise InputError(f"{path}: two columns are called {twice[0]}; rename one of them")
+
+
+def _json_blocks(
+    path: Path, names: Sequence[str], encoding: str, optional: bool
+) -> Iterator[Block]:
     lines: list[int] = []
     values: dict[str, list[str]] = {name: [] for name in names}
-    for number, record in records(path):
+    for number, record in json_lines(path, () if optional else names, encoding):
         for name in names:
-            values[name].append(json_text(path, number, record, name))
+            values[name].append(text_value(path, number, record, name))
         lines.append(number)
         if len(lines) == _JSON_LINES:
             yield _block_of(path, lines, values)
@@ -89,22 +259,6 @@ def _json_blocks(path: Path, names: Sequence[str]) -> Iterator[Block]:
 def _block_of(path: Path, lines: list[int], values: Mapping[str, list[str]]) -> Block:
     columns = {name: pa.array(column, pa.string()) for name, column in values.items()}
     return Block(path, np.array(lines, np.int64), columns)
-
-
-def json_text(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
-    """A value of a JSON object as text, ``""`` for null.
-
-    Raises:
-        InputError: no such key, or a list or object.
-    """
-    if key not in record:
-        raise InputError(f"{path}, line {number}: {key} is missing")
-    value = record[key]
-    if isinstance(value, (list, dict)):
-        raise InputError(
-            f"{path}, line {number}: {key} is a JSON {type(value).__name__}, expected text"
-        )
-    return "" if value is None else str(value)
 
 
 def texts(block: Block, column: str) -> tuple[list[str], NDArray[np.int64]]:

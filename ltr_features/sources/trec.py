@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import os
-import re
-from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from letor.compression import open_input, text_lines
+from letor.compression import check_encoding
 from letor.errors import InputError
+from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.trec_topics import TAG, inner, read_topics, tidy
+from ltr_features.sources.trec_documents import document_files, trec_documents
 from ltr_features.text.collection import Collection
-
-_TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
-_DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.S | re.I)
-_DOCHDR = re.compile(r"<DOCHDR>\s*(.*?)\s*</DOCHDR>", re.S | re.I)
-_BLOCK = 1 << 20
-
-
-class TrecDocument(NamedTuple):
-    """A document: its number and the texts of its streams."""
-
-    docno: str
-    streams: dict[str, str]
 
 
 def read_trec(
@@ -50,9 +34,9 @@ def read_trec(
 
     Args:
         documents: a file or folder, or several; of a folder every file in it is read, by name.
-        topics: TREC topics (``<top>`` elements), topics in XML (``<topic number="..">``), or a
-            query per line: an id, then a colon or tab, then the text.
-        qrels: lines ``qid iteration docno grade``.
+        topics: TREC topics (``<top>`` elements), topics in XML (``<topic number="..">``), a
+            query per line (an id, then a colon or tab, then the text), or a table of queries.
+        qrels: lines ``qid iteration docno grade``, or a table of judgements.
         topic_fields: which parts of a topic make the query: "title", "desc", "narr".
         encoding: of the documents; old collections are often "latin-1".
         keep_unjudged: keep topics without judgement (the description counts the others).
@@ -63,11 +47,8 @@ def read_trec(
         InputError: a file that is missing or not in its format (file and line or document named),
             a document number twice, or a pair judged twice with different grades.
     """
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        raise InputError(f"encoding {encoding!r} is unknown; use utf-8 or latin-1, say") from None
-    queries = dict(read_topics(topics, topic_fields))
+    check_encoding(encoding)
+    queries = read_queries(topics, fields=topic_fields)
     document_ids: list[str] = []
     streams: dict[str, list[str]] = {"body": []}
     rows: dict[str, int] = {}
@@ -84,7 +65,7 @@ def read_trec(
     if not document_ids:
         raise InputError(f"{documents}: no documents (<DOC> ... </DOC>)")
     judged = JudgedPairs(queries, rows, on_unknown)
-    read_qrels_into(Path(qrels), judged)
+    judged.add_rows(qrels, judgement_rows(qrels))
     query_ids = [query for query in queries if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{qrels}: judges none of the {len(queries)} topics of {topics}")
@@ -105,136 +86,3 @@ def read_trec(
             "judgements of unknown topics or documents, left out": judged.n_skipped,
         },
     )
-
-
-def document_files(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-) -> list[Path]:
-    """The files that are meant: each path itself, or the files below a folder, by name.
-
-    Raises:
-        InputError: a path does not exist, or a folder without files.
-    """
-    found: list[Path] = []
-    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        path = Path(path)
-        below = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        if not below or not below[0].exists():
-            what = "an empty folder" if path.is_dir() else "no such file"
-            raise InputError(f"{path}: {what}; expected documents in TREC's format")
-        found += below
-    return found
-
-
-def read_qrels_into(path: Path, judged: JudgedPairs) -> None:
-    """Add the lines ``qid iteration docno grade`` of a file.
-
-    Raises:
-        InputError: a line of another form, or one that ``judged`` refuses.
-    """
-    for number, line in text_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 4:
-            raise InputError(
-                f"{path}, line {number}: {len(fields)} fields, expected 4 (qid iteration docno "
-                "grade)"
-            )
-        judged.add(path, number, fields[0], fields[2], fields[3])
-
-
-def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument]:
-    """The documents of a file, in order, read piece by piece.
-
-    Raises:
-        InputError: a document without an end or number, or bytes of another encoding.
-    """
-    for ordinal, text in enumerate(_elements(path, encoding), start=1):
-        number = _DOCNO.search(text)
-        if number is None or not number[1]:
-            raise InputError(f"{path}: document {ordinal} has no <DOCNO>")
-        header = _DOCHDR.search(text)
-        rest = text[number.end() :]
-        if header is None:
-            yield TrecDocument(number[1], _plain_streams(rest))
-        else:
-            yield TrecDocument(number[1], web_streams(text[header.end() :], header[1]))
-
-
-def _elements(path: Path, encoding: str) -> Iterator[str]:
-    """The content of each ``<DOC>`` element."""
-    rest, done = b"", 0
-    with open_input(path) as stream:
-        while True:
-            block = stream.read(_BLOCK)
-            *whole, rest = re.split(rb"</DOC>\s*", rest + block, flags=re.I)
-            for part in whole:
-                done += 1
-                start = re.search(rb"<DOC>", part, re.I)
-                if start is None:
-                    raise InputError(f"{path}: document {done} has no <DOC> before its </DOC>")
-                try:
-                    yield part[start.end() :].decode(encoding)
-                except UnicodeDecodeError as error:
-                    raise InputError(
-                        f"{path}: document {done} is not {encoding} ({error.reason}); name its "
-                        'encoding, "latin-1" for example'
-                    ) from None
-            if not block:
-                break
-    if b"<DOC>" in rest.upper():
-        raise InputError(f"{path}: document {done + 1} has no </DOC>; the file is cut off")
-
-
-def _plain_streams(text: str) -> dict[str, str]:
-    title = " ".join(part for tag in _TITLES for part in inner(text, tag))
-    bodies = list(inner(text, "TEXT"))
-    if not bodies:
-        for tag in _TITLES:
-            text = re.sub(rf"<{tag}\b[^>]*>.*?</{tag}>", " ", text, flags=re.S | re.I)
-        bodies = [TAG.sub(" ", text)]
-    return {"title": tidy(title), "body": tidy(" ".join(bodies))}
-
-
-def web_streams(html: str, header: str = "") -> dict[str, str]:
-    """Streams of a web page: title, body, keywords, description, and the url of the header."""
-    page = _Page()
-    page.feed(html)
-    page.close()
-    streams = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
-    url = header.split(maxsplit=1)[0] if header.strip() else ""
-    return {**streams, "url": url}
-
-
-class _Page(HTMLParser):
-    """Collects the texts of a web page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.texts: dict[str, list[str]] = {
-            name: [] for name in ("title", "body", "keywords", "description")
-        }
-        self._silent: list[str] = []
-        self._in_title = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("script", "style"):
-            self._silent.append(tag)
-        elif tag == "title":
-            self._in_title = True
-        elif tag == "meta":
-            values = dict(attrs)
-            kind = (values.get("name") or "").lower()
-            if kind in ("keywords", "description"):
-                self.texts[kind].append(values.get("content") or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._silent and tag == self._silent[-1]:
-            self._silent.pop()
-        elif tag == "title":
-            self._in_title = False
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.texts["title" if self._in_title else "body"].append(data)

@@ -90,7 +90,7 @@ def _line_topics(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[tuple
         if match is None:
             raise InputError(
                 f"{path}, line {number}: {line[:60]!r} is no topic; expected <top> elements, "
-                "<topic> elements, or lines 'id:text'"
+                "<topic> elements, or lines 'id:text' or id, tab, text"
             )
         yield match[1], match[2]
 

@@ -257,11 +257,12 @@ def known_rows(
     rows = rows_of(ids, wanted)
     if len(rows) and (rows < 0).all():
         raise InputError(
-            f"{path}: none of its {len(ids):,} {what} ids ({_examples(ids)}) is one of the "
-            f"{len(wanted):,} of the collection ({_examples(wanted)})"
+            f"{path}: none of its {len(ids):,} {what} ids ({examples(ids)}) is one of the "
+            f"{len(wanted):,} of the collection ({examples(wanted)})"
         )
     return rows
 
 
-def _examples(ids: Sequence[str]) -> str:
+def examples(ids: Sequence[str]) -> str:
+    """The first ids, for messages."""
     return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")

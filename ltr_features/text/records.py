@@ -31,13 +31,16 @@ def find_file(folder: Path, name: str) -> Path:
     raise InputError(f"{folder / name}: {what} (.gz, .bz2 and .zst were looked for too)")
 
 
-def json_lines(path: Path, needed: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(
+    path: Path, needed: Sequence[str] = (), encoding: str = "utf-8"
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, JSON object) of each line that is not blank; ``needed`` keys are there.
 
     Raises:
-        InputError: as :func:`text_lines`; not JSON, not an object, or a key is missing.
+        InputError: as :func:`~letor.compression.text_lines`; not a JSON object, or a key is
+            missing. The line is not quoted, as it may hold a user's query.
     """
-    for number, line in text_lines(path):
+    for number, line in text_lines(path, encoding):
         if line and not line.isspace():
             yield number, parse_object(path, number, line, needed)
 
@@ -46,10 +49,10 @@ def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> d
     """A JSON object that has the needed keys; see :func:`json_lines`."""
     try:
         record = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {number}: not JSON ({error.msg}): {text[:80]!r}") from None
+    except (json.JSONDecodeError, RecursionError):
+        record = None
     if not isinstance(record, dict):
-        raise InputError(f"{path}, line {number}: not a JSON object: {text[:80]!r}")
+        raise InputError(f"{path}, line {number}: not a JSON object")
     missing = [key for key in needed if key not in record]
     if missing:
         raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
@@ -60,17 +63,14 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
     """The text under a key; ``""`` where it is absent or null, a number as it is written.
 
     Raises:
-        InputError: a value of another type.
+        InputError: a list or object.
     """
     value = record.get(key)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+    if isinstance(value, (list, dict)):
         raise InputError(
-            f"{path}, line {number}: {key} is {type(value).__name__}, expected text: "
-            f"{str(value)[:80]!r}"
+            f"{path}, line {number}: {key} is a JSON {type(value).__name__}, expected text"
         )
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def id_rows(

@@ -16,17 +16,17 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
-from letor.trec import read_qrels
-from ltr_features.studies.config import Section, nearest, read_config
-from ltr_features.studies.kinds.drill_down import query_rankings
-from ltr_features.studies.kinds.given_files import (
+from ltr_features.sources.files import (
+    check_same_documents,
     judgements_of,
-    not_found,
-    read_query_groups,
-    read_query_texts,
+    read_judgements,
+    read_queries,
     read_ranking,
     read_titles,
 )
+from ltr_features.studies.config import Section, nearest, read_config
+from ltr_features.studies.kinds.drill_down import query_rankings
+from ltr_features.studies.kinds.given_files import not_found, read_query_groups
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.runner import Planned
@@ -50,11 +50,12 @@ class CompareConfig(Section):
     """Runs to compare; paths are relative to the folder of data.
 
     Attributes:
-        runs: files, two or more: TREC runs, or scores of the rows of ``data``: a line per row,
-            the score last (LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
-        qrels: TREC judgements. data: LETOR file, whose labels judge if ``qrels`` is not given.
-        queries: texts of the queries: JSON lines with ``_id`` and ``text``, or id, tab, text.
-        documents: their titles: JSON lines with ``_id``, ``title``, ``text``.
+        runs: files, two or more: TREC runs, tables, or scores of the rows of ``data``: a line per
+            row, the score last (LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
+        qrels: judgements, see :func:`~ltr_features.sources.files.read_judgements`.
+        data: LETOR file, whose labels judge if ``qrels`` is not given.
+        queries: texts of the queries, see :func:`~ltr_features.sources.files.read_queries`.
+        documents: their titles, see :func:`~ltr_features.sources.files.read_titles`.
         groups: of the queries (id, tab, group); queries of one group are tested together.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
@@ -172,15 +173,18 @@ class CompareStudy(Study):
         """What the files say, and how many queries and documents have no text."""
         c, notes = self.config, {}
         rows = None if c.data is None else read_rows(self.data / c.data, threads=self.threads)
-        qrels = read_qrels(self.data / c.qrels) if c.qrels is not None else judgements_of(rows)
+        # One of both is there, see ``_check``.
+        qrels = judgements_of(rows) if c.qrels is None else read_judgements(self.data / c.qrels)  # type: ignore[arg-type]
         rankings = {
             name: read_ranking(self.data / path, rows)
             for name, path in zip(c.systems, c.runs, strict=True)
         }
+        for path, run in zip(c.runs, rankings.values(), strict=True):
+            check_same_documents(self.data / path, run, qrels)
         queries = list(qrels["qid"].unique())
         texts, titles, groups = {}, {}, None
         if c.queries is not None:
-            texts = read_query_texts(self.data / c.queries)
+            texts = read_queries(self.data / c.queries)
             if missing := not_found(self.data / c.queries, "--queries", texts, queries):
                 notes["judged queries without a text"] = f"{missing:,}, shown by their ids"
         if c.documents is not None:

@@ -86,7 +86,11 @@ def test_unknown_ids_are_refused_or_counted(tmp_path):
             b'{"_id": "d1"}\n{"_id": "d1"}\n',
             "line 2: document id 'd1' occurs twice",
         ),
-        ("corpus.jsonl", b'{"_id": "d1", "text": ["x"]}\n', "line 1: text is list, expected text"),
+        (
+            "corpus.jsonl",
+            b'{"_id": "d1", "text": ["x"]}\n',
+            "line 1: text is a JSON list, expected text",
+        ),
         ("corpus.jsonl", b'\n{"_id": "d1", "text": "\xff"}\n', "line 2: byte 0xff at position"),
         ("corpus.jsonl", b"", "no documents"),
         (
@@ -95,10 +99,10 @@ def test_unknown_ids_are_refused_or_counted(tmp_path):
             "line 2: query id 'q1' occurs twice",
         ),
         ("queries.jsonl", b'{"_id": "q1"}\n', "line 1: text is missing"),
-        ("qrels/test.tsv", b"q1\td1\n", "line 1: 2 tab-separated fields, expected 3"),
+        ("qrels/test.tsv", b"q1\td1\n", ":1: 2 fields instead of 4"),
         ("qrels/test.tsv", b"q1\td1\tx\n", "line 1: grade 'x' is not an integer"),
         ("qrels/test.tsv", b"q1\td1\t1\nq1\td1\t2\n", "line 2: .* were judged 1 before, now 2"),
-        ("qrels/test.tsv", b"", "no query has a judgement"),
+        ("qrels/test.tsv", b"", "cannot be read as a table: Empty"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, file, content, message):

@@ -109,7 +109,7 @@ def test_wrong_options_are_named(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("p.csv", "sku,name\n1,a\n1,b\n", "line 3: document id '1' occurs twice"),
+        ("p.csv", "sku,name\n1,a\n1,b\n", "line 3: document '1' has another title here"),
         ("p.csv", "sku,name\n,a\n", "line 2: the document id is empty"),
         ("p.csv", "sku,name\n1\n", "cannot be read as a table"),
         ("p.csv", "sku,name\n", "no documents"),

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features.sources import trec
-from ltr_features.sources.trec import read_trec, trec_documents, web_streams
+from ltr_features.sources import trec_documents as documents
+from ltr_features.sources.trec import read_trec
+from ltr_features.sources.trec_documents import trec_documents, web_streams
 from ltr_features.sources.trec_topics import read_topics
 
 TEXT = """<DOC>
@@ -94,7 +95,7 @@ def test_the_size_of_pieces_does_not_matter(size, tmp_path_factory):
     whole = list(trec_documents(path))
     assert len(whole) == 3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trec, "_BLOCK", size)
+        patch.setattr(documents, "_BLOCK", size)
         assert list(trec_documents(path)) == whole
 
 
@@ -144,7 +145,7 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"topics": "1:a\n1:b\n"}, "topic '1' occurs twice"),
         ({"topics": ""}, "no topics"),
         ({"topics": '<topic id="1"><query>x</query></topic>'}, "has no attribute number"),
-        ({"qrels": "301 0 FT911-1\n"}, r"qrels\.txt, line 1: 3 fields, expected 4"),
+        ({"qrels": "301 0 FT911-1\n"}, r"qrels\.txt:1: 3 fields instead of 4"),
         ({"qrels": "301 0 FT9 1\n"}, r"qrels\.txt, line 1: there is no document 'FT9'"),
         ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'"),
         ({"qrels": ""}, "judges none of the 2 topics"),

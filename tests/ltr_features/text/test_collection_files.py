@@ -52,7 +52,7 @@ def test_round_trip(tmp_path, bare):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("corpus.jsonl", '{"_id": "a"\n', r"corpus\.jsonl, line 1: not JSON"),
+        ("corpus.jsonl", '{"_id": "a"\n', r"corpus\.jsonl, line 1: not a JSON object"),
         ("corpus.jsonl", "", "no documents"),
         ("corpus.jsonl", '{"text": "a"}\n', r"corpus\.jsonl, line 1: _id is missing"),
         ("collection.json", "{}", "name, description is missing"),

@@ -1,0 +1,310 @@
+"""Judgements, queries, titles and rankings from files: one reader of each, for all commands.
+
+What a file holds is known by its name (.csv, .tsv, .jsonl, .parquet, each but the last also .gz,
+.bz2, .zst: a table, whose columns are found by their usual names) and, of other text, by its lines.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from letor.column_names import read_rows
+from letor.compression import text_lines
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.trec import qrels_lines, qrels_of, read_run, run_of
+from ltr_features.sources.judging import whole_grade
+from ltr_features.sources.score_tables import (
+    DOCUMENT_NAMES,
+    QUERY_NAMES,
+    ScoreTable,
+    read_scores,
+)
+from ltr_features.sources.table_blocks import (
+    find_columns,
+    is_table,
+    named_rows,
+    rows,
+    table_columns,
+)
+from ltr_features.sources.trec_documents import trec_documents
+from ltr_features.sources.trec_topics import read_topics
+from ltr_features.text.collection import examples
+
+GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
+TEXT_NAMES = ("text", "query", "querytext", "title")
+_DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
+_TITLES, _TEXTS = ("title", "name", "headline"), ("text", "body", "abstract", "contents")
+#: Characters of a title that a table shows.
+_SHOWN = 90
+
+
+def judgement_rows(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    encoding: str = "utf-8",
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line, values by what they are) of each judgement: ``query`` (id), ``document`` (id) and
+    ``grade``, all as text.
+
+    Args:
+        path: a table, BEIR's among them; or lines ``qid iteration docno grade`` of TREC.
+        columns: the columns of a table that are not called as usual, by what they are; with
+            ``text`` that is read too, and without ``query`` instead of ids.
+        encoding: of tables.
+
+    Raises:
+        InputError: the file cannot be read, or has no such column.
+    """
+    path, given = Path(path), dict(columns or {})
+    usual = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
+    if "text" in given and "query" not in given:
+        del usual["query"]
+    if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:
+        yield from found
+        return
+    for number, query, document, grade in qrels_lines(path):
+        yield number, {"query": query, "document": document, "grade": grade}
+
+
+def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Judgements, columns ``qid``, ``docno`` (str) and ``label`` (int64), of any file of
+    :func:`judgement_rows`, or of labelled rows (LETOR text or Parquet).
+
+    A pair that is judged again with the same label counts once.
+
+    Raises:
+        InputError: as there; a label that is no whole number, or two labels of a pair.
+    """
+    path = Path(path)
+    if is_letor(path):
+        return judgements_of(read_rows(path))
+    labels: dict[tuple[str, str], int] = {}
+    for number, row in judgement_rows(path):
+        where, pair = f"{path}, line {number}", (row["query"], row["document"])
+        label = whole_grade(where, row["grade"])
+        if labels.setdefault(pair, label) != label:
+            raise InputError(
+                f"{where}: query {pair[0]!r} and document {pair[1]!r} were judged {labels[pair]} "
+                f"before, now {label}; keep one of the lines"
+            )
+    ids = pd.DataFrame(list(labels), columns=["qid", "docno"], dtype=object)
+    return ids.assign(label=np.array(list(labels.values()), dtype=np.int64))
+
+
+def judgements_of(data: RankingData) -> pd.DataFrame:
+    """The rows' labels as judgements, and those of documents that are known to have no row: any
+    names do, as no ranking has them."""
+    judged = qrels_of(_with_documents(data))
+    if data.missing is None:
+        return judged
+    judged = judged[~judged["qid"].isin(data.missing.unjudged)]
+    lost = [
+        (query, f"(without a row, {label}, {number})", label)
+        for query, counts in data.missing.relevant.items()
+        for label, count in {0: 1, **counts}.items()  # the query counts, whatever it lacks
+        for number in range(count)
+    ]
+    return pd.concat([judged, pd.DataFrame(lost, columns=judged.columns)], ignore_index=True)
+
+
+def is_letor(path: Path) -> bool:
+    """Whether a file holds labelled rows: LETOR text, by its first line, or our Parquet."""
+    if path.suffix == ".parquet":
+        try:
+            return b"letor" in (pyarrow.parquet.read_schema(path).metadata or {})
+        except (OSError, pyarrow.ArrowInvalid):
+            return False  # the reader of tables says what is wrong
+    for _, line in text_lines(path, errors="replace"):
+        fields = line.split("#")[0].split()
+        if fields:
+            return len(fields) > 1 and fields[1].startswith("qid:")
+    return False
+
+
+def read_queries(
+    path: str | os.PathLike[str],
+    *,
+    fields: Sequence[str] = ("title",),
+    columns: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+) -> dict[str, str]:
+    """Query texts by id.
+
+    Args:
+        path: a table, BEIR's ``queries.jsonl`` among them; TREC topics (``<top>``, or in XML); or
+            a query per line: id, colon or tab, text.
+        fields: which parts of a topic make the query: "title", "desc", "narr".
+        columns: the columns ``id`` and ``text`` of a table, where they are not called as usual.
+        encoding: of tables.
+
+    Raises:
+        InputError: the file cannot be read, has no such column, or an id twice or empty.
+    """
+    path, given = Path(path), dict(columns or {})
+    usual = {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
+    found = named_rows(path, given, usual, "query_columns", encoding)
+    if found is None:
+        return dict(read_topics(path, fields))
+    texts: dict[str, str] = {}
+    for number, row in found:
+        query = row["id"]
+        if not query or query in texts:
+            what = f"{query!r} occurs twice" if query else "is empty"
+            raise InputError(f"{path}, line {number}: query id {what}")
+        texts[query] = row["text"]
+    return texts
+
+
+def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, str]:
+    """Title, or else the beginning of the text, of the wanted documents by id.
+
+    Args:
+        path: a table with one of both, BEIR's ``corpus.jsonl`` among them, or TREC's documents.
+
+    Raises:
+        InputError: the file cannot be read, or has neither.
+    """
+    path = Path(path)
+    if not is_table(path):
+        return {
+            document.docno: _shown(document.streams.get("title", ""), document.streams["body"])
+            for document in trec_documents(path)
+            if document.docno in wanted
+        }
+    names = table_columns(path)
+    first = [find_columns(names, usual) for usual in (_DOCUMENT_IDS, _TITLES, _TEXTS)]
+    chosen = [found[0] for found in first if found]
+    if first[0] is None or len(chosen) < 2:
+        raise InputError(
+            f"{path}: the columns are {', '.join(map(repr, names))}; titles need one called 'id' "
+            "and one called 'title' or 'text'"
+        )
+    return {
+        document: _shown(*texts)
+        for _, (document, *texts) in rows(path, chosen, optional=True)
+        if document in wanted
+    }
+
+
+def _shown(*texts: str) -> str:
+    plain = (" ".join(text[:400].split()) for text in texts)
+    return next((text for text in plain if text), "")[:_SHOWN]
+
+
+def is_ranking(path: Path) -> bool:
+    """Whether a file names its queries and documents: a table, or a TREC run."""
+    return _is_pair_table(path) or _is_run(path)
+
+
+def _is_pair_table(path: Path) -> bool:
+    return is_table(path) and bool(find_columns(table_columns(path), QUERY_NAMES, DOCUMENT_NAMES))
+
+
+def _is_run(path: Path) -> bool:
+    lines = (line for _, line in text_lines(path, errors="replace") if line.strip())
+    return len(next(lines, "").split()) == 6
+
+
+def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) -> pd.DataFrame:
+    """A ranking, columns ``qid``, ``docno``, ``score``: of a TREC run, of a table with a column of
+    scores (called ``score``, if there are several), or of the scores of rows, see
+    :func:`read_row_scores`.
+
+    Raises:
+        InputError: it is none of them, or does not fit the rows.
+    """
+    path = Path(path)
+    if _is_pair_table(path):
+        return _table_ranking(read_scores(path))
+    if _is_run(path):
+        return read_run(path)
+    if data is None:
+        raise InputError(
+            f"{path} is no TREC run (qid Q0 docno rank score tag) and no table of scores (.csv, "
+            ".tsv, .jsonl, .parquet, with columns such as qid and docno); if it holds the scores "
+            "of the rows of a LETOR file, give that by --data"
+        )
+    return run_of(_with_documents(data), read_row_scores(path, data))
+
+
+def check_same_documents(
+    path: str | os.PathLike[str], run: pd.DataFrame, qrels: pd.DataFrame
+) -> None:
+    """Raise InputError if no document of a ranking is judged for any query: their ids differ."""
+    ranked, judged = list(dict.fromkeys(run["docno"])), list(dict.fromkeys(qrels["docno"]))
+    if ranked and judged and set(ranked).isdisjoint(judged):
+        raise InputError(
+            f"{path}: none of its {len(ranked):,} documents ({examples(ranked)}) is among the "
+            f"{len(judged):,} that are judged ({examples(judged)}); do both use the same ids?"
+        )
+
+
+def _table_ranking(table: ScoreTable) -> pd.DataFrame:
+    names = list(table.scores)
+    name = names[0] if len(names) == 1 else "score"
+    if name not in names:
+        raise InputError(
+            f"{table.path}: {', '.join(map(repr, names))} may be scores; keep one, or call it "
+            "'score'"
+        )
+    queries, documents = (
+        np.array(ids, dtype=object) for ids in (table.query_ids, table.document_ids)
+    )
+    return pd.DataFrame(
+        {
+            "qid": pd.Series(queries[table.query], dtype=object),
+            "docno": pd.Series(documents[table.document], dtype=object),
+            "score": table.scores[name],
+        }
+    )
+
+
+def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[np.float64]:
+    """float64 [n]: the last field of each line that is not blank. Lines of three fields are
+    RankLib's (qid, number, score); their qid must be the row's.
+
+    Raises:
+        InputError: not a number, another query than the row's, or not as many as rows.
+    """
+    scores: list[float] = []
+    for number, line in text_lines(path, errors="replace"):
+        if not (fields := line.split()):
+            continue
+        try:
+            score = float(fields[-1])
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{path}, line {number}: {fields[-1]!r} is not a finite number")
+        at = len(scores)
+        if len(fields) == 3 and at < len(data):
+            query = data.query_ids[data.query_index[at]]
+            if fields[0] != query:
+                raise InputError(
+                    f"{path}, line {number}: query {fields[0]!r}, but row {at + 1} of the data is "
+                    f"of query {query!r}; both must have the same order"
+                )
+        scores.append(score)
+    if len(scores) != len(data):
+        raise InputError(f"{path} has {len(scores)} scores, the data has {len(data)} rows")
+    return np.array(scores)
+
+
+def _with_documents(data: RankingData) -> RankingData:
+    """Rows without document ids get their number: of equal scores the earlier row is first."""
+    if data.document_ids is not None:
+        return data
+    width = len(str(len(data)))
+    numbers = np.array([f"row{i:0{width}d}" for i in range(len(data))], dtype=object)
+    return replace(data, document_ids=numbers)

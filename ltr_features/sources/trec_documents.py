@@ -1,0 +1,141 @@
+"""Documents in TREC's formats: TRECTEXT and TRECWEB."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+from letor.compression import open_input
+from letor.errors import InputError
+from ltr_features.sources.trec_topics import TAG, inner, tidy
+
+_TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
+_DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.S | re.I)
+_DOCHDR = re.compile(r"<DOCHDR>\s*(.*?)\s*</DOCHDR>", re.S | re.I)
+_BLOCK = 1 << 20
+
+
+class TrecDocument(NamedTuple):
+    """A document: its number and the texts of its streams."""
+
+    docno: str
+    streams: dict[str, str]
+
+
+def document_files(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> list[Path]:
+    """The files that are meant: each path itself, or the files below a folder, by name.
+
+    Raises:
+        InputError: a path does not exist, or a folder without files.
+    """
+    found: list[Path] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        path = Path(path)
+        below = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        if not below or not below[0].exists():
+            what = "an empty folder" if path.is_dir() else "no such file"
+            raise InputError(f"{path}: {what}; expected documents in TREC's format")
+        found += below
+    return found
+
+
+def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument]:
+    """The documents of a file, in order, read piece by piece.
+
+    Raises:
+        InputError: a document without an end or number, or bytes of another encoding.
+    """
+    for ordinal, text in enumerate(_elements(path, encoding), start=1):
+        number = _DOCNO.search(text)
+        if number is None or not number[1]:
+            raise InputError(f"{path}: document {ordinal} has no <DOCNO>")
+        header = _DOCHDR.search(text)
+        rest = text[number.end() :]
+        if header is None:
+            yield TrecDocument(number[1], _plain_streams(rest))
+        else:
+            yield TrecDocument(number[1], web_streams(text[header.end() :], header[1]))
+
+
+def _elements(path: Path, encoding: str) -> Iterator[str]:
+    """The content of each ``<DOC>`` element."""
+    rest, done = b"", 0
+    with open_input(path) as stream:
+        while True:
+            block = stream.read(_BLOCK)
+            *whole, rest = re.split(rb"</DOC>\s*", rest + block, flags=re.I)
+            for part in whole:
+                done += 1
+                start = re.search(rb"<DOC>", part, re.I)
+                if start is None:
+                    raise InputError(f"{path}: document {done} has no <DOC> before its </DOC>")
+                try:
+                    yield part[start.end() :].decode(encoding)
+                except UnicodeDecodeError as error:
+                    raise InputError(
+                        f"{path}: document {done} is not {encoding} ({error.reason}); name its "
+                        'encoding, "latin-1" for example'
+                    ) from None
+            if not block:
+                break
+    if b"<DOC>" in rest.upper():
+        raise InputError(f"{path}: document {done + 1} has no </DOC>; the file is cut off")
+
+
+def _plain_streams(text: str) -> dict[str, str]:
+    title = " ".join(part for tag in _TITLES for part in inner(text, tag))
+    bodies = list(inner(text, "TEXT"))
+    if not bodies:
+        for tag in _TITLES:
+            text = re.sub(rf"<{tag}\b[^>]*>.*?</{tag}>", " ", text, flags=re.S | re.I)
+        bodies = [TAG.sub(" ", text)]
+    return {"title": tidy(title), "body": tidy(" ".join(bodies))}
+
+
+def web_streams(html: str, header: str = "") -> dict[str, str]:
+    """Streams of a web page: title, body, keywords, description, and the url of the header."""
+    page = _Page()
+    page.feed(html)
+    page.close()
+    streams = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
+    url = header.split(maxsplit=1)[0] if header.strip() else ""
+    return {**streams, "url": url}
+
+
+class _Page(HTMLParser):
+    """Collects the texts of a web page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: dict[str, list[str]] = {
+            name: [] for name in ("title", "body", "keywords", "description")
+        }
+        self._silent: list[str] = []
+        self._in_title = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "style"):
+            self._silent.append(tag)
+        elif tag == "title":
+            self._in_title = True
+        elif tag == "meta":
+            values = dict(attrs)
+            kind = (values.get("name") or "").lower()
+            if kind in ("keywords", "description"):
+                self.texts[kind].append(values.get("content") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._silent and tag == self._silent[-1]:
+            self._silent.pop()
+        elif tag == "title":
+            self._in_title = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.texts["title" if self._in_title else "body"].append(data)
