@@ -77,6 +77,32 @@ def append_named(
     return ids
 
 
+def append_anew(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    values: NDArray[np.float32],
+    provenance: Mapping[str, Mapping[str, Any]],
+    *,
+    threads: int | None = None,
+) -> list[int]:
+    """As :func:`append_named`, where a file is Parquet: the rows are read and written anew."""
+    data = read_rows(source, threads=threads)
+    twice = sorted(set(data.column_names) & set(provenance))
+    if twice:
+        raise InputError(f"{source} has a column {', '.join(twice)} already")
+    if Path(source).resolve() == Path(target).resolve():
+        raise InputError(f"{target} is the input itself; name another file")
+    first = data.X.shape[1] + 1
+    wider = replace(
+        data,
+        X=np.hstack([data.X, values]),
+        column_names=[*data.column_names, *provenance],
+        provenance={**data.provenance, **provenance},
+    )
+    write_rows(wider, target, threads=threads)
+    return list(range(first, first + values.shape[1]))
+
+
 def read_names(path: Path) -> list[dict[str, Any]]:
     """The columns in a file of names: of each its name, and its provenance by key.
 
@@ -135,7 +161,7 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        return read_parquet(path)
+        return read_parquet(path, threads=options.get("threads"))
     beside = names_path(path)
     if not beside.is_file():
         return read_letor(path, **options)

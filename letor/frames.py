@@ -136,6 +136,15 @@ def arrow_table(frame: Any) -> pa.Table:
     return table.select([c for c in table.column_names if not re.fullmatch(_INDEX, c)])
 
 
+def pandas_frame(frame: Any) -> pd.DataFrame:
+    """The frame itself if it is of pandas, else as one.
+
+    Raises:
+        InputError: as :func:`arrow_table`.
+    """
+    return frame if isinstance(frame, pd.DataFrame) else arrow_table(frame).to_pandas()
+
+
 def make_table(X: NDArray[np.float32], names: Sequence[str], beside: Mapping[str, Any]) -> pa.Table:
     """An Arrow table of further columns, then those of X.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.frames import arrow_table
+from letor.frames import pandas_frame
 from letor.missing import Missing
 
 
@@ -71,10 +71,8 @@ def as_frame(table: Any) -> pd.DataFrame:
     """Qrels or a run as a frame: one already (of pandas, polars or Arrow), a ``ranx.Qrels`` or
     ``ranx.Run``, or a dictionary of dictionaries; with columns ``qid``, ``docno``, and ``label`` or
     ``score``."""
-    if isinstance(table, pd.DataFrame):
-        return table
-    if hasattr(table, "__arrow_c_stream__"):
-        return arrow_table(table).to_pandas()
+    if isinstance(table, pd.DataFrame) or hasattr(table, "__arrow_c_stream__"):
+        return pandas_frame(table)
     kind = type(table)
     if kind.__module__.split(".")[0] == "ranx" and kind.__name__ in ("Qrels", "Run"):
         names = {"q_id": "qid", "doc_id": "docno"}

@@ -27,6 +27,7 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.parallel import map_blocks
 from ltr_features.parameters import check_values
+from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.candidates import PoolRecall, bm25_candidates, candidate_recall
@@ -100,11 +101,29 @@ class BM25Candidates(CandidateSource):
 
 @dataclass(frozen=True)
 class JudgedCandidates(CandidateSource):
-    """The judged pairs, relevant or not, in the order of the judgements."""
+    """The judged pairs, relevant or not, in the order of the judgements.
+
+    Attributes:
+        path: other judgements than the collection's, see :func:`~.files.judgement_rows`.
+    """
+
+    path: str | os.PathLike[str] | None = None
 
     def find(self, context: ColumnContext, extra: int) -> Pairs:
-        judged = context.collection.judgements
-        return Pairs(judged.query, judged.document)
+        collection = context.collection
+        if self.path is None:
+            return Pairs(collection.judgements.query, collection.judgements.document)
+        rows = [row for _, row in judgement_rows(self.path)]
+        found = []
+        for side, wanted in (
+            ("query", collection.query_ids),
+            ("document", collection.document_ids),
+        ):
+            ids = list(dict.fromkeys(row[side] for row in rows))
+            known = known_rows(ids, wanted, self.path, side)
+            of_id = dict(zip(ids, known.tolist(), strict=True))
+            found.append(np.array([of_id[row[side]] for row in rows], dtype=np.int64))
+        return _in_collection(*found)
 
 
 @dataclass(frozen=True)
@@ -133,8 +152,7 @@ class RunCandidates(CandidateSource):
         document = known[table.document]
         score = next(iter(table.scores.values()))
         order = np.lexsort((-score, query))
-        order = order[(query >= 0)[order] & (document >= 0)[order]]
-        pairs = Pairs(query[order], document[order])
+        pairs = _in_collection(query[order], document[order])
         return pairs if self.depth is None else _best(pairs, self.depth + extra)
 
 
@@ -364,6 +382,12 @@ def top_rows(scores: NDArray[np.floating], depth: int) -> Pairs:
     row, column = np.nonzero((scores >= least[:, None]) & (scores > -np.inf))
     order = np.lexsort((column, -scores[row, column], row))
     return _best(Pairs(row[order], column[order]), depth)
+
+
+def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Pairs:
+    """The pairs without those of which one side is -1."""
+    known = (query >= 0) & (document >= 0)
+    return Pairs(query[known], document[known])
 
 
 def _best(pairs: Pairs, depth: int) -> Pairs:

@@ -19,6 +19,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, NotFittedError
 from letor.files import atomic_path
 from letor.folds import Fold
+from letor.frames import pandas_frame
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
@@ -179,19 +180,21 @@ class FeatureBuilder:
         warn_of([*context.collection.remarks, *families, *told_once(notes)])
         return result
 
-    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, frame: Any) -> pd.DataFrame:
         """The rows of a frame with the columns added.
 
         Args:
-            frame: columns ``qid``, ``query`` (the text) and ``docno``; others are kept.
+            frame: columns ``qid``, ``query`` (the text) and ``docno``; others are kept. Of pandas,
+                polars or Arrow.
 
         Returns:
-            A new frame, in the order of ``frame``, with a float32 column per feature.
+            A new frame of pandas, in the order of ``frame``, with a float32 column per feature.
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
             InputError: a column is missing, an unknown document, or a query id with two texts.
         """
+        frame = pandas_frame(frame)
         values = self.matrix(frame)
         features = pd.DataFrame(values, columns=self.column_names, index=frame.index)
         clash = sorted(set(features) & set(frame))
@@ -199,8 +202,9 @@ class FeatureBuilder:
             raise InputError(f"the frame has columns {', '.join(clash)} already; rename them")
         return pd.concat([frame, features], axis=1)
 
-    def matrix(self, frame: pd.DataFrame) -> NDArray[np.float32]:
+    def matrix(self, frame: Any) -> NDArray[np.float32]:
         """float32 [len(frame), n_columns]: the features alone; see :meth:`transform`."""
+        frame = pandas_frame(frame)
         absent = [name for name in ("qid", "query", "docno") if name not in frame]
         if absent:
             raise InputError(f"the frame has no column {', '.join(absent)}")

@@ -201,9 +201,13 @@ def _tell(
 
 @app.command("append")
 def columns_append(
-    file: Annotated[Path, typer.Argument(help="LETOR file whose lines name '#docid = ID'.")],
+    file: Annotated[
+        Path, typer.Argument(help="LETOR file whose lines name '#docid = ID', or .parquet.")
+    ],
     workspace: Workspace,
-    out: Annotated[Path, typer.Option(help="The new file; the old lines stay byte for byte.")],
+    out: Annotated[
+        Path, typer.Option(help="The new file; of LETOR text the old lines stay byte for byte.")
+    ],
     family: Families = None,
     option: FamilyOptions = None,
     model_file: Annotated[
@@ -225,21 +229,17 @@ def columns_append(
     new.txt"""
     import numpy as np
 
-    from letor.column_names import append_named, check_format
+    from letor.column_names import append_anew, append_named, check_format, read_rows
     from letor.errors import InputError
-    from letor.svmlight import read_letor
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import load_fitted
     from ltr_features.feature_table import column_notes
     from ltr_features.sources.letor_join import join_letor
 
     families = _families(family or [], option or [], needed=not model_file)
-    for path in (file, out):
-        if path.suffix == ".parquet":
-            raise InputError(f"{path}: only LETOR text; see: ltr-features convert")
     check_format(out)
     context = open_workspace(workspace, threads=threads)
-    rows = read_letor(file, threads=threads)
+    rows = read_rows(file, threads=threads)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
     notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
     names = [name for chosen in families for name in chosen.column_names]
@@ -248,7 +248,8 @@ def columns_append(
         raise InputError(f"two of the new columns are called {twice!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    ids = append_named(file, out, join.spread(values), notes, threads=threads)
+    add = append_named if {file.suffix, out.suffix}.isdisjoint([".parquet"]) else append_anew
+    ids = add(file, out, join.spread(values), notes, threads=threads)
     for number, name in zip(ids, names, strict=True):
         typer.echo(f"{number}: {name}")
     if join.n_without_text:

@@ -115,9 +115,7 @@ def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
     try:
         schema = pa.parquet.read_schema(path)
         lists = [f.name for f in schema if _is_list(f.type)]
-        plain = [
-            f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_integer(f.type)
-        ]
+        plain = [f.name for f in schema if _is_id(f.type)]
         if len(lists) != 1 or len(plain) != 1:
             raise InputError(
                 f"{path}: must have one column of ids and one of lists of numbers; has "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from letor.errors import InputError
@@ -40,25 +43,26 @@ def read_ir_dataset(
 
     Raises:
         InputError: ``ir_datasets`` is not installed, no such dataset, one without documents,
-            queries or judgements, or documents without any text.
+            queries or judgements, documents without any text, or files that cannot be downloaded.
     """
     if documents not in ("all", "judged"):
         raise InputError(f"documents must be 'all' or 'judged', got {documents!r}")
     source = _load(dataset)
-    queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}
-    triples = [(q.query_id, q.doc_id, q.relevance) for q in source.qrels_iter()]
-    if documents == "all":
-        found: Iterable[Any] = source.docs_iter()
-    else:
-        wanted = dict.fromkeys([*(document for _, document, _ in triples), *extra_documents])
-        found = _looked_up(dataset, source, list(wanted), set(extra_documents))
-    ids: list[str] = []
-    streams: dict[str, list[str]] = {name: [] for name in _FIELDS}
-    for document in found:
-        ids.append(document.doc_id)
-        texts = document_streams(document)
-        for name, parts in streams.items():
-            parts.append(texts.get(name, ""))
+    with _told(dataset):
+        queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}
+        triples = [(q.query_id, q.doc_id, q.relevance) for q in source.qrels_iter()]
+        if documents == "all":
+            found: Iterable[Any] = source.docs_iter()
+        else:
+            wanted = dict.fromkeys([*(document for _, document, _ in triples), *extra_documents])
+            found = _looked_up(dataset, source, list(wanted), set(extra_documents))
+        ids: list[str] = []
+        streams: dict[str, list[str]] = {name: [] for name in _FIELDS}
+        for document in found:
+            ids.append(document.doc_id)
+            texts = document_streams(document)
+            for name, parts in streams.items():
+                parts.append(texts.get(name, ""))
     kept = {name: texts for name, texts in streams.items() if any(texts)}
     if not kept:
         raise InputError(f"ir_datasets {dataset!r}: its {len(ids)} documents have no text")
@@ -117,7 +121,9 @@ def _load(dataset: str) -> Any:
     try:
         source = ir_datasets.load(dataset)
     except KeyError:
-        raise InputError(f"ir_datasets has no dataset {dataset!r}") from None
+        near = get_close_matches(dataset, list(ir_datasets.registry), n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"ir_datasets has no dataset {dataset!r}{hint}") from None
     missing = [
         kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()
     ]
@@ -126,6 +132,27 @@ def _load(dataset: str) -> Any:
             f"ir_datasets {dataset!r} has no {', '.join(missing)}; name a subset that does"
         )
     return source
+
+
+@contextmanager
+def _told(dataset: str) -> Iterator[None]:
+    """What goes wrong with files of a dataset as one error, without a line for each attempt."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not record.getMessage().lower().startswith(("download error", "download failed"))
+
+    logger = logging.getLogger("ir_datasets")
+    logger.addFilter(is_news)
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        reason = str(error.args[0] if error.args else error).splitlines()[0][:200]
+        raise InputError(
+            f"ir_datasets {dataset!r}: its files can be neither found nor downloaded ({reason}); "
+            "is this machine connected? Else put what another one downloaded under ~/.ir_datasets"
+        ) from error
+    finally:
+        logger.removeFilter(is_news)
 
 
 def _query_text(dataset: str, query: Any) -> str:

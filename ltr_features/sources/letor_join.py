@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.text.collection import Collection, Pairs, rows_of
+from ltr_features.text.collection import Collection, Pairs, examples, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,14 @@ def join_letor(
     query = rows_of(data.query_ids, collection.query_ids)[data.query_index]
     document = rows_of(data.document_ids, collection.document_ids)
     found = (query >= 0) & (document >= 0)
+    if not found.any() and len(data):
+        side = "query" if (query < 0).all() else "document"
+        ids = data.query_ids if side == "query" else list(dict.fromkeys(data.document_ids))
+        wanted = collection.query_ids if side == "query" else collection.document_ids
+        raise InputError(
+            f"none of the {len(data)} rows has text in collection {collection.name!r}: the rows' "
+            f"{side} ids are {examples(ids)}, the collection's {examples(wanted)}"
+        )
     if not found.all():
         lost = np.flatnonzero(~found)
         row = int(lost[0])
@@ -75,7 +83,7 @@ def join_letor(
             if query[row] < 0
             else f"document {list(data.document_ids)[row]!r}"
         )
-        if on_missing == "raise" or not found.any():
+        if on_missing == "raise":
             raise InputError(
                 f"{len(lost)} of {len(data)} rows have no text in collection "
                 f"{collection.name!r}: row {row + 1} names {what}, which it does not have; add the "

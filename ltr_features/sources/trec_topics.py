@@ -14,6 +14,9 @@ from letor.errors import InputError
 TOPIC_FIELDS = ("title", "desc", "narr")
 #: Any element's start or end.
 TAG = re.compile(r"<[^<>]*>")
+#: A query per line: id, colon or tab, text. Ids with blanks need a tab, with colons a name in .tsv.
+_LINE = re.compile(r"\s*([^\t:]+(?=\t)|[^\s:]+(?=\s*:))\s*[:\t]\s*(.*?)\s*$")
+_TABS = re.compile(r"\s*([^\t]+)\t\s*(.*?)\s*$")
 
 
 def read_topics(
@@ -83,10 +86,11 @@ def _xml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[
 
 
 def _line_topics(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, str]]:
+    form = _TABS if ".tsv" in path.suffixes else _LINE
     for number, line in lines:
         if not line.strip():
             continue
-        match = re.match(r"\s*([^\s:]+)\s*[:\t]\s*(.*?)\s*$", line)
+        match = form.match(line)
         if match is None:
             raise InputError(
                 f"{path}, line {number}: {line[:60]!r} is no topic; expected <top> elements, "

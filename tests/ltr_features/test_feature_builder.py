@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ltr_features
@@ -129,6 +130,10 @@ def test_a_frame_gets_the_batch_s_columns_to_the_bit(builder, collection, parts)
     frame = frame_of(collection, parts[2]).assign(extra=1.5)
     shuffled = frame.sample(frac=1, random_state=3)
     found = builder.transform(shuffled)
+    pd.testing.assert_frame_equal(
+        builder.transform(pa.Table.from_pandas(shuffled, preserve_index=False)),
+        found.reset_index(drop=True),
+    )
     assert list(found.columns[:4]) == ["docno", "query", "qid", "extra"]
     assert found.index.equals(shuffled.index)
     np.testing.assert_array_equal(

@@ -137,7 +137,8 @@ def save(path, rows, ids):
     if path.suffix == ".parquet":
         flat = pa.array(rows.ravel())
         lists = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
-        pq.write_table(pa.table({"id": ids, "vector": lists}), path)
+        names = pa.array(ids, pa.large_string())  # as polars writes it
+        pq.write_table(pa.table({"id": names, "vector": lists}), path)
         return path
     if path.suffix == ".vec":
         lines = (f"{name} {' '.join(map(str, row))}\n" for name, row in zip(ids, rows, strict=True))

@@ -89,7 +89,7 @@ def test_unknown_ids_are_refused_or_counted(tmp_path):
         (
             "corpus.jsonl",
             b'{"_id": "d1", "text": ["x"]}\n',
-            "line 1: text is a JSON list, expected text",
+            "text is a JSON list, expected text",
         ),
         ("corpus.jsonl", b'\n{"_id": "d1", "text": "\xff"}\n', "line 2: byte 0xff at position"),
         ("corpus.jsonl", b"", "no documents"),

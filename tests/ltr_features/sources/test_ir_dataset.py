@@ -87,6 +87,22 @@ def test_a_registered_dataset(registered):
     assert c.description["queries without judgement, left out"] == 1
 
 
+def test_names_and_downloads_that_fail_are_told_in_one_line(registered, monkeypatch, capfd):
+    with pytest.raises(InputError, match="no dataset 'vaswanni'; did you mean vaswani"):
+        read_ir_dataset("vaswanni")
+
+    def offline(self):
+        log = ir_datasets.log.easy()
+        log.info("download error: ConnectionError(...). Retrying from start.")
+        raise RuntimeError("All download sources failed", [("here", ConnectionError())])
+
+    dataset = ir_datasets.load(registered)
+    monkeypatch.setattr(type(dataset.queries_handler()), "queries_iter", offline)
+    with pytest.raises(InputError, match=r"downloaded \(All download sources failed\); is this"):
+        read_ir_dataset(registered)
+    assert "download" not in capfd.readouterr().err
+
+
 def test_judged_documents_only(registered):
     assert read_ir_dataset(registered, documents="judged").document_ids == ["b"]
     more = read_ir_dataset(registered, documents="judged", extra_documents=["a"])

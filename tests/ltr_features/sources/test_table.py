@@ -39,7 +39,7 @@ def save(table, path):
         return path
     if kind == ".jsonl":
         records = table.astype(object).where(table.notna(), None).to_dict("records")
-        text = "".join(json.dumps(record) + "\n" for record in records)
+        text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     else:
         text = table.to_csv(index=False, sep="," if kind == ".csv" else "\t")
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
@@ -157,3 +157,90 @@ def test_a_query_without_id_or_text_is_refused(tmp_path, row, what):
             judgement_columns={**JUDGED, "query": "id"},
             grades=GRADES,
         )
+
+
+def test_texts_in_another_encoding_are_named_or_read(tmp_path):
+    given = {"document_columns": {"id": "sku", "title": "name"}, "judgement_columns": JUDGED}
+    products = PRODUCTS.assign(name=["Caf\xe9", "T\xe9e", "\xd6l"])
+    for suffix in (".csv", ".jsonl"):
+        path, ratings = tmp_path / f"p{suffix}", save(RATINGS, tmp_path / f"r{suffix}")
+        text = save(products, path).read_text(encoding="utf-8")
+        path.write_text(text, encoding="latin-1")
+        with pytest.raises(InputError, match=r"line [12]: byte 0xe9 .*encoding='cp1252'"):
+            read_table(path, ratings, **given, grades=GRADES)
+        found = read_table(path, ratings, **given, grades=GRADES, encoding="latin-1")
+        assert found.streams["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+    save(products, tmp_path / "p.csv")
+    (tmp_path / "p.csv").write_bytes((tmp_path / "p.csv").read_text("utf-8").encode("utf-16"))
+    (tmp_path / "r.csv").write_bytes((tmp_path / "r.csv").read_text("utf-8").encode("utf-16"))
+    found = read_table(
+        tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
+    )
+    assert found.streams["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+    with pytest.raises(InputError, match=r"p\.csv: byte 0xff is not ascii; name another"):
+        read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
+    with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
+        read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="utf-88")
+
+
+@pytest.fixture
+def one_table():
+    """Ratings with the products' texts in each row, as a shop exports them."""
+    return pd.DataFrame(
+        {
+            "product_uid": ["7", "8", "7", "9"],
+            "product_title": ["Red shoe", "Hat", "Red shoe", "Cap"],
+            "search_term": ["shoe", "shoe", "red", "red"],
+            "relevance": [2.33, 1, 3, 2.67],
+        }
+    )
+
+
+ONE_TABLE = {
+    "document_columns": {"id": "product_uid", "title": "product_title"},
+    "judgement_columns": {"text": "search_term", "document": "product_uid"},
+    "grade_thresholds": [2.33, 2.67],
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
+    c = read_table(save(one_table, tmp_path / f"ratings{suffix}"), **ONE_TABLE)
+    assert c.document_ids == ["7", "8", "9"]
+    assert c.streams == {"title": ["Red shoe", "Hat", "Cap"]}
+    assert c.query_texts == ["shoe", "red"]
+    j = c.judgements
+    rows = list(zip(j.query, j.document, j.grade, strict=True))
+    assert rows == [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 2, 2)]
+    assert c.description["rows of documents that were there, with the same texts"] == 1
+
+
+def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table):
+    one_table.loc[2, "product_title"] = "Shoe"
+    path = save(one_table, tmp_path / "ratings.csv")
+    with pytest.raises(InputError, match=r"ratings\.csv, line 4: document '7' has another title"):
+        read_table(path, **ONE_TABLE)
+    for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
+        c = read_table(path, **ONE_TABLE, on_other_text=choice)
+        assert c.streams["title"] == [title, "Hat", "Cap"]
+        told = f"rows of documents that were there, with other texts; the {choice} taken"
+        assert c.description[told] == 1
+    with pytest.raises(InputError, match="on_other_text must be"):
+        read_table(path, **ONE_TABLE, on_other_text="longest")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"grade_thresholds": [2, 1]}, r"must be ascending numbers, \[2.33, 2.67\], got \[2, 1\]"),
+        ({"grade_thresholds": []}, "must be ascending numbers"),
+        ({"grades": {"1": 1}}, "both say what grades mean"),
+        ({"grade_thresholds": None}, r"line 2: grade '2.33' is not an integer; .*thresholds"),
+        ({"judgement_columns": {**ONE_TABLE["judgement_columns"], "grade": "search_term"}},
+         r"line 2: grade 'shoe' is no finite number"),
+    ],
+)  # fmt: skip
+def test_wrong_thresholds_are_named(tmp_path, one_table, changes, message):
+    path = save(one_table, tmp_path / "ratings.csv")
+    with pytest.raises(InputError, match=message):
+        read_table(path, **{**ONE_TABLE, **changes})

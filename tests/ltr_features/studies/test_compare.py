@@ -250,7 +250,7 @@ def test_queries_without_a_text_are_counted(files, tmp_path):
     assert "judged queries without a text" in html
     assert "18, shown by their ids" in html
     path.write_text("q1 one\n")
-    with pytest.raises(InputError, match="line 1: 'q1 one' is no topic; .* id, tab, text"):
+    with pytest.raises(InputError, match=r"line 1: 'q1 one' is no topic; .* id, tab, text"):
         compared(files[0], tmp_path / "out", queries=path)
 
 
