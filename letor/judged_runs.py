@@ -36,12 +36,11 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
         if table.empty:
             raise InputError(f"{what} has no rows")
     queries = pd.Index(qrels["qid"].unique(), name="qid")
-    first = run["qid"].iloc[0]
     run = run[run["qid"].isin(queries)]
     if run.empty:
         raise InputError(
             f"the run has no row for any of the {len(queries)} judged queries (the first is "
-            f"{queries[0]!r}, the run's is {first!r}); do both use the same query ids?"
+            f"{queries[0]!r}); do both use the same query ids?"
         )
     both = pd.concat([qrels, run])
     pair = both.groupby(["qid", "docno"], sort=False).ngroup().to_numpy()

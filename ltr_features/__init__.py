@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.registry import get_family
     from ltr_features.feature_builder import FeatureBuilder
     from ltr_features.scoring import ScoringPipeline
+    from ltr_features.sources.feature_log import read_feature_log
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer
     from ltr_features.text.collection import Collection
@@ -41,6 +42,7 @@ _HOMES = {
     "k_fold": "letor.folds",
     "load_model": "ssi_models.registry",
     "read_collection": "ltr_features.sources.registry",
+    "read_feature_log": "ltr_features.sources.feature_log",
 }
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "k_fold",
     "load_model",
     "read_collection",
+    "read_feature_log",
 ]
 
 

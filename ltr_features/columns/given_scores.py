@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.sources.score_tables import ScoreTable, read_scores, score_columns
+from ltr_features.sources.score_tables import GIVEN, ScoreTable, read_scores, score_columns
 from ltr_features.text.collection import Pairs, known_rows, places_of
-
-#: Where scores and vectors come from is not known, and their columns say so.
-GIVEN = "given; not checked for leaks"
 
 
 class _Known(NamedTuple):

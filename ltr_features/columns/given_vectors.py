@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.given_scores import GIVEN, lack
+from ltr_features.columns.given_scores import lack
 from ltr_features.embeddings.id_vectors import IdVectors, read_id_vectors
+from ltr_features.sources.score_tables import GIVEN
 from ltr_features.text.collection import Pairs, known_rows
 
 #: Rows that are compared at once: mapped vectors are never in memory as a whole.

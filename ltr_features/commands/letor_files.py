@@ -66,7 +66,7 @@ def measure(
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
     from ltr_features.sources.files import (
-        check_same_documents,
+        check_same_ids,
         is_letor,
         is_ranking,
         judgements_of,
@@ -102,7 +102,7 @@ def measure(
     else:
         run = read_ranking(scores)
         judged = judgements_of(rows) if judged is None else judged
-        check_same_documents(scores, run, judged)
+        check_same_ids(scores, run, judged)
         if without := unjudged_queries(judged, run):
             typer.echo(f"{len(without):,} queries without any judgement are left out", err=True)
         rows, values, _ = judged_rows(judged, run)
@@ -145,7 +145,13 @@ def validate(
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="LETOR text (.gz, .bz2, .zst too) or .parquet.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="LETOR text (.gz, .bz2, .zst too), .parquet, or .jsonl: features that "
+            "Elasticsearch, OpenSearch or Solr logged."
+        ),
+    ],
     target: Annotated[
         Path,
         typer.Argument(help="LETOR text, .parquet, .qrels (judgements), or .run (with --scores)."),
@@ -153,14 +159,18 @@ def convert(
     scores: Annotated[
         Path | None, typer.Option(help="For a .run: scores of the rows, the last word of a line.")
     ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="For logged features: judgements; else every label is 0.")
+    ] = None,
     threads: Threads = None,
 ) -> None:
-    """LETOR text to Parquet and back, or to TREC's judgements and runs.
+    """LETOR text to Parquet and back, or to TREC's judgements and runs; logged features to rows.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
     from letor.column_names import check_format, read_rows, write_rows
     from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
+    from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.files import read_row_scores
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
@@ -170,7 +180,12 @@ def convert(
         raise InputError(f"{target} is the input itself; name another file")
     if kind is None:
         check_format(target)
-    rows = read_rows(source, threads=threads)
+    logged = is_feature_log(source)
+    if qrels is not None and not logged:
+        raise InputError(f"--qrels is for logged features (.jsonl); {source} has labels")
+    rows = read_feature_log(source, qrels) if logged else read_rows(source, threads=threads)
+    if logged and qrels is None:
+        typer.echo("No judgements: every label is 0", err=True)
     if kind is not None and rows.document_ids is None:
         raise InputError(
             f"{source}: rows have no document ids (#docid = ...), TREC files need them"

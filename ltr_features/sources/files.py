@@ -238,16 +238,15 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
     return run_of(_with_documents(data), read_row_scores(path, data))
 
 
-def check_same_documents(
-    path: str | os.PathLike[str], run: pd.DataFrame, qrels: pd.DataFrame
-) -> None:
-    """Raise InputError if no document of a ranking is judged for any query: their ids differ."""
-    ranked, judged = list(dict.fromkeys(run["docno"])), list(dict.fromkeys(qrels["docno"]))
-    if ranked and judged and set(ranked).isdisjoint(judged):
-        raise InputError(
-            f"{path}: none of its {len(ranked):,} documents ({examples(ranked)}) is among the "
-            f"{len(judged):,} that are judged ({examples(judged)}); do both use the same ids?"
-        )
+def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.DataFrame) -> None:
+    """Raise InputError if no query, or no document, of a file's pairs is judged: ids differ."""
+    for column, what in (("qid", "queries"), ("docno", "documents")):
+        found, judged = (list(dict.fromkeys(table[column])) for table in (pairs, qrels))
+        if found and judged and set(found).isdisjoint(judged):
+            raise InputError(
+                f"{path}: none of its {len(found):,} {what} ({examples(found)}) is among the "
+                f"{len(judged):,} that are judged ({examples(judged)}); do both use the same ids?"
+            )
 
 
 def _table_ranking(table: ScoreTable) -> pd.DataFrame:

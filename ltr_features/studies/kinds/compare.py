@@ -17,7 +17,7 @@ from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
 from ltr_features.sources.files import (
-    check_same_documents,
+    check_same_ids,
     judgements_of,
     read_judgements,
     read_queries,
@@ -180,7 +180,7 @@ class CompareStudy(Study):
             for name, path in zip(c.systems, c.runs, strict=True)
         }
         for path, run in zip(c.runs, rankings.values(), strict=True):
-            check_same_documents(self.data / path, run, qrels)
+            check_same_ids(self.data / path, run, qrels)
         queries = list(qrels["qid"].unique())
         texts, titles, groups = {}, {}, None
         if c.queries is not None:

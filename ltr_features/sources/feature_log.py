@@ -1,0 +1,207 @@
+"""Features that a search engine logged, as rows: Elasticsearch, OpenSearch and Solr."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.missing import Missing
+from ltr_features.sources.files import check_same_ids, read_judgements
+from ltr_features.sources.score_tables import GIVEN, QUERY_NAMES
+from ltr_features.sources.table_blocks import find_columns
+from ltr_features.text.records import json_lines
+
+_SOLR = "[features]"
+_ANY = (".jsonl", ".ndjson")
+
+
+def is_feature_log(path: Path) -> bool:
+    """Whether a file is one by its name: JSON lines."""
+    return any(suffix in _ANY for suffix in path.suffixes[-2:])
+
+
+def read_feature_log(
+    path: str | os.PathLike[str],
+    judgements: str | os.PathLike[str] | None = None,
+    *,
+    missing: float = 0.0,
+) -> RankingData:
+    """Rows of the features that an engine logged.
+
+    Args:
+        path: JSON lines (also .gz, .bz2, .zst), each with the id of the query (``qid``,
+            ``query_id`` or ``query``) beside
+
+            - a response of Elasticsearch's or OpenSearch's search (``hits.hits``), itself or as
+              ``response``, whose hits have ``_id`` and what the learning-to-rank plugin's ``sltr``
+              query logged: ``fields._ltrlog``, a list of objects whose values are lists of
+              ``{"name": ..., "value": ...}`` (or, of old versions, objects of values by name);
+            - a single such hit;
+            - a response of Solr (``response.docs``), itself or as ``response``, whose documents
+              have ``id`` and ``[features]``, ``"name=value,..."`` (of old versions
+              ``"name:value;..."``);
+            - a single such document.
+        judgements: labels, see :func:`~ltr_features.sources.files.judgement_rows`: a row without
+            judgement has label 0, queries without any count in no measure. Without the file all
+            labels are 0.
+        missing: the value of a feature that a hit does not have: engines leave out features that
+            do not match, and count them 0.
+
+    Returns:
+        Rows query by query, columns by the names of the features (``<log>_<name>`` where there are
+        several logs), in order of first appearance.
+
+    Raises:
+        InputError: no such file, a line of another form, a value that is no finite number, or a
+            pair whose features differ from line to line; named by file and line.
+    """
+    log = _Log(Path(path))
+    for number, record in json_lines(log.path):
+        log.take(number, record)
+    if not log.rows:
+        raise InputError(f"{path}: no row; it must have logged features of (query, document) pairs")
+    data = log.data(missing)
+    return data if judgements is None else _labelled(data, Path(judgements), log.path)
+
+
+def _labelled(data: RankingData, judgements: Path, path: Path) -> RankingData:
+    """The rows with their labels, and what is judged without a row."""
+    queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
+    documents = [] if data.document_ids is None else list(data.document_ids)
+    rows = dict.fromkeys(zip(queries, documents, strict=True), 0)
+    judged: dict[str, dict[int, int]] = {}
+    qrels = read_judgements(judgements)
+    check_same_ids(path, pd.DataFrame(list(rows), columns=["qid", "docno"]), qrels)
+    for query, document, label in qrels[["qid", "docno", "label"]].itertuples(index=False):
+        lost = judged.setdefault(query, {})
+        if (query, document) in rows:
+            rows[query, document] = max(label, 0)
+        elif label >= 1:
+            lost[label] = lost.get(label, 0) + 1
+    there = set(data.query_ids)
+    relevant = {q: lost for q, lost in judged.items() if lost or q not in there}
+    return replace(
+        data,
+        y=np.array(list(rows.values()), dtype=np.float32),
+        missing=Missing(relevant, frozenset(there - set(judged))),
+    )
+
+
+@dataclass
+class _Log:
+    """What was read: features of pairs, as they come."""
+
+    path: Path
+    rows: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+
+    def take(self, number: int, record: Mapping[str, Any]) -> None:
+        where = f"{self.path}, line {number}"
+        key = find_columns([k for k, v in record.items() if _is_id(v)], ("qid", *QUERY_NAMES))
+        if key is None:
+            raise InputError(
+                f"{where}: no query id; write it into each line, {{'qid': 'q1', ...}}: responses "
+                "do not have it"
+            )
+        query = str(record[key[0]])
+        for document, features in _documents(where, record):
+            known = self.rows.setdefault((query, document), features)
+            if known != features:
+                raise InputError(
+                    f"{where}: query {query!r} and document {document!r} have other features here "
+                    "than before; keep one of them"
+                )
+
+    def data(self, missing: float) -> RankingData:
+        queries = {query: i for i, query in enumerate(dict.fromkeys(q for q, _ in self.rows))}
+        pairs = sorted(self.rows, key=lambda pair: queries[pair[0]])
+        names = list(dict.fromkeys(name for row in self.rows.values() for name in row))
+        values = [[self.rows[pair].get(name, missing) for name in names] for pair in pairs]
+        origin = {"description": f"logged, {self.path.name}", "trained on": GIVEN}
+        return RankingData(
+            np.array(values, dtype=np.float32),
+            np.zeros(len(pairs), dtype=np.float32),
+            list(queries),
+            np.array([queries[query] for query, _ in pairs], dtype=np.int64),
+            names,
+            np.array([document for _, document in pairs], dtype=object),
+            provenance=dict.fromkeys(names, origin),
+        )
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Id and features of each document of a line."""
+    inner = record.get("response")
+    if isinstance(inner, Mapping) and ("hits" in inner or "response" in inner):
+        record, inner = inner, inner.get("response")
+    hits = record.get("hits")
+    if isinstance(hits, Mapping):
+        found = hits.get("hits")
+    elif isinstance(inner, Mapping):
+        found = inner.get("docs")
+    else:
+        found = [record]
+    for document in found if isinstance(found, list) else [None]:
+        if isinstance(document, Mapping) and _SOLR in document and _is_id(document.get("id")):
+            yield str(document["id"]), dict(_of_solr(where, document[_SOLR]))
+        elif isinstance(document, Mapping) and _is_id(document.get("_id")):
+            yield str(document["_id"]), dict(_of_elasticsearch(where, document))
+        else:
+            raise InputError(
+                f"{where}: neither hits with _id and fields._ltrlog (Elasticsearch, OpenSearch) "
+                f"nor documents with id and {_SOLR} (Solr)"
+            )
+
+
+def _of_elasticsearch(where: str, hit: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    fields = hit.get("fields")
+    logs = fields.get("_ltrlog") if isinstance(fields, Mapping) else None
+    if not isinstance(logs, list) or not all(isinstance(log, Mapping) for log in logs):
+        raise InputError(
+            f"{where}: hit {hit['_id']!r} has no fields._ltrlog; ask for it by ext.ltr_log in the "
+            "search"
+        )
+    named = {name: entries for log in logs for name, entries in log.items()}
+    for log_name, entries in named.items():
+        if isinstance(entries, Mapping):
+            entries = [{"name": name, "value": value} for name, value in entries.items()]
+        prefix = f"{log_name}_" if len(named) > 1 else ""
+        for entry in entries:
+            if not isinstance(entry, Mapping) or "name" not in entry:
+                raise InputError(f"{where}: _ltrlog has an entry without a name")
+            if entry.get("value") is not None:  # none: the feature did not match
+                name = prefix + str(entry["name"])
+                yield name, _number(where, name, entry["value"])
+
+
+def _of_solr(where: str, text: object) -> Iterator[tuple[str, float]]:
+    if not isinstance(text, str):
+        raise InputError(f"{where}: {_SOLR} is no text; log it by fl=[features]")
+    between, equals = (",", "=") if "=" in text else (";", ":")
+    for part in filter(None, text.split(between)):
+        name, sign, value = part.rpartition(equals)
+        if not sign or not name:
+            raise InputError(f"{where}: {_SOLR} has {part[:40]!r}; expected name=value")
+        yield name, _number(where, name, value)
+
+
+def _number(where: str, name: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not abs(number) <= np.finfo(np.float32).max:
+        raise InputError(f"{where}: feature {name!r} is {value!r}, not a finite number")
+    return number
