@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
 PAGES = [
     "docs/researcher", "docs/engineer", "docs/given", "docs/clicks", "docs/pyterrier",
-    "docs/experiments", "README",
+    "docs/experiments", "docs/extending", "README",
 ]  # fmt: skip
 
 
@@ -50,6 +50,14 @@ def test_examples_run(page, tmp_path, monkeypatch):
         enriched = read_letor("new/Fold1/test.txt")
         assert enriched.X.shape[1] == 47
         assert (enriched.X == read_letor("again.txt").X).all()
+
+
+def test_the_package_on_the_page_is_the_one_that_is_tested():
+    page = (DOCS / "extending.md").read_text(encoding="utf-8")
+    files = re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', page, re.S | re.M)
+    assert len(files) == 4
+    for name, text in files:
+        assert text == (DOCS.parent / "tests" / "plugin" / name).read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_contents():
