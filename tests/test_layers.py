@@ -25,6 +25,7 @@ ltr_features.scoring ltr_features.sample
 ltr_features.feature_builder ltr_features.pipeline
 ltr_features.feature_table ltr_features.remarks
 ltr_features.candidates
+ltr_features.candidate_kinds
 ltr_features.columns
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources ltr_features.clicks

@@ -126,6 +126,21 @@ class Doc2VecSource:
         counts.sum_duplicates()  # several tokens may be served by one word
         return unit_rows(model.infer(counts, context.threads))
 
+    def stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
+        """float32 [n_documents, dimension], see :meth:`text_vectors`."""
+        index = context.index
+        return context.cached(
+            (self.model_key, stream),
+            lambda: self.text_vectors(context, index.vocabulary, index.counts(stream)),
+        )
+
+    def query_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
+        """float32 [n_queries, dimension], see :meth:`text_vectors`."""
+        words, counts = context.query_words
+        return context.cached_for_queries(
+            (self.model_key, "queries"), lambda: self.text_vectors(context, words, counts)
+        )
+
 
 @dataclass(frozen=True)
 class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
@@ -151,25 +166,18 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        queries = _query_vectors(self, context)
+        queries = self.query_vectors(context)
         values = np.zeros((len(pairs), len(EMBEDDING_STREAMS)), dtype=np.float32)
         for position, stream in enumerate(EMBEDDING_STREAMS):
             if stream in context.index:
                 values[:, position] = average_cosines(
                     queries,
-                    self._stream_vectors(context, stream),
+                    self.stream_vectors(context, stream),
                     pairs.query,
                     pairs.document,
                     context.threads,
                 )
         return values
-
-    def _stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
-        index = context.index
-        return context.cached(
-            (self, stream),
-            lambda: self.text_vectors(context, index.vocabulary, index.counts(stream)),
-        )
 
 
 @dataclass(frozen=True)
@@ -212,7 +220,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
 
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""
-        vectors = _query_vectors(self, context)
+        vectors = self.query_vectors(context)
         n = len(vectors)
         alone = csr_matrix((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
         return Bags.over(alone, vectors)
@@ -265,10 +273,3 @@ def chunk_bags(
         shape=(int(chunk_ends[-1]), n_words),
     )
     return chunk_ends, bags
-
-
-def _query_vectors(source: Doc2VecSource, context: ColumnContext) -> NDArray[np.float32]:
-    words, counts = context.query_words
-    return context.cached_for_queries(
-        (source.model_key, "queries"), lambda: source.text_vectors(context, words, counts)
-    )

@@ -18,12 +18,8 @@ from letor.folds import k_fold
 from letor.svmlight import read_letor
 from letor.trec import read_qrels
 from letor.writing import write_letor
-from ltr_features.candidates import (
-    Candidates,
-    candidate_sources,
-    find_candidates,
-    top_rows,
-)
+from ltr_features.candidate_kinds import top_rows
+from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
@@ -94,6 +90,22 @@ def test_a_model_gives_the_best_of_all_documents(context, terms):
     assert (found.pairs.query == N_QUERIES - 1).sum() == (0 if terms == "words" else 5)
 
 
+def test_doc2vec_gives_the_greatest_cosines(context):
+    options = {"dimension": 8, "epochs": 2, "min_count": 1}
+    found = find(context, doc2vec={"depth": 5, "stream": "body", **options})
+    query, document = np.divmod(np.arange(N_QUERIES * N_DOCUMENTS), N_DOCUMENTS)
+    family = get_family("d2v-word", **options)
+    values = family.compute(context, Pairs(query, document))
+    cosines = values[:, family.column_names.index("d2v_word_body")].reshape(N_QUERIES, N_DOCUMENTS)
+    for q in range(N_QUERIES - 1):
+        mine = found.pairs.document[found.pairs.query == q]
+        np.testing.assert_allclose(cosines[q, mine], np.sort(cosines[q])[:-6:-1], rtol=1e-5)
+    # The last query's only word is in no document: it has no vector.
+    assert N_QUERIES - 1 not in found.pairs.query
+    with pytest.raises(InputError, match="doc2vec: the collection has no stream 'anchor'"):
+        find(context, doc2vec={"stream": "anchor", **options})
+
+
 def test_sources_are_united_in_their_order(context):
     parts = {"bm25": {"depth": 5}, "lsi": {"depth": 5, "params": {"rank": 4}}, "judged": {}}
     found = find(context, **parts)
@@ -117,6 +129,12 @@ def test_files_name_candidates(context, tmp_path):
     found = find(context, engine={"source": "run", "path": str(run)})
     assert listed(found.pairs) == [(0, 9), (0, 3), (1, 4)]
     assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
+    judged = tmp_path / "judged.csv"
+    judged.write_text("qid,docno,grade\nq1,d4,0\ngone,d1,1\nq0,d3,2\n")
+    assert listed(find(context, judged={"path": str(judged)}).pairs) == [(0, 3), (1, 4)]
+    judged.write_text("qid,docno,grade\nq1,D4,0\n")
+    with pytest.raises(InputError, match=r"document ids \('D4'\) is one of the 60 of the coll"):
+        find(context, judged={"path": str(judged)})
     data = RankingData.from_rows(
         np.ones((3, 1), np.float32), np.zeros(3), ["q2", "q0", "gone"],
         comments=np.array([b"#docid = d5", b"#docid = d1", b"#docid = d2"], dtype=object),
@@ -171,7 +189,7 @@ def test_top_rows_are_those_of_a_stable_sort(scores, depth):
         ({"bm25": {"dept": 5}}, "bm25 has no option 'dept'; it has depth"),
         ({"bm25": {"depth": 0}}, "depth must be 1 or more, got 0"),
         ({"bm25": {"depth": "x"}}, "depth must be a whole number, got 'x'"),
-        ({"judged": {"depth": 5}}, "judged has no option 'depth'; it has none"),
+        ({"judged": {"depth": 5}}, "judged has no option 'depth'; it has path"),
         ({"run": {}}, "run needs a path"),
         ({"run": {"path": "gone.run"}}, r"gone\.run"),
         ({"letor": {}}, "letor needs files"),
