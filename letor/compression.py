@@ -37,7 +37,9 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
     codec = _CODECS.get(path.suffix)
     try:
-        with path.open("rb") as raw:
+        # A stream of Arrow's own: threads of its readers that are left behind by an error wait for
+        # Python's objects at exit, and for ever.
+        with pa.OSFile(str(path)) as raw:
             if raw.read(len(_PARQUET)) == _PARQUET:
                 raise InputError(
                     f"{path} is Parquet, not text; to make LETOR text of it: ltr-features convert "
@@ -58,11 +60,11 @@ def read_buffer(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         InputError: no such file, or damaged compressed data.
     """
     with open_input(path) as stream:
-        if Path(path).suffix in _CODECS:
+        # An empty file cannot be mapped.
+        if Path(path).suffix in _CODECS or Path(path).stat().st_size == 0:
             return np.frombuffer(stream.read(), dtype=np.uint8)
-        if os.fstat(stream.fileno()).st_size == 0:  # an empty file cannot be mapped
-            return np.frombuffer(b"", dtype=np.uint8)
-        return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+    with open(path, "rb") as raw:
+        return np.frombuffer(mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 def check_encoding(encoding: str) -> None:
@@ -77,7 +79,7 @@ def check_encoding(encoding: str) -> None:
 
 @contextmanager
 def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator[IO[bytes]]:
-    """As :func:`open_input`, of a text in any encoding as UTF-8.
+    """As :func:`open_input`, of a text in any encoding as UTF-8; of another one all is in memory.
 
     Raises:
         InputError: as there; an unknown encoding, or bytes of another one (while reading).
@@ -87,14 +89,14 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
         if codecs.lookup(encoding).name == "utf-8":
             yield stream  # readers decode it, and know the line
             return
-        source = stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, "r")
         try:
-            yield pa.transcoding_input_stream(source, encoding, "utf-8")
+            text = stream.read().decode(encoding)
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{path}: byte {error.object[error.start]:#04x} is not {encoding}; name another "
                 "encoding, 'utf-8', 'cp1252' or 'latin-1', say"
             ) from None
+    yield pa.BufferReader(text.encode("utf-8"))
 
 
 def text_lines(

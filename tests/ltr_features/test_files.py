@@ -7,6 +7,8 @@ import bz2
 import gzip
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -286,6 +288,19 @@ def test_bad_rankings_are_named(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read_ranking(tmp_path / name)
+
+
+def test_a_process_ends_when_a_table_is_refused(tmp_path):
+    """Arrow's reader is left in the middle of the file, with a thread that reads on."""
+    large = "".join(f"q{i},d{i},{'x' if i == 5 else 1}\n" for i in range(200_000))
+    packed(tmp_path / "a.csv.gz", f"qid,docno,grade\n{large}")
+    code = "import sys; from ltr_features.sources.files import *; read_judgements(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.csv.gz")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert "line 7: grade 'x' is not an integer" in done.stderr.splitlines()[-1]
+    assert done.returncode == 1
 
 
 def test_ids_that_match_nothing_are_shown_on_both_sides(folder):
