@@ -10,7 +10,11 @@ import typer
 from ltr_features.commands.options import EXIT_BAD_INPUT, Threads
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from letor.dataset import RankingData
 
 
 def measure(
@@ -57,30 +61,22 @@ def measure(
     queries without a row count where the file beside (NAME.columns.json) tells of them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
-    import numpy as np
-
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.evaluation import side_by_side
-    from letor.judged_runs import judged_rows, unjudged_queries
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from ltr_features.sources.files import (
-        check_same_ids,
-        is_letor,
-        is_ranking,
-        judgements_of,
-        read_judgements,
-        read_ranking,
-        read_row_scores,
-    )
+    from ltr_features.sources.files import is_letor, judged_ranking, read_judgements
 
     if (scores is None) == (column == 0):
         raise InputError("give either --scores FILE or --column N: what to rank by")
     definitions = official_measures(official) if official else conventions(cutoff)
-    rejected: list[BadLine] = []
-    judged = None if is_letor(data) else read_judgements(data)
-    if judged is None:
+    if not is_letor(data):
+        if scores is None:
+            raise InputError(f"{data} holds judgements, no columns; give --scores, a ranking")
+        rows, values, n_unjudged = judged_ranking(scores, read_judgements(data))
+    else:
+        rejected: list[BadLine] = []
         rows = read_rows(
             data,
             on_error=on_error,
@@ -89,24 +85,35 @@ def measure(
             rejected=rejected,
             threads=threads,
         )
-    for line in rejected:
-        typer.echo(f"left out: {data}, {line}", err=True)
-    if scores is None:
-        if judged is not None:
-            raise InputError(f"{data} holds judgements, no columns; give --scores, a ranking")
-        if column > rows.X.shape[1]:
-            raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
-        values = rows.X[:, column - 1].astype(np.float64)
-    elif judged is None and not is_ranking(scores):
-        values = read_row_scores(scores, rows)
-    else:
-        run = read_ranking(scores)
-        judged = judgements_of(rows) if judged is None else judged
-        check_same_ids(scores, run, judged)
-        if without := unjudged_queries(judged, run):
-            typer.echo(f"{len(without):,} queries without any judgement are left out", err=True)
-        rows, values, _ = judged_rows(judged, run)
+        for line in rejected:
+            typer.echo(f"left out: {data}, {line}", err=True)
+        rows, values, n_unjudged = _ranked(rows, data, scores, column)
+    if n_unjudged:
+        typer.echo(f"{n_unjudged:,} queries without any judgement are left out", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
+
+
+def _ranked(
+    rows: RankingData, data: Path, scores: Path | None, column: int
+) -> tuple[RankingData, NDArray[np.float64], int]:
+    """Rows, by what they are ranked, and how many queries of a ranking have no judgement."""
+    import numpy as np
+
+    from letor.errors import InputError
+    from ltr_features.sources.files import (
+        is_ranking,
+        judged_ranking,
+        judgements_of,
+        read_row_scores,
+    )
+
+    if scores is not None and is_ranking(scores):
+        return judged_ranking(scores, judgements_of(rows))
+    if scores is not None:
+        return rows, read_row_scores(scores, rows), 0
+    if column > rows.X.shape[1]:
+        raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
+    return rows, rows.X[:, column - 1].astype(np.float64), 0
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:

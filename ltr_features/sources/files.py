@@ -21,6 +21,7 @@ from letor.column_names import read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.judged_runs import judged_rows, unjudged_queries
 from letor.trec import qrels_lines, qrels_of, read_run, run_of
 from ltr_features.sources.judging import whole_grade
 from ltr_features.sources.score_tables import (
@@ -236,6 +237,22 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
             "of the rows of a LETOR file, give that by --data"
         )
     return run_of(_with_documents(data), read_row_scores(path, data))
+
+
+def judged_ranking(
+    path: str | os.PathLike[str], qrels: pd.DataFrame
+) -> tuple[RankingData, NDArray[np.float64], int]:
+    """The rows of a ranking with their labels, and their scores, see
+    :func:`letor.judged_runs.judged_rows`; and how many of its queries have no judgement and are
+    left out.
+
+    Raises:
+        InputError: as :func:`read_ranking`; or it shares no query, or no document, with the qrels.
+    """
+    run = read_ranking(path)
+    check_same_ids(path, run, qrels)
+    data, scores, _ = judged_rows(qrels, run)
+    return data, scores, len(unjudged_queries(qrels, run))
 
 
 def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.DataFrame) -> None:
