@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ from ltr_features.sources.table_blocks import (
     named_rows,
     rows,
     table_columns,
+    table_of,
 )
 from ltr_features.sources.trec_documents import trec_documents
 from ltr_features.sources.trec_topics import read_topics
@@ -50,7 +52,7 @@ _SHOWN = 90
 
 
 def judgement_rows(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     columns: Mapping[str, str] | None = None,
     *,
     encoding: str = "utf-8",
@@ -59,7 +61,8 @@ def judgement_rows(
     ``grade``, all as text.
 
     Args:
-        path: a table, BEIR's among them; or lines ``qid iteration docno grade`` of TREC.
+        path: a table, BEIR's among them, or a frame; or lines ``qid iteration docno grade`` of
+            TREC.
         columns: the columns of a table that are not called as usual, by what they are; with
             ``text`` that is read too, and without ``query`` instead of ids.
         encoding: of tables.
@@ -67,14 +70,14 @@ def judgement_rows(
     Raises:
         InputError: the file cannot be read, or has no such column.
     """
-    path, given = Path(path), dict(columns or {})
+    path, given = table_of(path), dict(columns or {})
     usual = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
     if "text" in given and "query" not in given:
         del usual["query"]
     if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:
         yield from found
         return
-    for number, query, document, grade in qrels_lines(path):
+    for number, query, document, grade in qrels_lines(str(path)):
         yield number, {"query": query, "document": document, "grade": grade}
 
 
@@ -134,7 +137,7 @@ def is_letor(path: Path) -> bool:
 
 
 def read_queries(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     *,
     fields: Sequence[str] = ("title",),
     columns: Mapping[str, str] | None = None,
@@ -143,8 +146,8 @@ def read_queries(
     """Query texts by id.
 
     Args:
-        path: a table, BEIR's ``queries.jsonl`` among them; TREC topics (``<top>``, or in XML); or
-            a query per line: id, colon or tab, text.
+        path: a table, BEIR's ``queries.jsonl`` among them, or a frame; TREC topics (``<top>``, or
+            in XML); or a query per line: id, colon or tab, text.
         fields: which parts of a topic make the query: "title", "desc", "narr".
         columns: the columns ``id`` and ``text`` of a table, where they are not called as usual.
         encoding: of tables.
@@ -152,11 +155,11 @@ def read_queries(
     Raises:
         InputError: the file cannot be read, has no such column, or an id twice or empty.
     """
-    path, given = Path(path), dict(columns or {})
+    path, given = table_of(path), dict(columns or {})
     usual = {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
     found = named_rows(path, given, usual, "query_columns", encoding)
     if found is None:
-        return dict(read_topics(path, fields))
+        return dict(read_topics(str(path), fields))
     texts: dict[str, str] = {}
     for number, row in found:
         query = row["id"]

@@ -13,17 +13,17 @@ import numpy as np
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.table_blocks import rows
+from ltr_features.sources.table_blocks import Frame, rows, table_of
 from ltr_features.text.collection import STREAMS, Collection
 
 
 def read_table(
-    documents: str | os.PathLike[str],
-    judgements: str | os.PathLike[str] | None = None,
+    documents: str | os.PathLike[str] | Any,
+    judgements: str | os.PathLike[str] | Any = None,
     *,
     document_columns: Mapping[str, str | Sequence[str]],
     judgement_columns: Mapping[str, str] | None = None,
-    queries: str | os.PathLike[str] | None = None,
+    queries: str | os.PathLike[str] | Any = None,
     query_columns: Mapping[str, str] | None = None,
     grades: Mapping[str, int] | None = None,
     grade_thresholds: Sequence[float] | None = None,
@@ -34,7 +34,8 @@ def read_table(
     name: str | None = None,
 ) -> Collection:
     """Read a collection from tables; the format is the file's suffix (.csv, .tsv, .jsonl, each also
-    .gz, .bz2, .zst; .parquet), the first line of CSV and TSV names the columns.
+    .gz, .bz2, .zst; .parquet), the first line of CSV and TSV names the columns. Each table may also
+    be a frame of pandas, polars or Arrow.
 
     Args:
         documents: a row per document. Rows of the same id and texts are one document, so that one
@@ -63,8 +64,8 @@ def read_table(
             texts of one query, a grade that is not known, bytes of another encoding; named by
             file, and line or row.
     """
-    documents = Path(documents)
-    judgements = documents if judgements is None else Path(judgements)
+    documents = table_of(documents)
+    judgements = documents if judgements is None else table_of(judgements)
     if queries is None and "text" not in (judgement_columns or {}):
         raise InputError(
             "no query texts: name a table of queries, or the column of the judgements that holds "
@@ -83,7 +84,9 @@ def read_table(
     judged = JudgedPairs(texts, row_of, on_unknown)
     for number, row in judged_rows:
         where = f"{judgements}, line {number}"
-        judged.add(judgements, number, row["query"], row["document"], graded(where, row["grade"]))
+        judged.add(
+            str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
+        )
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")
@@ -106,7 +109,9 @@ def read_table(
     )
 
 
-def _texts_of_rows(path: Path, judged_rows: Iterable[tuple[int, dict[str, str]]]) -> dict[str, str]:
+def _texts_of_rows(
+    path: Path | Frame, judged_rows: Iterable[tuple[int, dict[str, str]]]
+) -> dict[str, str]:
     """Query texts by id, from rows of judgements; rows without ids get the text's number."""
     texts: dict[str, str] = {}
     numbers: dict[str, str] = {}
@@ -173,7 +178,7 @@ class DocumentTable(NamedTuple):
 
 
 def read_documents(
-    path: Path,
+    path: Path | Frame,
     columns: Mapping[str, str | Sequence[str]],
     *,
     on_other_text: Literal["raise", "first", "last"] = "raise",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from letor.compression import check_encoding, open_utf8, text_lines
 from letor.errors import InputError
+from letor.frames import arrow_table
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
@@ -30,13 +32,35 @@ class Block:
     """Rows of a file. ``columns``: Arrow arrays of n values; ``line``: int64 [n], of the file (of
     Parquet, rows from 1)."""
 
-    path: Path
+    path: Path | Frame
     line: NDArray[np.int64]
     columns: Mapping[str, pa.Array]
 
     def where(self, row: int) -> str:
         """A row's place, for messages."""
         return f"{self.path}, line {self.line[row]}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame in memory, read as a table; rows count from 1."""
+
+    table: pa.Table
+    name: str = "frame"
+
+    def __str__(self) -> str:
+        return "the frame"
+
+
+def table_of(given: Any) -> Path | Frame:
+    """A path, or a frame of pandas, polars or Arrow, as what the functions here read.
+
+    Raises:
+        InputError: as :func:`letor.frames.arrow_table`.
+    """
+    if isinstance(given, Frame):
+        return given
+    return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given))
 
 
 def table_format(path: Path) -> str:
@@ -53,17 +77,19 @@ def table_format(path: Path) -> str:
     return _FORMATS[suffixes[-1]]
 
 
-def is_table(path: Path) -> bool:
-    """Whether the file's name ends as that of a table."""
-    return any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+def is_table(path: Path | Frame) -> bool:
+    """Whether it is a frame, or a file whose name ends as that of a table."""
+    return isinstance(path, Frame) or any(suffix in _FORMATS for suffix in path.suffixes[-2:])
 
 
-def table_columns(path: Path, encoding: str = "utf-8") -> list[str]:
+def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
     """The names of a table's columns, by its beginning; of JSON lines, the keys of the first.
 
     Raises:
         InputError: as :func:`blocks`.
     """
+    if isinstance(path, Frame):
+        return list(path.table.column_names)
     kind = table_format(path)
     if kind == "json":
         return next((list(record) for _, record in json_lines(path, (), encoding)), [])
@@ -75,7 +101,7 @@ def table_columns(path: Path, encoding: str = "utf-8") -> list[str]:
 
 
 def blocks(
-    path: Path, columns: Sequence[str], *, encoding: str = "utf-8", optional: bool = False
+    path: Path | Frame, columns: Sequence[str], *, encoding: str = "utf-8", optional: bool = False
 ) -> Iterator[Block]:
     """The named columns of a file, in blocks of rows; of CSV, TSV and JSON lines as text.
 
@@ -87,14 +113,19 @@ def blocks(
         InputError: no such file, another suffix, a column that is missing, or a damaged file; the
             message holds nothing of the file's content.
     """
-    kind = table_format(path)
     check_encoding(encoding)
     names = list(dict.fromkeys(columns))
-    if kind == "json":
+    first = 1
+    if isinstance(path, Frame):
+        _check_columns(path, path.table.column_names, names)
+        batches = iter(path.table.select(names).to_batches())
+    elif (kind := table_format(path)) == "json":
         yield from _json_blocks(path, names, encoding, optional)
         return
-    first = 1 if kind == "parquet" else 2
-    batches = _parquet(path, names) if kind == "parquet" else _csv(path, kind, names, encoding)
+    elif kind == "parquet":
+        batches = _parquet(path, names)
+    else:
+        first, batches = 2, _csv(path, kind, names, encoding)
     for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
@@ -102,7 +133,9 @@ def blocks(
             yield Block(path, line, {name: batch.column(name) for name in names})
 
 
-def rows(path: Path, columns: Sequence[str], **options: Any) -> Iterator[tuple[int, list[str]]]:
+def rows(
+    path: Path | Frame, columns: Sequence[str], **options: Any
+) -> Iterator[tuple[int, list[str]]]:
     """(line, values of the columns as text) of each row; missing values are ``""``.
 
     Lines are those of the file; of Parquet, rows from 1. (Quoted line ends in CSV shift them.)
@@ -123,7 +156,7 @@ def rows(path: Path, columns: Sequence[str], **options: Any) -> Iterator[tuple[i
 
 
 def named_rows(
-    path: Path,
+    path: Path | Frame,
     given: Mapping[str, str],
     usual: Mapping[str, Sequence[str]],
     option: str,
@@ -151,7 +184,7 @@ def named_rows(
     others = [name for name in names if name not in given.values()]
     found = find_columns(others, *lacking.values())
     if found is None:
-        if table_format(path) == "\t" and not given:
+        if isinstance(path, Path) and table_format(path) == "\t" and not given:
             return None
         lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
         raise InputError(
@@ -231,7 +264,7 @@ def _told(path: Path, encoding: str | None = None) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 
 
-def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+def _check_columns(path: Path | Frame, found: Sequence[str], wanted: Sequence[str]) -> None:
     absent = [column for column in wanted if column not in found]
     if absent:
         raise InputError(f"{path}: no column {', '.join(absent)}; it has {', '.join(found)}")

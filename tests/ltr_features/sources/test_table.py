@@ -6,9 +6,11 @@ import gzip
 import json
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from letor.errors import InputError
+from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
 
 PRODUCTS = pd.DataFrame(
@@ -213,6 +215,28 @@ def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
     rows = list(zip(j.query, j.document, j.grade, strict=True))
     assert rows == [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 2, 2)]
     assert c.description["rows of documents that were there, with the same texts"] == 1
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow"])
+def test_tables_may_be_frames(tmp_path, one_table, kind):
+    def made(frame):
+        if kind == "polars":
+            return pytest.importorskip("polars").from_pandas(frame)
+        return pa.Table.from_pandas(frame) if kind == "Arrow" else frame
+
+    c = read_collection("table", documents=made(one_table), **ONE_TABLE)
+    read = read_table(save(one_table, tmp_path / "ratings.csv"), **ONE_TABLE)
+    assert (c.name, c.document_ids, c.streams) == ("frame", read.document_ids, read.streams)
+    assert (c.query_texts, c.judgements.grade.tolist()) == (read.query_texts, [1, 0, 2, 2])
+    queries = pd.DataFrame({"qid": ["a"], "text": ["shoe"]})
+    judged = pd.DataFrame({"qid": ["a"], "docno": ["8"], "label": [1]})
+    columns = {"id": "product_uid", "title": "product_title"}
+    c = read_table(made(one_table), made(judged), document_columns=columns, queries=made(queries))
+    assert (c.query_texts, c.judgements.document.tolist()) == (["shoe"], [1])
+    with pytest.raises(InputError, match="the frame: no column sku; it has product_uid"):
+        read_table(made(one_table), **{**ONE_TABLE, "document_columns": {**columns, "id": "sku"}})
+    with pytest.raises(InputError, match=r"the frame, line 1: grade '2.33' is not an integer"):
+        read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})
 
 
 def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table):
