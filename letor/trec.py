@@ -44,8 +44,9 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
         negative, as some TREC tracks mark spam).
 
     Raises:
-        InputError: a line does not have four fields, its label is not a whole number, or a document
-            is judged twice for a query; the message names file and line.
+        InputError: a line has neither four fields nor, separated by tabs, three (without the
+            iteration), its label is not a whole number, or a document is judged twice for a query;
+            the message names file and line.
     """
     rows, lines = [], []
     for number, query, document, label in qrels_lines(path):

@@ -147,10 +147,10 @@ class GivenVectors(ColumnFamily):
             chosen = sp.csr_matrix(chosen)
         finite = np.isfinite(np.asarray(chosen.sum(axis=1)).ravel())
         if not finite.all():
-            name = vectors.ids[rows[np.argmin(finite)]]
+            row = int(rows[np.argmin(finite)])
             raise InputError(
-                f"{vectors.path}: the vector of {side} {name!r} has a number that is not finite; "
-                "make it again or leave it out"
+                f"{vectors.path}, row {row + 1}: the vector of {side} {vectors.ids[row]!r} has a "
+                "number that is not finite; make it again or leave it out"
             )
         return chosen
 

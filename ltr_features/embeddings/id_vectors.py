@@ -125,11 +125,13 @@ def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
     column = table[lists[0]].combine_chunks()
-    widths = np.unique(pa.compute.list_value_length(column).fill_null(0).to_numpy())
-    if len(widths) > 1 or column.null_count or table[plain[0]].null_count:
+    widths = pa.compute.list_value_length(column).fill_null(0).to_numpy()
+    lost = table[plain[0]].is_null().to_numpy() | column.is_null().to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(lost | (widths != widths[:1]))
+    if len(bad):
         raise InputError(
-            f"{path}: rows must have an id and equally many numbers; {lists[0]!r} has "
-            f"{', '.join(map(str, widths[:4]))} of them"
+            f"{path}, row {bad[0] + 1}: rows must have an id and equally many numbers; this has "
+            f"{widths[bad[0]]} in {lists[0]!r}, the first {widths[0]}"
         )
     flat = column.flatten().to_numpy(zero_copy_only=False)
     rows = flat.reshape(len(column), -1 if len(column) else 0)

@@ -192,7 +192,9 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
         GivenVectors(queries=q, documents=d)
     save(tmp_path / "d.npy", np.where(D == 3, np.nan, D), ["d0", "d1"])
     family = GivenVectors(queries=q, documents=d)
-    with pytest.raises(InputError, match=r"d\.npy: the vector of document 'd1' has a number"):
+    with pytest.raises(
+        InputError, match=r"d\.npy, row 2: the vector of document 'd1' has"
+    ):
         family.compute(context, PAIRS)
     (tmp_path / "d.txt").unlink()
     with pytest.raises(InputError, match=r"looked for in .*d\.txt, .*by query_ids or document_ids"):
@@ -207,6 +209,21 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
         GivenVectors().check(context)
     with pytest.raises(InputError, match="measures must be some of cosine, dot, distance"):
         GivenVectors(measures=["euclid"])
+
+
+@pytest.mark.parametrize(
+    ("ids", "vectors", "message"),
+    [
+        (["a", "b", "c"], [[1.0, 2], [3, 4], [5]], r"row 3: .* this has 1 in 'v', the first 2"),
+        (["a", "b"], [[1.0, 2], None], r"row 2: .* has 0 in 'v', the first 2"),
+        (["a", None], [[1.0, 2], [3, 4]], r"row 2: rows must have an id"),
+    ],
+)
+def test_parquet_rows_that_are_no_vectors_are_named(tmp_path, ids, vectors, message):
+    columns = {"id": pa.array(ids, pa.string()), "v": pa.array(vectors, pa.list_(pa.float32()))}
+    pq.write_table(pa.table(columns), tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=message):
+        GivenVectors(queries=tmp_path / "v.parquet", documents=tmp_path / "v.parquet")
 
 
 def test_the_command_line_builds_them(tmp_path, monkeypatch):
