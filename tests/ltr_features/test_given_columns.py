@@ -192,9 +192,7 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
         GivenVectors(queries=q, documents=d)
     save(tmp_path / "d.npy", np.where(D == 3, np.nan, D), ["d0", "d1"])
     family = GivenVectors(queries=q, documents=d)
-    with pytest.raises(
-        InputError, match=r"d\.npy, row 2: the vector of document 'd1' has"
-    ):
+    with pytest.raises(InputError, match=r"d\.npy, row 2: the vector of document 'd1' has"):
         family.compute(context, PAIRS)
     (tmp_path / "d.txt").unlink()
     with pytest.raises(InputError, match=r"looked for in .*d\.txt, .*by query_ids or document_ids"):
