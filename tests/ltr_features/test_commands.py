@@ -284,8 +284,14 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     plain.write_bytes(first.read_bytes())  # no names beside it
     done("columns", "append", plain, *append)
     assert read_rows(second).column_names == [*map(str, range(1, 47)), "vsm"]
-    message = refused("columns", "append", tmp_path / "a.parquet", *append)
-    assert "a.parquet: only LETOR text" in message
+    by_text, table = read_rows(second), tmp_path / "a.parquet"
+    write_rows(read_rows(first), table)
+    done("columns", "append", table, *append)
+    by_table = read_rows(second)
+    assert by_table.column_names == rows.column_names
+    assert by_table.provenance == rows.provenance
+    np.testing.assert_array_equal(by_table.X, by_text.X)
+    assert "already" in refused("columns", "append", second, *append[:-1], table)
     assert "two of the new columns are called 'vsm'" in refused(
         "columns", "append", plain, "--family", "vsm", *append
     )
