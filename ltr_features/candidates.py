@@ -32,9 +32,6 @@ from ltr_features.text.candidates import PoolRecall, candidate_recall
 from ltr_features.text.collection import Judgements, Pairs
 from ssi_models.registry import MODELS, find_model
 
-#: Scores of queries and all documents that are in memory at once, per thread.
-_SCORES = 2**23
-
 
 @dataclass(frozen=True)
 class Candidates:
