@@ -18,6 +18,7 @@ from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.parameters import Parameters
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation, pair_scores
+from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -57,8 +58,8 @@ class MatchingModel(Parameters):
     #: Constructor parameters that only scoring reads: models that differ in them alone have the
     #: same fitted parameters.
     scoring_params: ClassVar[tuple[str, ...]] = ("threads",)
-    #: Names of the fitted float arrays that make up the model, saved as attributes ``<name>_``.
-    tensors: ClassVar[tuple[str, ...]] = ()
+    #: The fitted arrays that make up the model, attributes ``<name>_``, by name.
+    tensors: ClassVar[Mapping[str, Tensor]] = {}
 
     #: Whether it learns from the weights of the preferences; else it refuses them.
     weighs_pairs: ClassVar[bool] = False
@@ -284,8 +285,14 @@ class MatchingModel(Parameters):
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: not a model file, the file of another model class, or of a newer version.
+            ValueError: not a model file, the file of another model class, of a newer version, or
+                damaged: no array that a kernel trusts is out of its bounds.
         """
+        with persistence.reading(path):
+            return cls._from_file(path)
+
+    @classmethod
+    def _from_file(cls, path: str | os.PathLike[str]) -> Self:
         header, arrays = persistence.load_tensors(path)
         if header["model"] not in (cls.name, *cls.former_names):
             raise ValueError(f"{path}: holds a {header['model']!r} model, not {cls.name!r}")
@@ -294,16 +301,21 @@ class MatchingModel(Parameters):
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
         model = cls(**{cls.former_params.get(k, k): v for k, v in params.items()})
-        model.n_words_ = header["n_words"]
-        model.n_query_words_ = header["n_query_words"]
+        model.check_params()
+        model.n_words_ = persistence.count(header, "n_words")
+        model.n_query_words_ = persistence.count(header, "n_query_words")
         model.recipe_ = header["recipe"]
+        sizes = {"words": model.n_words_, "query_words": model.n_query_words_}
+        check_tensors(arrays, cls.tensors, **sizes)
         for name in cls.tensors:
             setattr(model, f"{name}_", arrays[name])
         if "vocabulary.bytes" in arrays:
             model.vocabulary_ = persistence.unpack_vocabulary(arrays)
         if "weighting.idf" in arrays:
+            check_tensors(arrays, {"weighting.idf": Tensor(("idf",))})
             model.weighting_ = TfIdf.from_idf(arrays["weighting.idf"])
         model._restore(header["fitted"])
+        model._check_restored()
         return model
 
     def _fitted_header(self) -> dict[str, Any]:
@@ -312,6 +324,12 @@ class MatchingModel(Parameters):
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         """The inverse of ``_fitted_header``."""
+
+    def _check_restored(self) -> None:
+        """Raise ValueError where arrays and parameters of a file do not go together."""
+
+    def check_params(self) -> None:
+        """Raise an error naming a parameter that is out of its range."""
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_words_"):

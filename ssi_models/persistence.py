@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.vocabulary import Vocabulary
 
 FORMAT = "ssi-models/1"
@@ -89,23 +90,68 @@ def load_rows(
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever a damaged file leads to in the block, which may be anything, becomes a ValueError
+    that names the file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: see above.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such model file")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if FORMAT not in metadata:
-                found = ", ".join(sorted(metadata)) or "none"
-                raise ValueError(f"{path}: model format is {found}, not {FORMAT}; fit it again")
-            yield file
-    except SafetensorError as error:
-        raise ValueError(f"{path}: not a readable model file ({error})") from error
+        yield
+    except Exception as error:
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: not a readable model file ({said}); fit it again") from error
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    with reading(path), safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if FORMAT not in metadata:
+            found = ", ".join(sorted(metadata)) or "none"
+            raise ValueError(f"{path}: model format is {found}, not {FORMAT}; fit it again")
+        yield file
 
 
 def _header(file: Any) -> dict[str, Any]:
     header: dict[str, Any] = json.loads(file.metadata()[FORMAT])
     return header
+
+
+def count(header: Mapping[str, Any], name: str) -> int:
+    """A size in a header.
+
+    Raises:
+        KeyError, ValueError: it is not there, or no whole number from 0 on.
+    """
+    value = header[name]
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{name} is {value!r}, must be a whole number from 0 on")
+    return value
+
+
+def numbers(values: Any) -> Any:
+    """A list or mapping of a header, if it holds numbers only.
+
+    Raises:
+        ValueError: it does not.
+    """
+    for value in values.values() if isinstance(values, Mapping) else values:
+        if not isinstance(value, int | float):
+            raise ValueError(f"{value!r} must be a number")
+    return values
+
+
+_VOCABULARY = {
+    "vocabulary.bytes": Tensor(("letters",), "uint8"),
+    "vocabulary.offsets": Tensor(("offsets",), "int64", ends="letters"),
+}
 
 
 def pack_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[Any]]:
@@ -119,7 +165,13 @@ def pack_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[Any]]:
 
 
 def unpack_vocabulary(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary:
-    """The inverse of :func:`pack_vocabulary`."""
+    """The inverse of :func:`pack_vocabulary`.
+
+    Raises:
+        ValueError: the arrays are none of its, or two words are equal.
+    """
+    letters = {"letters": len(tensors["vocabulary.bytes"])}
+    check_tensors(tensors, _VOCABULARY, **letters)
     text = tensors["vocabulary.bytes"].tobytes()
     offsets = tensors["vocabulary.offsets"].tolist()
     return Vocabulary(

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from ssi_models.base import MatchingModel
-from ssi_models.persistence import load_header
+from ssi_models.persistence import load_header, reading
 from ssi_models.projections.baselines import VSM, Popularity, PopularTfIdf
 from ssi_models.projections.lsa import CLLSA, LSA, LSI, LsiTfIdf
 from ssi_models.projections.opca import OPCA
@@ -98,7 +98,8 @@ def load_model(path: str | os.PathLike[str]) -> MatchingModel:
         FileNotFoundError: no such file.
         ValueError: not a model file, or of a model that this version does not know.
     """
-    name = load_header(path)["model"]
+    with reading(path):
+        name = str(load_header(path)["model"])
     kind = find_model(name)
     if kind is None:
         raise ValueError(f"{path}: holds a {name!r} model, which this version does not know")

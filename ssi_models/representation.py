@@ -91,6 +91,10 @@ def _add_products(
     out: NDArray[np.float64],
     workers: Workers,
 ) -> None:
+    widths = {part.shape[1] for part in (queries.dense, documents.dense) if part is not None}
+    if len(widths) > 1:
+        raise ValueError(f"queries and documents have {widths} dimensions; the model is damaged")
+
     def work(start: int, stop: int) -> None:
         if queries.sparse is not None and documents.sparse is not None:
             dense = np.zeros(queries.sparse.shape[1])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.base import MatchingModel, check_parts, checkpoint_of
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.persistence import count
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.training.held_out import (
     Validation,
@@ -82,11 +83,12 @@ class WeighsWords(MatchingModel):
 
     def restore_weight(self, fitted: Mapping[str, Any]) -> None:
         """The inverse of :meth:`weight_header`; models of before have a fixed weight."""
-        self.word_weight_, self._chosen = (
-            fitted.get("word_weight", UNCHOSEN),
-            fitted.get("chosen", True),
-        )
-        self.n_queries_, self.n_pairs_ = fitted.get("n_queries", 0), fitted.get("n_pairs", 0)
+        found = {
+            "word_weight": UNCHOSEN, "chosen": True, "n_queries": 0, "n_pairs": 0, **fitted,
+        }  # fmt: skip
+        self.word_weight_, self._chosen = found["word_weight"], bool(found["chosen"])
+        check_word_weight(self.word_weight_)
+        self.n_queries_, self.n_pairs_ = count(found, "n_queries"), count(found, "n_pairs")
 
     @property
     def weight_of_words(self) -> float:

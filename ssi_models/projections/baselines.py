@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from ssi_models.base import LearnsFrom, MatchingModel
 from ssi_models.matrices import check_unit_rows, with_data
 from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -81,9 +82,6 @@ class Baseline(MatchingModel):
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self
 
-    def check_params(self) -> None:
-        """Raise ValueError naming a parameter that is out of its range."""
-
     @property
     def same_words(self) -> bool:
         """Whether column j of queries and of documents must be the same word."""
@@ -123,7 +121,7 @@ class Popularity(Baseline):
     """
 
     name: ClassVar[str] = "popularity"
-    tensors: ClassVar[tuple[str, ...]] = ("in_degree",)
+    tensors: ClassVar[Mapping[str, Tensor]] = {"in_degree": Tensor(("documents",))}
 
     in_degree_: NDArray[np.float32] = field(init=False)
 

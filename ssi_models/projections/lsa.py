@@ -25,6 +25,7 @@ from ssi_models.projections.cosine import (
 )
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.representation import Representation, joined, scaled
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.held_out import mixed
 from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
 
@@ -45,7 +46,10 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     """
 
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
-    tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "A_q": Tensor(("query_words", "rank")),
+        "A_d": Tensor(("words", "rank")),
+    }
 
     rank: int = field(default=100, kw_only=False)
 
@@ -156,7 +160,7 @@ class LsiTfIdf(LSI):
 
     name: ClassVar[str] = "lsi-tfidf"
     learns_from: ClassVar[LearnsFrom] = "preferences"
-    tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d", "alpha")
+    tensors: ClassVar[Mapping[str, Tensor]] = {**Projection.tensors, "alpha": Tensor((1,))}
 
     alpha: float | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from ssi_models.mixing import rank_loss
 from ssi_models.parameters import check_least, model_class
 from ssi_models.projections.baselines import Baseline, Examples
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor, matrix
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import check_excluded
 
@@ -38,9 +40,12 @@ class QueryExpansion(Baseline):
     """
 
     name: ClassVar[str] = "query-expansion"
-    tensors: ClassVar[tuple[str, ...]] = (
-        "beta", "n_expansion", "D_data", "D_indices", "D_indptr", "D_shape",
-    )  # fmt: skip
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "beta": Tensor((1,)),
+        "n_expansion": Tensor((1,), "int64"),
+        **matrix("D", "documents", "words"),
+        "D_shape": Tensor((2,), "int64"),
+    }
     BETAS: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.5, 1.0)
     EXPANSIONS: ClassVar[tuple[int, ...]] = (1, 2, 5, 10, 20)
     N_TRIPLES: ClassVar[int] = 2000
@@ -55,6 +60,11 @@ class QueryExpansion(Baseline):
         if self.beta is not None and not 0 <= self.beta < np.inf:
             raise ValueError(f"beta must be 0 or more, got {self.beta}")
         check_least(self, 1, "n_expansion")
+
+    def _check_restored(self) -> None:
+        shape = len(self.D_indptr_) - 1, self.n_words_
+        if tuple(self.D_shape_) != shape or self.n_expansion_[0] < 1:
+            raise ValueError(f"D_shape is {self.D_shape_}, must be {shape}; n_expansion 1 or more")
 
     def _learn(self, given: Examples) -> None:
         self.D_indptr_, self.D_indices_, self.D_data_ = arrays(given.D)

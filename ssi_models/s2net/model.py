@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, check_least, model_class
+from ssi_models.persistence import numbers
 from ssi_models.projections.cosine import (
     VOCABULARIES,
     CosineOfProjections,
@@ -25,6 +26,7 @@ from ssi_models.remarks import WORD_MATCHING
 from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
 from ssi_models.s2net.mini_batch import AveragedTable, CosineScorer, ProjectionTable
 from ssi_models.s2net.torch_scorer import TorchScorer
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.loop import History, Settings
@@ -117,7 +119,10 @@ class S2Net(CosineOfProjections, TrainableModel):
     """
 
     name: ClassVar[str] = "s2net"
-    tensors: ClassVar[tuple[str, ...]] = ("A_q", "A_d")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "A_q": Tensor(("query_words", "rank")),
+        "A_d": Tensor(("words", "rank")),
+    }
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
 
     rank: int = field(default=100, kw_only=False)
@@ -251,6 +256,7 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
-        before, after = fitted["training_loss"]
+        before, after = numbers(fitted["training_loss"])
         self.training_loss_ = (before, after)
         self.word_weight_ = fitted.get("word_weight", 0.0)
+        check_word_weight(self.word_weight_)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.representation import Representation, joined, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import weigh
 from ssi_models.training.embedding_table import embed
@@ -62,10 +63,16 @@ class CorrelatedHashSSI(LowRankSSI):
     """
 
     name: ClassVar[str] = "correlated-hash"
-    tensors: ClassVar[tuple[str, ...]] = (
-        "U", "V", "diagonal", "embedded_words", "frequent", "matches", "dice", "alpha",
-        "A_U", "A_V", "A_diagonal",
-    )  # fmt: skip
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        **LowRankSSI.tensors,
+        "frequent": Tensor(("embedded",), "int64", below="words", ascending=True),
+        "matches": Tensor(("words", "bins"), "int64", below="words", least=-1),
+        "dice": Tensor(("words", "bins")),
+        "alpha": Tensor((1,)),
+        "A_U": Tensor(("embedded?", "rank")),
+        "A_V": Tensor(("embedded?", "rank")),
+        "A_diagonal": Tensor(("words?",)),
+    }
 
     n_features: int = 30_000
     bins: int = 1
@@ -84,6 +91,18 @@ class CorrelatedHashSSI(LowRankSSI):
         check_least(self, 1, "n_features", "bins")
         if self.n_frequent is not None:
             raise ValueError("n_frequent: n_features limits the words of a hashed model")
+
+    @property
+    def _space(self) -> int:
+        return len(self.frequent_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if not np.isin(self.matches_[self.matches_ >= 0], self.frequent_).all():
+            raise ValueError("array matches holds a word that is not among the frequent ones")
+        n, wanted = len(self.A_U_), self.n_words_ if self.diagonal == "learned" else 0
+        if len(self.A_V_) != n or len(self.A_diagonal_) != (wanted if n else 0):
+            raise ValueError("arrays A_U, A_V and A_diagonal do not go together")
 
     def _fit_jointly(
         self,

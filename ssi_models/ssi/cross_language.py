@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from ssi_models.parameters import (
 from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.batches import Batch, alternate, own_negatives
 from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import EmbeddingTable, embed
@@ -63,7 +64,10 @@ class CrossLanguageSSI(TrainableModel):
     """
 
     name: ClassVar[str] = "cross-language"
-    tensors: ClassVar[tuple[str, ...]] = ("U", "V")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "U": Tensor(("query_words", "rank")),
+        "V": Tensor(("words", "rank")),
+    }
 
     rank: int = field(default=100, kw_only=False)
     sharing: str = "both"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ssi_models.parallel import Workers
 from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, DiagonalScorer, weigh
 from ssi_models.training.trainable import TrainableModel
@@ -30,7 +32,7 @@ class DiagonalSSI(TrainableModel):
     """
 
     name: ClassVar[str] = "diagonal"
-    tensors: ClassVar[tuple[str, ...]] = ("diagonal",)
+    tensors: ClassVar[Mapping[str, Tensor]] = {"diagonal": Tensor(("words",))}
 
     diagonal_: NDArray[np.float32] = field(init=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from ssi_models.matrices import check_csr, take_columns, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
@@ -38,12 +40,20 @@ class FullSSI(TrainableModel):
     """
 
     name: ClassVar[str] = "full"
-    tensors: ClassVar[tuple[str, ...]] = ("w", "rows", "columns")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "w": Tensor(("weights",)),
+        "rows": Tensor(("rows",), "int64", below="query_words", ascending=True),
+        "columns": Tensor(("columns",), "int64", below="words", ascending=True),
+    }
     expands_queries: ClassVar[bool] = True
 
     w_: NDArray[np.float32] = field(init=False)
     rows_: NDArray[np.int64] = field(init=False)
     columns_: NDArray[np.int64] = field(init=False)
+
+    def _check_restored(self) -> None:
+        if len(self.w_) != len(self.rows_) * len(self.columns_):
+            raise ValueError("array w has not one weight per row and column")
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
         rows, columns = self._weighted(data)

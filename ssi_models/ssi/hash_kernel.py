@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from ssi_models.parameters import check_choice, check_least, model_class
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
 from ssi_models.ssi.full import plus_columns
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
@@ -48,7 +50,7 @@ class HashKernelSSI(TrainableModel):
     """
 
     name: ClassVar[str] = "hash"
-    tensors: ClassVar[tuple[str, ...]] = ("w", "alpha")
+    tensors: ClassVar[Mapping[str, Tensor]] = {"w": Tensor(("buckets",)), "alpha": Tensor((1,))}
     expands_queries: ClassVar[bool] = True
 
     n_buckets: int = 1_000_000
@@ -64,6 +66,10 @@ class HashKernelSSI(TrainableModel):
         if not 0 < self.prime < 2**32:
             raise ValueError(f"prime must be between 1 and 2^32, got {self.prime}")
         check_choice("identity", self.identity, IDENTITIES)
+
+    def _check_restored(self) -> None:
+        if len(self.w_) != self.n_buckets:
+            raise ValueError(f"array w has {len(self.w_)} values, not {self.n_buckets}")
 
     @property
     def start(self) -> str:

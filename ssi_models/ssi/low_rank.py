@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from ssi_models.parameters import check_choice, check_least, check_positive, mod
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embed
@@ -64,8 +66,16 @@ class EmbeddingModel(TrainableModel):
     init_scale: float = 0.1
     dropout: float = 0.0
 
+    U_: NDArray[np.float32] = field(init=False)
     embedded_words_: NDArray[np.int64] = field(init=False)
     diagonal_: NDArray[np.float32] = field(init=False)
+
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "U": Tensor(("embedded", "rank")),
+        "V": Tensor(("embedded", "rank")),
+        "diagonal": Tensor(("space?",)),
+        "embedded_words": Tensor(("embedded?",), "int64", below="words", ascending=True),
+    }
 
     def check_params(self) -> None:
         super().check_params()
@@ -139,6 +149,18 @@ class EmbeddingModel(TrainableModel):
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
 
+    @property
+    def _space(self) -> int:
+        """Width of the matrices that are embedded."""
+        return self.n_words_
+
+    def _check_restored(self) -> None:
+        if not len(self.embedded_words_) and len(self.U_) != self._space:
+            raise ValueError(f"array U has {len(self.U_)} rows, must have {self._space}")
+        wanted = self._space if self.diagonal == "learned" else 0
+        if len(self.diagonal_) != wanted:
+            raise ValueError(f"array diagonal has {len(self.diagonal_)} values, not {wanted}")
+
     def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         if len(self.embedded_words_):
             X = take_columns(X, self.embedded_words_)
@@ -173,11 +195,8 @@ class LowRankSSI(EmbeddingModel):
     """
 
     name: ClassVar[str] = "ssi"
-    tensors: ClassVar[tuple[str, ...]] = ("U", "V", "diagonal", "embedded_words")
-
     symmetric: bool = False
 
-    U_: NDArray[np.float32] = field(init=False)
     V_: NDArray[np.float32] = field(init=False)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:

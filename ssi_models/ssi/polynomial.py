@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.representation import Representation
 from ssi_models.ssi.low_rank import EmbeddingModel
+from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
 
@@ -46,13 +48,16 @@ class PSI(EmbeddingModel):
     """
 
     name: ClassVar[str] = "psi"
-    tensors: ClassVar[tuple[str, ...]] = ("U", "V", "diagonal", "embedded_words")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        **EmbeddingModel.tensors,
+        "U": Tensor(("embedded", "query rank")),
+        "V": Tensor(("tables", "embedded", "rank")),
+    }
 
     degree: int = 3
     separate: bool = False
     higher_init_scale: float = 0.5
 
-    U_: NDArray[np.float32] = field(init=False)
     V_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
@@ -60,15 +65,26 @@ class PSI(EmbeddingModel):
         check_least(self, 2, "degree")
         check_positive(self, "higher_init_scale")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        k, n = self.degree, len(self.V_)
+        separate = n * self.V_.shape[2] * 2 // k if self.separate else self.V_.shape[2]
+        if n != self._n_tables or self.U_.shape[1] != separate:
+            raise ValueError(f"arrays U {self.U_.shape} and V {self.V_.shape}: not of degree {k}")
+
+    @property
+    def _n_tables(self) -> int:
+        k = self.degree
+        return k * (k - 1) // 2 if self.separate else k - 1
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         k = self.degree
-        n_tables = k * (k - 1) // 2 if self.separate else k - 1
         rng = np.random.default_rng([self.seed, 1])
         U, V0 = self._towers(rng, data, workers)
         paper = self.init == "normal"
         scale = np.float32(self.init_scale if paper else self.higher_init_scale)
         V = [V0]
-        V += [scale * rng.standard_normal(V0.shape, np.float32) for _ in range(n_tables - 1)]
+        V += [scale * rng.standard_normal(V0.shape, np.float32) for _ in range(self._n_tables - 1)]
         if self.separate:
             shape = (len(U), self.rank * (k - 2))
             U = np.hstack([U, self._normal(rng, shape) if paper else np.zeros(shape, np.float32)])
@@ -76,7 +92,7 @@ class PSI(EmbeddingModel):
             data.Q,
             data.D,
             ("U", self._table(U, rate)),
-            [(f"V{i}", self._table(V[i], rate)) for i in range(n_tables)],
+            [(f"V{i}", self._table(V[i], rate)) for i in range(self._n_tables)],
             self._diagonal_part(data.D.shape[1], rate),
             workers,
             polynomial=self._polynomial,

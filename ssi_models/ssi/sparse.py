@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from ssi_models.parameters import check_least, model_class
 from ssi_models.remarks import WORD_MATCHING, of_amount
 from ssi_models.representation import Representation
 from ssi_models.ssi.full import FullSSI
+from ssi_models.stored_tensors import Tensor, matrix
 from ssi_models.training.data import TrainingData
 from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.pair_weights import PairWeightScorer
@@ -44,7 +45,7 @@ class SparseSSI(FullSSI):
     """
 
     name: ClassVar[str] = "sparse"
-    tensors: ClassVar[tuple[str, ...]] = ("W_data", "W_indices", "W_indptr")
+    tensors: ClassVar[Mapping[str, Tensor]] = matrix("W", "words", "words")
     expands_queries: ClassVar[bool] = False
 
     n_weights: int = 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 
 from ssi_models.base import LearnsFrom
 from ssi_models.parameters import check_least, model_class
+from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
 from ssi_models.training.preferences import Preferences
@@ -28,7 +30,10 @@ class PLSA(TopicModel):
 
     name: ClassVar[str] = "plsa"
     learns_from: ClassVar[LearnsFrom] = "documents"
-    tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "phi_q": Tensor(("words", "topics")),
+        "background": Tensor(("words",)),
+    }
     shared: ClassVar[bool] = True
     weighs_pairs: ClassVar[bool] = False
 
@@ -101,5 +106,8 @@ class BLTMPR1V(BLTMPR):
     paper)."""
 
     name: ClassVar[str] = "bltm-pr-1v"
-    tensors: ClassVar[tuple[str, ...]] = ("phi_q", "background")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "phi_q": Tensor(("words", "topics")),
+        "background": Tensor(("words",)),
+    }
     shared: ClassVar[bool] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -17,6 +17,7 @@ from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
+from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.training.preferences import Preferences, check_constraints
 from ssi_models.vocabulary import Vocabulary
@@ -301,7 +302,7 @@ class UnigramLM(LanguageModel):
     name: ClassVar[str] = "unigram"
     learns_from: ClassVar[LearnsFrom] = "documents"
     scoring_params = (*LanguageModel.scoring_params, "smoothing", "mu")
-    tensors: ClassVar[tuple[str, ...]] = ("background",)
+    tensors: ClassVar[Mapping[str, Tensor]] = {"background": Tensor(("words",))}
 
     lambda2: float | str = 1.0
     smoothing: str = "jelinek-mercer"

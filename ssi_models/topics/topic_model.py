@@ -18,6 +18,8 @@ from ssi_models.kernels.expectation import Texts, fold_in, word_probabilities
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, model_class
+from ssi_models.persistence import count, numbers
+from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import (
     BLOCK,
     Block,
@@ -65,7 +67,11 @@ class TopicModel(LanguageModel):
         n_topics_: K.
     """
 
-    tensors: ClassVar[tuple[str, ...]] = ("phi_q", "phi_d", "background")
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "phi_q": Tensor(("words", "topics")),
+        "phi_d": Tensor(("words", "topics")),
+        "background": Tensor(("words",)),
+    }
     #: Whether queries and titles share one phi.
     shared: ClassVar[bool] = False
     weighs_pairs: ClassVar[bool] = True
@@ -377,9 +383,9 @@ class TopicModel(LanguageModel):
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.n_left_out_ = fitted["n_left_out"]
+        self.n_left_out_ = count(fitted, "n_left_out")
         self.restore_weight(fitted)
-        self.history_ = [Iteration(**line) for line in fitted["history"]]
+        self.history_ = [Iteration(**numbers(line)) for line in fitted["history"]]
         if self.shared:
             self.phi_d_ = self.phi_q_
         self.n_topics_ = self.phi_d_.shape[1]

@@ -18,6 +18,7 @@ from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, model_class
+from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences
@@ -53,12 +54,12 @@ class IBMModel1(LanguageModel):
     """
 
     name: ClassVar[str] = "wtm"
-    tensors: ClassVar[tuple[str, ...]] = (
-        "table_indptr",
-        "table_indices",
-        "table_values",
-        "background",
-    )
+    tensors: ClassVar[Mapping[str, Tensor]] = {
+        "table_indptr": Tensor(("words + 1",), "int64", ends="entries"),
+        "table_indices": Tensor(("entries",), "int32", below="words + 1"),
+        "table_values": Tensor(("entries",)),
+        "background": Tensor(("words",)),
+    }
     weighs_pairs: ClassVar[bool] = True
 
     iterations: int = 10
@@ -179,9 +180,9 @@ class IBMModel1(LanguageModel):
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.n_left_out_ = fitted["n_left_out"]
+        self.n_left_out_ = persistence.count(fitted, "n_left_out")
         self.restore_weight(fitted)
-        self.history_ = [Iteration(**line) for line in fitted["history"]]
+        self.history_ = [Iteration(**persistence.numbers(line)) for line in fitted["history"]]
 
 
 class _Bitext:

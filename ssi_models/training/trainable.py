@@ -19,6 +19,7 @@ from ssi_models.base import MatchingModel, check_parts
 from ssi_models.matrices import arrays, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of, model_class
+from ssi_models.persistence import count, numbers
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import (
     N_PARTS,
@@ -386,11 +387,13 @@ class TrainableModel(MatchingModel):
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        epochs = [Epoch(*values) for values in fitted["epochs"]]
-        self.history_ = History(epochs, fitted["best_epoch"], fitted.get("stopped", ""))
-        self.n_pairs_, self.n_queries_ = fitted.get("n_pairs", 0), fitted.get("n_queries", 0)
+        epochs = [Epoch(*numbers(values)) for values in fitted["epochs"]]
+        self.history_ = History(epochs, count(fitted, "best_epoch"), fitted.get("stopped", ""))
+        epochs[self.history_.best_epoch]
+        amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
+        self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
-        self.learning_rate_, self.scale_ = fitted["learning_rate"], fitted["scale"]
+        self.learning_rate_, self.scale_ = numbers([fitted["learning_rate"], fitted["scale"]])
 
     def _fingerprint(
         self,

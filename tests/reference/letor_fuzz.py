@@ -11,6 +11,7 @@ from pathlib import Path
 
 import letor_lines
 import numpy as np
+from mutations import LETOR_WORDS, mutate_bytes
 
 from letor.errors import InputError
 from letor.svmlight import BadLine, read_letor
@@ -25,34 +26,6 @@ SEEDS = [
     b"3.5 qid:q-1 1:0.1234567890123456789 2:0.5000000298023224 3:-inf # free text\n",
     b"0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n0 qid:3\n0 qid:2 1:4 2:5 #\n1 qid:1 1:1e",
 ]
-WORDS = [
-    *(b" ", b"\t", b"\n", b"\r\n", b"\r", b"#", b":", b"-", b"+", b".", b"e", b"0", b"9", b"\0"),
-    *(b"qid:", b"1:", b"NULL", b"nan", b"-inf", b"Infinity", b"1e400", b"1e-400", b"\xff", b"1_0"),
-    *(b"00000000001", b"99999999999999999999999", b"0.00000000000000000000000001234567890123"),
-    *(b"docid = ", b"docno=", b"2:", b"3:", b"60:", b"61:", b"0:", b"-1:", b"8388608.5", b"1.5e+2"),
-    *(b"1e99999999999999999999999", b"123456789.123456789e-20", b"\xef\xbb\xbf", b"0x1p3"),
-]
-
-
-def mutate(data: bytes, rng: np.random.Generator) -> bytes:
-    """A few random edits: bytes changed, cut, repeated, moved; words inserted."""
-    for _ in range(rng.integers(1, 5)):
-        a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())
-        b = min(b, a + int(rng.integers(1, 12)))
-        piece = data[a:b]
-        edits = [
-            bytes([int(rng.integers(0, 256))]),
-            b"",
-            piece + piece,
-            piece[::-1],
-            piece + WORDS[rng.integers(len(WORDS))],
-            WORDS[rng.integers(len(WORDS))],
-        ]
-        data = data[:a] + edits[rng.integers(len(edits))] + data[b:]
-        if rng.random() < 0.2:
-            lines = data.split(b"\n")
-            data = b"\n".join(lines[i] for i in rng.permutation(len(lines)))
-    return data
 
 
 def check(path: Path, data: bytes, rng: np.random.Generator) -> None:
@@ -106,7 +79,7 @@ def fuzz(path: Path, mutations: int, seed: int) -> None:
     for data in SEEDS:
         check(path, data, rng)
     for i in range(mutations):
-        data = mutate(pool[rng.integers(len(pool))], rng)
+        data = mutate_bytes(pool[rng.integers(len(pool))], rng, LETOR_WORDS)
         check(path, data, rng)
         if i % 3 == 0 and len(data) < 2000:
             if len(pool) < 200:
