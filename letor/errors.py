@@ -1,5 +1,11 @@
 """The exceptions for what a user can correct."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InputError(ValueError):
     """Input that cannot be used: the message names the file, line, column or parameter, what was
@@ -8,3 +14,33 @@ class InputError(ValueError):
 
 class NotFittedError(InputError):
     """Something that ``fit`` has to make first was asked for."""
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iterator[None]:
+    """The border of the program: around what reads a file.
+
+    What a damaged file leads to has no common base (KeyError, RecursionError, errors of Arrow,
+    zlib, SQLite, ...); whatever it is becomes an :class:`InputError`.
+
+    Args:
+        path: the file or folder, which the message names.
+        advice: what to do, the end of the message.
+
+    Raises:
+        InputError: the block raised something; one that names the path is left as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, InputError) and str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {_said(error)}; {advice}") from error
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

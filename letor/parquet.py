@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
 from letor.parser import available_cores
@@ -104,10 +104,17 @@ def read_parquet(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    if label is not None or qid is not None:
-        return _read_declared(path, label or "label", qid or "qid", docno, features)
-    try:
-        file = pq.ParquetFile(path, memory_map=True)
+    with reading(path, "it is not a readable Parquet file of LETOR rows"):
+        if label is not None or qid is not None:
+            return _read_declared(path, label or "label", qid or "qid", docno, features)
+        return _read_ours(path, features, comments, threads)
+
+
+def _read_ours(
+    path: Path, features: Sequence[str] | None, comments: bool, threads: int | None
+) -> RankingData:
+    """Rows of a file that :func:`write_parquet` wrote."""
+    with pq.ParquetFile(path, memory_map=True) as file:
         meta = _checked_metadata(path, file.schema_arrow)
         names = meta["columns"] if features is None else list(features)
         missing = [name for name in names if name not in set(meta["columns"])]
@@ -117,14 +124,12 @@ def read_parquet(
         wanted = [role for role in _ROLES if role in roles and (comments or role in _ROLES[:2])]
         X = _read_values(path, file, names, threads)
         table = _read_columns(file, [roles[role] for role in wanted])
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
     query_ids = meta["query_ids"]
     texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
     provenance = {name: meta["provenance"][name] for name in names if name in meta["provenance"]}
     return RankingData(
         X,
-        table[roles["label"]].to_numpy(),
+        table[roles["label"]].to_numpy().astype(np.float32),
         query_ids,
         _query_index(table[roles["query_id"]], query_ids),
         names,
@@ -150,15 +155,10 @@ def _read_declared(
     path: Path, label: str, qid: str, docno: str, features: Sequence[str] | None
 ) -> RankingData:
     """Rows of a file that another program wrote."""
-    try:
-        known = pq.read_schema(path).names
-        wanted = known if features is None else {label, qid, docno, *features}
-        table = pq.read_table(path, columns=[c for c in known if c in wanted])
-        return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    known = pq.read_schema(path).names
+    wanted = known if features is None else {label, qid, docno, *features}
+    table = pq.read_table(path, columns=[c for c in known if c in wanted])
+    return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)
 
 
 def _role_names(data: RankingData) -> dict[str, str]:
@@ -200,6 +200,8 @@ def _checked_metadata(path: Path, schema: pa.Schema) -> dict[str, Any]:
             "are what, read_parquet(path, label=..., qid=...)"
         )
     meta: dict[str, Any] = json.loads(text)
+    if not all(isinstance(text, str) for part in ("columns", "query_ids") for text in meta[part]):
+        raise InputError("names of columns or queries are no texts")
     if meta["version"] > _VERSION:
         raise InputError(f"{path}: written by a newer version (format {meta['version']})")
     return meta
@@ -246,6 +248,8 @@ def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]
 def _packed(values: pa.Array, *, is_text: bool) -> StringArray:
     """An Arrow array of strings or bytes as a StringArray, without copying."""
     large = values.type in (pa.large_string(), pa.large_binary())
+    if not large and values.type not in (pa.string(), pa.binary()):
+        raise InputError(f"a column of ids or comments holds {values.type}")
     _, offsets, content = values.buffers()
     stored = np.frombuffer(offsets, dtype=np.int64 if large else np.int32)
     edges: NDArray[np.int64] = stored[values.offset :][: len(values) + 1].astype(np.int64)

@@ -14,7 +14,7 @@ import gzip
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -209,10 +209,11 @@ def _fields(
 
 
 def _number(kind: Callable[[str], Any], text: str, path: Any, line_number: int, what: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InputError(f"{path}:{line_number}: {what} {text!r} is not a number") from None
+    with suppress(ValueError):
+        number = kind(text)
+        if abs(number) < 2**63 or kind is float:
+            return number
+    raise InputError(f"{path}:{line_number}: {what} {text[:40]!r} is not a number")
 
 
 def _checked_frame(

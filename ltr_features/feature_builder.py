@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError, NotFittedError
+from letor.errors import InputError, NotFittedError, reading
 from letor.files import atomic_path
 from letor.folds import Fold
 from letor.frames import pandas_frame
@@ -313,7 +313,7 @@ class FeatureBuilder:
             InputError: not such a folder, of a newer version, or one of these is not given.
         """
         folder = Path(folder)
-        try:
+        with reading(folder, "it holds no saved features"):
             description = json.loads((folder / _FEATURES).read_text(encoding="utf-8"))
             version = description["version"]
             if version > _VERSION:
@@ -328,15 +328,12 @@ class FeatureBuilder:
                 candidates=description.get("candidates"),
                 threads=threads,
             )
-        except InputError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder} holds no saved features: {error}") from None
-        made.context_ = open_workspace(folder / "workspace", threads=threads)
-        made.fitted_ = [
-            FittedColumn(column, column.kind.load(folder / "models" / f"{column.name}.safetensors"))
-            for column in made.models
-        ]
+            made.context_ = open_workspace(folder / "workspace", threads=threads)
+            paths = [folder / "models" / f"{column.name}.safetensors" for column in made.models]
+            made.fitted_ = [
+                FittedColumn(column, column.kind.load(path))
+                for column, path in zip(made.models, paths, strict=True)
+            ]
         return made
 
     def _context(

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
@@ -117,4 +117,5 @@ class ScoringPipeline:
         """
         folder = Path(folder)
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
-        return cls(features, load_ranker(folder / "ranker"))
+        with reading(folder):
+            return cls(features, load_ranker(folder / "ranker"))

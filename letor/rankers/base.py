@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from letor.dataset import RankingData
-from letor.errors import InputError, NotFittedError
+from letor.errors import InputError, NotFittedError, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path
 from letor.measures import parse_measure
@@ -184,7 +184,7 @@ class Ranker(BaseEstimator, ABC):
                 f"{cls.__name__} is no ranker of its own: load any saved ranker with "
                 "letor.rankers.load_ranker(folder)"
             )
-        try:
+        with reading(folder, "its ranker.json is damaged"):
             if description["ranker"] != cls.name:
                 raise InputError(
                     f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"
@@ -194,8 +194,6 @@ class Ranker(BaseEstimator, ABC):
             made.feature_names_ = _strings(description["feature_names"])
             made._load(folder, description["fitted"])
             made.normaliser_ = normaliser_from_state(description["normaliser"])
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise _damaged(folder, error) from None
         return made
 
     @abstractmethod
@@ -257,13 +255,6 @@ def _strings(values: Any) -> list[str]:
     return values
 
 
-def _damaged(folder: Path, error: Exception) -> InputError:
-    """The error of a saved ranker that cannot be used; it names the folder once."""
-    if isinstance(error, InputError) and str(folder) in str(error):
-        return error
-    return InputError(f"{folder}: its ranker.json is damaged ({error})")
-
-
 def read_description(folder: Path) -> dict[str, Any]:
     """What ``ranker.json`` of a saved ranker says, its version checked.
 
@@ -271,13 +262,11 @@ def read_description(folder: Path) -> dict[str, Any]:
         InputError: there is none, it cannot be read, or is of a newer version.
     """
     path = folder / "ranker.json"
-    try:
+    if not path.exists():
+        raise InputError(f"{folder} is not a saved ranker: it has no ranker.json")
+    with reading(path, "not the description of a ranker"):
         description = json.loads(path.read_text(encoding="utf-8"))
         version = int(description["format_version"])
-    except FileNotFoundError:
-        raise InputError(f"{folder} is not a saved ranker: it has no ranker.json") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not the description of a ranker: {error}") from None
     if version > FORMAT_VERSION:
         raise InputError(
             f"{path} has format version {version}, this program reads up to {FORMAT_VERSION}: "

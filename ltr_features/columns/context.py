@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from scipy.sparse import csr_matrix
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
@@ -150,11 +150,12 @@ def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None
     folder = Path(folder)
     try:
         version = json.loads((folder / _MARK).read_text(encoding="utf-8"))["version"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(
             f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"
         ) from None
-    if version > _VERSION:
-        raise InputError(f"{folder} was made by a newer version of this program; update it")
-    collection = load_collection(folder / "collection")
-    return ColumnContext(collection, TermIndex.open(folder / "index"), threads=threads)
+    with reading(folder, "the workspace is damaged: index the collection again"):
+        if version > _VERSION:
+            raise InputError(f"{folder} was made by a newer version of this program; update it")
+        collection = load_collection(folder / "collection")
+        return ColumnContext(collection, TermIndex.open(folder / "index"), threads=threads)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from letor.errors import InputError
+from letor.checked_arrays import check_array, check_finite
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.embeddings.vectors import SUFFIX, open_tensors
 from ltr_features.kernels.doc2vec import NOISE_WHOLE, FrozenModel, guide_of, infer_documents
@@ -161,17 +162,42 @@ class Doc2Vec:
                 "Doc2Vec.from_gensim_file(path, trust_pickle=True).save(...)"
             )
         header, tensors = open_tensors(path, _KIND)
-        if "epochs" not in header:  # files of before tell the sum of the rates
-            header |= _rates_of(float(header["duration"]))
-        return cls(
-            words=unpack_vocabulary(tensors),
-            **{name: tensors[name] for name in _TENSORS},
-            negative=int(header["negative"]),
-            alpha=float(header["alpha"]),
-            min_alpha=float(header["min_alpha"]),
-            epochs=int(header["epochs"]),
-            source=str(header["source"]),
-        )
+        with reading(path):
+            if "epochs" not in header:  # files of before tell the sum of the rates
+                header |= _rates_of(float(header["duration"]))
+            made = cls(
+                words=unpack_vocabulary(tensors),
+                **{name: tensors[name] for name in _TENSORS},
+                negative=int(header["negative"]),
+                alpha=float(header["alpha"]),
+                min_alpha=float(header["min_alpha"]),
+                epochs=int(header["epochs"]),
+                source=str(header["source"]),
+            )
+            made._check(path)
+        return made
+
+    def _check(self, path: Path) -> None:
+        """Refuse arrays that the kernel would go astray by."""
+        n, tree = len(self.words), self.negative == 0
+        if not (0 <= self.negative <= 1000 and 1 <= self.epochs <= 100_000):
+            raise InputError(f"negative is {self.negative}, epochs {self.epochs}")
+        if not (np.isfinite(self.alpha) and np.isfinite(self.min_alpha)):
+            raise InputError(f"alpha is {self.alpha}, min_alpha {self.min_alpha}")
+        sizes = (0, n + 1, None) if tree else (n, 1, 0)
+        ends, nodes = self.path_ends, len(self.path_nodes)
+        check_finite(f"{path}: output", self.output, np.float32, (None if tree else n, None))
+        check_array(f"{path}: path_codes", self.path_codes, np.uint8, (nodes,), least=0, most=1)
+        for name, dtype, size, most, ascending in (
+            ("kept", np.float32, n, 1, False),
+            ("noise", np.float64, sizes[0], 1, True),
+            ("path_ends", np.int64, sizes[1], nodes, True),
+            ("path_nodes", np.int64, sizes[2], len(self.output) - 1, False),
+        ):
+            limits: dict[str, Any] = {"least": 0, "most": most, "ascending": ascending}
+            check_array(f"{path}: {name}", getattr(self, name), dtype, (size,), **limits)
+        if (ends[0], ends[-1]) != (0, nodes) or (len(self.noise) and self.noise[-1] != 1):
+            raise InputError("path_ends or noise do not reach their end")
 
     @classmethod
     def from_gensim_file(

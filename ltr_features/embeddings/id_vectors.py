@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from letor.compression import text_lines
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from ltr_features.embeddings.vector_files import read_vectors
 
 #: Arrays of numbers, whose ids stand in a text file of their own.
@@ -62,9 +61,11 @@ def read_id_vectors(
     if not path.is_file():
         raise InputError(f"{path}: no such file of vectors")
     if path.suffix == ".parquet":
-        names, rows = _from_parquet(path)
+        with reading(path, "it cannot be read as Parquet"):
+            names, rows = _from_parquet(path)
     elif path.suffix in ARRAYS:
-        rows = _array(path)
+        with reading(path, f"it cannot be read as {path.suffix}"):
+            rows = _array(path)
         names = _ids(
             Path(ids) if ids is not None else path.with_suffix(".txt"), path, rows.shape[0]
         )
@@ -78,18 +79,16 @@ def read_id_vectors(
 
 def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
     """The numbers of an array file, two axes."""
-    try:
-        if path.suffix == ".npy":
-            rows = np.load(path, mmap_mode="r", allow_pickle=False)
-        elif path.suffix == ".npz":
-            rows = sp.csr_matrix(sp.load_npz(path))
-        else:
-            tensors = load_file(path)
-            if len(tensors) != 1:
-                raise InputError(f"{path}: must hold one tensor, holds {sorted(tensors)}")
-            (rows,) = tensors.values()
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise InputError(f"{path}: cannot be read as {path.suffix} ({error})") from None
+    if path.suffix == ".npy":
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    elif path.suffix == ".npz":
+        rows = sp.csr_matrix(sp.load_npz(path))
+        rows.check_format(full_check=True)
+    else:
+        tensors = load_file(path)
+        if len(tensors) != 1:
+            raise InputError(f"{path}: must hold one tensor, holds {sorted(tensors)}")
+        (rows,) = tensors.values()
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
         raise InputError(
             f"{path}: holds {rows.dtype} with {rows.ndim} axes; must be numbers, a row per vector"
@@ -112,18 +111,15 @@ def _ids(path: Path, of: Path, n: int) -> list[str]:
 
 
 def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
-    try:
-        schema = pa.parquet.read_schema(path)
-        lists = [f.name for f in schema if _is_list(f.type)]
-        plain = [f.name for f in schema if _is_id(f.type)]
-        if len(lists) != 1 or len(plain) != 1:
-            raise InputError(
-                f"{path}: must have one column of ids and one of lists of numbers; has "
-                f"{', '.join(f'{f.name} ({f.type})' for f in schema)}"
-            )
-        table = pa.parquet.read_table(path, columns=[plain[0], lists[0]])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
+    schema = pa.parquet.read_schema(path)
+    lists = [f.name for f in schema if _is_list(f.type)]
+    plain = [f.name for f in schema if _is_id(f.type)]
+    if len(lists) != 1 or len(plain) != 1:
+        raise InputError(
+            f"{path}: must have one column of ids and one of lists of numbers; has "
+            f"{', '.join(f'{f.name} ({f.type})' for f in schema)}"
+        )
+    table = pa.parquet.read_table(path, columns=[plain[0], lists[0]])
     column = table[lists[0]].combine_chunks()
     widths = pa.compute.list_value_length(column).fill_null(0).to_numpy()
     lost = table[plain[0]].is_null().to_numpy() | column.is_null().to_numpy(zero_copy_only=False)

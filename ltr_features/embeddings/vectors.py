@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
-from letor.errors import InputError
+from letor.checked_arrays import check_finite
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.embeddings.vector_files import read_vectors
 from ltr_features.text.analyzer import Analyzer
@@ -109,7 +110,10 @@ class WordVectors:
     @classmethod
     def _open(cls, path: Path) -> WordVectors:
         header, tensors = open_tensors(path, _KIND, mapped=("units",))
-        return cls(unpack_vocabulary(tensors), tensors["units"], str(header["source"]))
+        with reading(path):
+            words = unpack_vocabulary(tensors)
+            check_finite(f"{path}: units", tensors["units"], np.float32, (len(words), None))
+            return cls(words, tensors["units"], str(header["source"]))
 
     def rows_for(self, words: Sequence[str]) -> NDArray[np.float32]:
         """float32 [len(words), dimension]: the unit vector of each word, 0 for an unknown one."""
@@ -158,16 +162,14 @@ def open_tensors(
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    try:
+    with reading(path, "it is not a readable safetensors file of ours"):
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {}).get(FORMAT, "{}"))
             names = [name for name in file.keys() if name not in mapped]  # noqa: SIM118
             tensors = {name: file.get_tensor(name) for name in names}
-    except SafetensorError as error:
-        raise InputError(f"{path}: not a readable safetensors file ({error})") from None
-    if header.get("kind") != kind:
-        raise InputError(f"{path}: holds {header.get('kind')!r}, wanted {kind!r}")
-    tensors.update((name, _mapped(path, name)) for name in mapped)
+        if header.get("kind") != kind:
+            raise InputError(f"{path}: holds {header.get('kind')!r}, wanted {kind!r}")
+        tensors.update((name, _mapped(path, name)) for name in mapped)
     return header, tensors
 
 
@@ -177,6 +179,8 @@ def _mapped(path: Path, name: str) -> NDArray[np.float32]:
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         entry = json.loads(file.read(length))[name]
+    if entry["dtype"] != "F32":
+        raise InputError(f"{path}: {name} holds {entry['dtype']}, must hold F32")
     shape = tuple(entry["shape"])
     if 0 in shape:
         return np.zeros(shape, dtype=np.float32)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.checked_arrays import check_array
+from letor.errors import InputError, reading
 from letor.string_array import StringArray
 from ltr_features.entities.words import title_hashes
 
@@ -96,14 +98,16 @@ class KnowledgeBase:
                 f"{folder} is a knowledge base of version {version}, this program reads "
                 f"{VERSION}: make it again with ltr-features wikipedia"
             )
-        arrays = {name: _mapped(folder / f"{name}.npy", sizes.get(name)) for name in ARRAYS}
+        with reading(folder, "it is a damaged knowledge base; make it again"):
+            arrays = {name: _mapped(folder / f"{name}.npy", sizes[name]) for name in ARRAYS}
+            _check(folder, arrays)
         titles = _strings(arrays.pop("title_bytes"), arrays.pop("title_ends"))
         abstracts = _strings(arrays.pop("abstract_bytes"), arrays.pop("abstract_ends"))
         return cls(
             path=folder,
             titles=titles,
             abstracts=abstracts,
-            source=source,
+            source=str(source),
             withheld=facts.get("withheld"),
             **arrays,
         )
@@ -139,17 +143,43 @@ def bucket_index(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], np.uint
     return np.append(np.searchsorted(hashes, bounds), len(hashes)).astype(np.int64), shift
 
 
-def _mapped(path: Path, size: int | None) -> NDArray:
-    try:
+def _mapped(path: Path, size: int) -> NDArray:
+    with reading(path):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: damaged knowledge base ({error}); make it again") from None
-    if array.dtype != ARRAYS[path.stem] or array.shape != (size,):
-        raise InputError(
-            f"{path}: damaged knowledge base (array of {array.dtype} {array.shape}, expected "
-            f"{size} of {np.dtype(ARRAYS[path.stem])}); make it again"
-        )
-    return np.asarray(array)
+    return np.asarray(check_array(str(path), array, ARRAYS[path.stem], (size,)))
+
+
+def _check(folder: Path, arrays: Mapping[str, NDArray]) -> None:
+    """Refuse arrays that kernels would go astray by."""
+    n = len(arrays["page_id"])
+    many = np.iinfo(np.int64).max
+
+    def check(name: str, **limits: Any) -> None:
+        array = arrays[name]
+        check_array(str(folder / f"{name}.npy"), array, array.dtype, (None,), **limits)
+
+    rises = (
+        ("title_ends", n, "title_bytes"),
+        ("abstract_ends", n, "abstract_bytes"),
+        ("link_ends", n, "link_sources"),
+        ("sense_ends", len(arrays["phrase_hash"]), "sense_entity"),
+    )
+    for name, pieces, of in rises:
+        ends, whole = arrays[name], len(arrays[of])
+        check(name, least=0, most=whole, ascending=True)
+        if len(ends) != pieces + 1 or (ends[0], ends[-1]) != (0, whole):
+            raise InputError(f"{folder / name}.npy: {pieces} pieces must go from 0 to {whole}")
+    for name in ("name_entity", "link_sources", "sense_entity"):
+        check(name, least=0, most=n - 1)
+    for name in ("name_hash", "phrase_hash"):
+        check(name, ascending=True)
+    check("phrase_links", least=0, most=many)
+    check("phrase_count", least=1, most=many)
+    check("sense_links", least=0, most=many)
+    for name, of in (("name_entity", "name_hash"), ("sense_links", "sense_entity"),
+                     ("phrase_links", "phrase_hash"), ("phrase_count", "phrase_hash")):  # fmt: skip
+        if len(arrays[name]) != len(arrays[of]):
+            raise InputError(f"{folder / name}.npy: must have one value for each of {of}.npy")
 
 
 def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> StringArray:

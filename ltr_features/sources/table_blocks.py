@@ -256,11 +256,14 @@ def _told(path: Path, encoding: str | None = None) -> Iterator[None]:
     """Arrow's errors as ours. Arrow quotes the line, which may be a user's query."""
     try:
         yield
-    except pa.ArrowInvalid as error:
+    except InputError:
+        raise
+    except Exception as error:  # damaged files raise anything
         if encoding is not None and "UTF8" in str(error):
             for _ in text_lines(path, encoding):  # says in which line
                 pass
-        reason = _QUOTED_LINE.sub(r"\1", str(error))
+        told = isinstance(error, pa.ArrowInvalid)
+        reason = _QUOTED_LINE.sub(r"\1", str(error)) if told else type(error).__name__
         raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 
 

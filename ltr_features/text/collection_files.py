@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.compression import text_lines
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.records import id_rows, json_lines, parse_object
 
@@ -74,12 +74,16 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
     Raises:
         InputError: a file is missing, or a line of it is not what it should be.
     """
-    folder = Path(folder)
+    with reading(folder, "the collection is damaged: make it again"):
+        return _load(Path(folder))
+
+
+def _load(folder: Path) -> Collection:
     path = folder / "collection.json"
     text = "\n".join(line for _, line in text_lines(path))
     header = parse_object(path, 1, text, ("name", "description"))
-    corpus = [record for _, record in json_lines(folder / "corpus.jsonl", ("_id",))]
-    queries = [record for _, record in json_lines(folder / "queries.jsonl", ("_id", "text"))]
+    corpus = _records(folder / "corpus.jsonl", "_id")
+    queries = _records(folder / "queries.jsonl", "_id", "text")
     if not corpus:
         raise InputError(f"{folder / 'corpus.jsonl'}: no documents")
     ids = [document["_id"] for document in corpus]
@@ -106,6 +110,17 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
         withheld=header.get("withheld"),
         description=header["description"],
     )
+
+
+def _records(path: Path, *needed: str) -> list[dict[str, str]]:
+    """The objects of a file, whose values are all texts."""
+    found = []
+    for number, record in json_lines(path, needed):
+        for key, value in record.items():
+            if not isinstance(value, str):
+                raise InputError(f"{path}, line {number}: {key} is {value!r}, expected text")
+        found.append(record)
+    return found
 
 
 def _sources(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import STREAMS, Collection
@@ -254,11 +254,14 @@ class TermIndex:
             InputError: no index there, an incomplete one, or one of another version.
         """
         folder = Path(folder)
+        with reading(folder, "build the index again"):
+            return cls._read(folder)
+
+    @classmethod
+    def _read(cls, folder: Path) -> TermIndex:
         header = read_header(folder, INDEX_VERSION, (*STREAMS, WHOLE))
-        try:
+        with reading(folder / HEADER, "build the index again"):
             analyzer = Analyzer.from_json(header["analyzer"])
-        except (InputError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder / HEADER}: {error}; build the index again") from None
         words = read_words(folder, header)
         counts = {}
         for stream in header["stored_streams"]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.checked_arrays import check_array
-from letor.errors import InputError
+from letor.errors import InputError, reading
 
 HEADER = "index.json"
 
@@ -29,11 +29,9 @@ def read_header(folder: Path, version_read: int, streams: Collection[str]) -> di
     path = folder / HEADER
     if not path.exists():
         raise InputError(f"{folder}: no index here ({HEADER} is missing); build it first")
-    try:
+    with reading(path, "not the header of an index; build it again"):
         header = json.loads(path.read_text(encoding="utf-8"))
         version = header["version"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: not the header of an index ({error}); build it again") from None
     if version != version_read:
         raise InputError(
             f"{folder}: index of version {version!r}; this program reads version "
@@ -69,30 +67,22 @@ def read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
     ends, text = np.concatenate([[0], np.cumsum(lengths)]).tolist(), letters.tobytes()
     if len(ends) != header["n_words"] + 1 or ends[-1] != len(text):
         raise InputError(f"{folder}: the words do not match {HEADER}; build the index again")
-    try:
+    with reading(folder / "words.npy", "build the index again"):
         return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{folder / 'words.npy'}: damaged ({error}); build it again") from None
 
 
 def map_array(folder: Path, name: str) -> NDArray[Any]:
     """An array of the index, memory-mapped. Raises InputError where it is missing or damaged."""
-    try:
-        # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched files.
-        return np.asarray(np.load(folder / name, mmap_mode="c", allow_pickle=False))
-    except FileNotFoundError:
-        raise InputError(
-            f"{folder}: the index is incomplete, {name} is missing; build it again"
-        ) from None
-    except ValueError:
-        return _load_unmapped(folder / name)  # numpy refuses to map an empty array
-
-
-def _load_unmapped(path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path}: damaged ({error}); build the index again") from None
+    path = folder / name
+    if not path.is_file():
+        raise InputError(f"{folder}: the index is incomplete, {name} is missing; build it again")
+    with reading(path, "build the index again"):
+        try:
+            # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched
+            # files.
+            return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        except ValueError:  # numpy refuses to map an empty array
+            return np.asarray(np.load(path, allow_pickle=False))
 
 
 def check_counts(

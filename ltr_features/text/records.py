@@ -49,7 +49,7 @@ def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> d
     """A JSON object that has the needed keys; see :func:`json_lines`."""
     try:
         record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
         raise InputError(f"{path}, line {number}: not a JSON object")

@@ -66,6 +66,9 @@ class SparseSSI(FullSSI):
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: a sparse model is not mixed with the identity again")
 
+    def _check_restored(self) -> None:
+        """The sparse matrix is all there is."""
+
     @property
     def only_same_words(self) -> bool:
         if not hasattr(self, "n_words_"):
