@@ -71,6 +71,25 @@ def check_finite(
     return check_array(name, array, dtype, shape, least=-largest, most=largest)
 
 
+def check_rows_rise(name: str, array: NDArray[Any], ends: NDArray[np.int64]) -> None:
+    """Raise InputError unless the numbers of each row of a sparse matrix rise.
+
+    Args:
+        array: the column numbers.
+        ends: int64 [rows + 1], checked: row i is ``ends[i]:ends[i + 1]``.
+    """
+    for start in range(0, len(array) - 1, _BLOCK):
+        values = array[start : start + _BLOCK + 1]
+        falls = np.flatnonzero(values[1:] <= values[:-1]) + start + 1
+        within = ends[np.searchsorted(ends, falls)] != falls
+        if within.any():
+            at = int(falls[np.argmax(within)])
+            raise InputError(
+                f"{name}: value {at} is {array[at]}, must be more than the one before in its row; "
+                "it is damaged"
+            )
+
+
 def _blocks(values: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     for start in range(0, len(values), _BLOCK):
         yield start, values[start : start + _BLOCK]

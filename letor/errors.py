@@ -25,22 +25,22 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
 
     Args:
         path: the file or folder, which the message names.
-        advice: what to do, the end of the message.
+        advice: what to do, the end of messages of errors other than ``InputError``.
 
     Raises:
         InputError: the block raised something; one that names the path is left as it is.
     """
     try:
         yield
-    except Exception as error:
-        if isinstance(error, InputError) and str(path) in str(error):
+    except InputError as error:
+        if str(path) in str(error):
             raise
+        raise InputError(f"{path}: {error}") from error
+    except Exception as error:
         raise InputError(f"{path}: {_said(error)}; {advice}") from error
 
 
 def _said(error: Exception) -> str:
-    if isinstance(error, InputError):
-        return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

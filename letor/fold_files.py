@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.column_names import read_rows
 from letor.dataset import RankingData, distinct
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.folds import Fold, letor_rotation
 from letor.missing import Missing
 from letor.string_array import StringArray
@@ -44,7 +44,11 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
         InputError: the folder has neither layout, files differ in their number of columns, a
             query is in two parts, or two files give a query different rows.
     """
-    folder = Path(folder)
+    with reading(folder, "all files must have the same columns"):
+        return _read(Path(folder), options)
+
+
+def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     parts = _numbered(folder, rf"S(\d+){_ENDING}")

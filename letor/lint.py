@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.kernels import svmlight as kernels
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.lint_rules import LEVELS, RULES, Finding
@@ -78,8 +78,9 @@ def validate(
         InputError: no such file, damaged compression, not a single good line, or a damaged file
             of names.
     """
-    rows = parse(read_buffer(path), max_columns=max_columns, threads=threads)
-    bad = list(settle_doubtful_rows(rows))
+    with reading(path):
+        rows = parse(read_buffer(path), max_columns=max_columns, threads=threads)
+        bad = list(settle_doubtful_rows(rows))
     good = rows.flags & kernels.BAD == 0
     if not good.any():
         raise InputError(f"{path}: no rows{f'; {bad[0]}' if bad else ''}")

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.errors import InputError
 from letor.kernels import svmlight as kernels
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER, find_line_feed
 
@@ -37,7 +38,12 @@ _KIND_NAMES = {
 _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^128
 _SHOWN = 160
 
+_LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with their square
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
+
+
+#: Bytes that columns may take in any case, and how many times the bytes of the text.
+_ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 64
 
 
 @dataclass
@@ -99,11 +105,27 @@ def parse(
         rows = _empty_rows(Rows(buffer, marks, max_columns, refused, width is None), first[-1])
         wanted = _sampled_width(rows, start) if width is None else width
         while True:
+            if width is None:
+                _check_size(buffer, first[-1], wanted)
             rows.X = np.empty((first[-1], wanted), dtype=np.float32)
             rows.largest = max(pool.map(partial(_read, rows), chunks, first), default=0)
             if not rows.growing or rows.largest <= wanted:
                 return rows
             wanted = rows.largest
+
+
+def _check_size(buffer: NDArray[np.uint8], n: int, width: int) -> None:
+    """Refuse one large id in a file of many short rows: absent values take memory, too."""
+    size = 4 * n * width
+    if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * len(buffer)):
+        return
+    narrow = settle_doubtful_rows(parse(buffer, width=0, max_columns=width - 1))
+    at = next((line.number for line in narrow if "is above max_columns" in line.reason), "?")
+    raise InputError(
+        f"line {at} has the column {width}: {n:,} rows of so many columns take "
+        f"{size / 2**30:.1f} GiB, {size // len(buffer)} times the text; mend the line, lower "
+        "max_columns, or say by n_columns that the rows really have so many"
+    )
 
 
 def available_cores() -> int:
@@ -173,6 +195,7 @@ def _store(rows: Rows, row: int, start: int, line: ParsedLine) -> None:
     last = line.columns[-1] if line.columns else 0
     extra = last - rows.X.shape[1]
     if rows.growing and extra > 0:
+        _check_size(rows.buffer, len(rows.X), last)
         rows.X = np.pad(rows.X, ((0, 0), (0, extra)), constant_values=rows.marks[0])
     rows.largest = max(rows.largest, last)
     rows.y[row] = line.label
@@ -307,7 +330,7 @@ def parse_value(word: bytes) -> tuple[int | None, np.float32]:
     name = word[1:] if word[:1] in (b"+", b"-") else word
     if name.lower() in _NAMES:
         return _NAMES[name.lower()], np.float32(0)
-    if not _NUMBER.fullmatch(word):
+    if len(word) > _LONGEST_NUMBER or not _NUMBER.fullmatch(word):
         return None, np.float32(0)
     number = nearest_float32(word.decode("ascii"))
     return (HUGE if np.isinf(number) else NUMBER), number

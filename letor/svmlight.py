@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.kernels import svmlight as kernels
 from letor.parser import NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
@@ -72,19 +72,20 @@ def read_letor(
     _check_choices(null=null, non_finite=non_finite, on_error=on_error)
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns
-    rows = parse(
-        read_buffer(path),
-        missing=missing,
-        width=n_columns,
-        max_columns=limit,
-        refuse_non_finite=non_finite == "raise",
-        threads=threads,
-    )
-    bad = []
-    for line in settle_doubtful_rows(rows):
-        if on_error == "raise":
-            raise InputError(f"{path}, {line}")
-        bad.append(line)
+    with reading(path):
+        rows = parse(
+            read_buffer(path),
+            missing=missing,
+            width=n_columns,
+            max_columns=limit,
+            refuse_non_finite=non_finite == "raise",
+            threads=threads,
+        )
+        bad = []
+        for line in settle_doubtful_rows(rows):
+            if on_error == "raise":
+                raise InputError(f"{path}, {line}")
+            bad.append(line)
     if rejected is not None:
         rejected.extend(bad)
     elif bad:

@@ -116,7 +116,7 @@ class _Ubi:
             if not since <= time < until:
                 self._count("pages of another time, left out")
                 continue
-            if page.get("client_id") in robots:
+            if str(page.get("client_id")) in robots:
                 self._count("pages of sessions with too many pages, left out")
                 continue
             if not hits:

@@ -27,6 +27,8 @@ from letor.errors import InputError
 
 _CHUNK = 1 << 22
 _LONGEST_WORD = 1 << 16
+_LONGEST_NUMBER = 1 << 8
+_LARGEST_DIMENSION = 1 << 20
 _ROWS_PER_PARSE = 512
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 
@@ -119,6 +121,8 @@ class _Rows:
             rows = np.frombuffer(joined, dtype="<f4").astype(np.float32)
         else:
             fields = b" ".join(numbers for _, numbers in self._waiting).split(b" ")
+            if max(map(len, fields)) > _LONGEST_NUMBER:  # all would take so many bytes
+                self._name_the_bad_row()
             try:
                 with np.errstate(over="ignore"):
                     rows = np.array(fields, dtype=np.bytes_).astype(np.float32)
@@ -136,12 +140,8 @@ class _Rows:
     def _name_the_bad_row(self) -> None:
         for place, numbers in self._waiting:
             for field in numbers.split(b" "):
-                try:
-                    np.array([field], dtype=np.bytes_).astype(np.float32)
-                except ValueError:
-                    raise InputError(
-                        f"{self.path}, {place}: {field[:40]!r} is not a number"
-                    ) from None
+                if len(field) > _LONGEST_NUMBER or not _is_number(field):
+                    raise InputError(f"{self.path}, {place}: {field[:40]!r} is not a number")
 
 
 def _records(
@@ -155,8 +155,11 @@ def _records(
         layout = "binary" if header and _looks_binary(stream.peek(_LONGEST_WORD)) else "text"
     if header:
         n_words, rows.dimension = int(header[1]), int(header[2])
-        if rows.dimension < 1:
-            raise InputError(f"{path}, line 1: the header gives dimension 0")
+        if not 1 <= rows.dimension <= _LARGEST_DIMENSION:
+            raise InputError(
+                f"{path}, line 1: the header {first[:40]!r} gives a dimension that is not 1 to "
+                f"{_LARGEST_DIMENSION}"
+            )
     elif layout == "binary":
         raise InputError(
             f"{path}, line 1: a binary vector file begins with 'words dimension', "

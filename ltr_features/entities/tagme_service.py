@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from ltr_features.entities.linker import Mention
 
 #: The environment variable that holds the access token.
@@ -80,7 +80,8 @@ class TagmeService:
             InputError: the service is down or refuses; the message counts the texts missing.
         """
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
-        with closing(self._open()) as store:
+        advice = "no cache of TAGME answers: remove it, and texts are sent again"
+        with reading(self.cache, advice), closing(self._open()) as store:
             answers = {text: self._stored(store, text) for text in distinct}
             missing = [text for text, answer in answers.items() if answer is None]
             if missing:
@@ -162,11 +163,8 @@ class TagmeService:
 
     def _open(self) -> sqlite3.Connection:
         Path(self.cache).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            store = sqlite3.connect(self.cache)
-            store.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT)")
-        except sqlite3.Error as error:
-            raise InputError(f"{self.cache}: no cache of TAGME answers ({error})") from None
+        store = sqlite3.connect(self.cache)
+        store.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT)")
         return store
 
     def _stored(self, store: sqlite3.Connection, text: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -31,12 +31,8 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         InputError: it cannot be read, or is not TOML.
     """
     path = Path(path)
-    try:
+    with reading(path, "it cannot be read as TOML"):
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
 
 
 def read_config(
@@ -53,9 +49,10 @@ def read_config(
         InputError: as :func:`read_toml`; or unknown keys, missing keys, values out of range: all
             at once, a line each.
     """
-    problems, config = _typed(read_toml(path), kind)
-    if config is not None:
-        problems += check(config)
+    with reading(path, "it describes no experiment"):
+        problems, config = _typed(read_toml(path), kind)
+        if config is not None:
+            problems += check(config)
     if problems or config is None:
         distinct = list(dict.fromkeys(problems))
         listed = "".join(f"\n  {problem}" for problem in distinct)

@@ -59,10 +59,10 @@ def kind_of(path: Path) -> str:
     Raises:
         InputError: it cannot be read, is not TOML, or is of a kind that does not exist.
     """
-    kind = read_toml(path).get("kind", "ranking")
+    kind = str(read_toml(path).get("kind", "ranking"))
     if kind not in _KINDS:
         raise InputError(f"{path}: kind {kind!r} does not exist; use one of {', '.join(_KINDS)}")
-    return str(kind)
+    return kind
 
 
 def experiment_names() -> list[str]:

@@ -254,13 +254,13 @@ class TermIndex:
             InputError: no index there, an incomplete one, or one of another version.
         """
         folder = Path(folder)
-        with reading(folder, "build the index again"):
+        with reading(folder, "it is damaged: build the index again"):
             return cls._read(folder)
 
     @classmethod
     def _read(cls, folder: Path) -> TermIndex:
         header = read_header(folder, INDEX_VERSION, (*STREAMS, WHOLE))
-        with reading(folder / HEADER, "build the index again"):
+        with reading(folder / HEADER, "it is damaged: build the index again"):
             analyzer = Analyzer.from_json(header["analyzer"])
         words = read_words(folder, header)
         counts = {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.checked_arrays import check_array
+from letor.checked_arrays import check_array, check_rows_rise
 from letor.errors import InputError, reading
 
 HEADER = "index.json"
@@ -67,7 +67,7 @@ def read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
     ends, text = np.concatenate([[0], np.cumsum(lengths)]).tolist(), letters.tobytes()
     if len(ends) != header["n_words"] + 1 or ends[-1] != len(text):
         raise InputError(f"{folder}: the words do not match {HEADER}; build the index again")
-    with reading(folder / "words.npy", "build the index again"):
+    with reading(folder / "words.npy", "it is damaged: build the index again"):
         return [text[a:b].decode("utf-8") for a, b in pairwise(ends)]
 
 
@@ -76,7 +76,7 @@ def map_array(folder: Path, name: str) -> NDArray[Any]:
     path = folder / name
     if not path.is_file():
         raise InputError(f"{folder}: the index is incomplete, {name} is missing; build it again")
-    with reading(path, "build the index again"):
+    with reading(path, "it is damaged: build the index again"):
         try:
             # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched
             # files.
@@ -110,3 +110,4 @@ def check_counts(
             f"{folder}: {stream}.ends.npy goes from {first} to {last}, must go from 0 to "
             f"{n_entries}; build the index again"
         )
+    check_rows_rise(str(folder / f"{stream}.terms.npy"), arrays["terms"], arrays["ends"])

@@ -86,7 +86,7 @@ def test_words_with_spaces_and_repeated_words(tmp_path):
         (b"1 3\na 1 x 3\n", "line 2: b'x' is not a number"),
         (b"1 3\na 1 nan 3\n", "line 2: a number is not finite"),
         (b"2 3\na 1 2 3\n\n", "line 3: no word"),
-        (b"1 0\na\n", "dimension 0"),
+        (b"1 0\na\n", "a dimension that is not 1 to"),
         (b"", "line 1: expected 'words dimension'"),
         (b"hello\n", "line 1: expected 'words dimension'"),
         (b"1 2\n\xff\xfe 1 2\n", "line 2: the word .* is not UTF-8"),
