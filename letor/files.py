@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,9 +35,10 @@ def atomic_path(
         found = "a folder" if target.is_dir() else "a file"
         raise InputError(f"{target} is {found}; a {kind} is to be written: name another path")
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
-    _remove(temporary)
+    # Two machines may write to one folder, and numbers of processes come again.
+    own = f"{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
+    temporary = target.with_name(f".{target.name}.{own}.partial")
+    aside = target.with_name(f".{target.name}.{own}.old")
     try:
         yield temporary
         if target.is_dir():
@@ -51,6 +55,21 @@ def atomic_path(
             os.replace(aside, target)
         _remove(aside)
         _remove(temporary)
+
+
+#: Names of temporary files, those of former versions among them: machine, and process.
+_LEFTOVER = re.compile(
+    r"\.(?:.*\.(?P<host>[^/]*)-[0-9a-f]{8}|.*)\.(?P<process>\d+)\.(?:partial|old)"
+)
+
+
+def leftover_of(name: str) -> int | None:
+    """The process of this machine that the temporary file of that name was made by; None where it
+    is none, or another machine's."""
+    found = _LEFTOVER.fullmatch(name)
+    if found is None or found["host"] not in (None, platform.node()):
+        return None
+    return int(found["process"])
 
 
 def _remove(path: Path) -> None:

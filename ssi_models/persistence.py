@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -43,7 +45,8 @@ def write_safetensors(
     Raises:
         OSError: it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    own = f"{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
+    partial = path.with_name(f".{path.name}.{own}.partial")
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     try:
         save_file(contiguous, partial, metadata=dict(metadata))

@@ -293,7 +293,15 @@ def _json_blocks(
 
 
 def _block_of(path: Path, lines: list[int], values: Mapping[str, list[str]]) -> Block:
-    columns = {name: pa.array(column, pa.string()) for name, column in values.items()}
+    try:
+        columns = {name: pa.array(column, pa.string()) for name, column in values.items()}
+    except UnicodeEncodeError:  # JSON may escape half a character
+        halves = (
+            any("\ud800" <= c < "\ue000" for c in "".join(row))
+            for row in zip(*values.values(), strict=True)
+        )
+        at = lines[next(row for row, half in enumerate(halves) if half)]
+        raise InputError(f"{path}, line {at}: half a surrogate pair is no text") from None
     return Block(path, np.array(lines, np.int64), columns)
 
 

@@ -71,10 +71,19 @@ class StageRunner:
             self.stages.check(names)
             if said:
                 self.reporter.message(said)
+            found = {s.name: self.stages.look(s.name, s.inputs, code=s.code) for s in planned}
+            replaced = [
+                f"{name} ({result.reason})"
+                for name, result in found.items()
+                if not result.reused and result.path.exists()
+            ]
+            if replaced:
+                told = "; ".join(replaced)
+                self.reporter.message(f"made again, in place of what is there: {told}")
             to_do = [
                 Work(stage.name, stage.kind, stage.amount)
                 for stage in planned
-                if not self.stages.look(stage.name, stage.inputs, code=stage.code).reused
+                if not found[stage.name].reused
             ]
             to_do += [Work(name, name) for name in later]
             times = StageTimes(self.stages.folder / TIMES)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, leftover_of
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.lock import locked
 
@@ -37,7 +36,6 @@ WRITERS = ("pyarrow", "matplotlib", "jinja2")
 NOTE = ".stage.json"
 #: Digests of large files, in the folder of all outputs: a later run need not read them again.
 DIGESTS = ".digests.json"
-_LEFTOVER = re.compile(r"\..*\.(\d+)\.(?:partial|old)")
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,8 @@ class Stages:
             ) from None
         with locked(self.folder) as said:
             for path in list(self.folder.rglob(".*")):
-                match = _LEFTOVER.fullmatch(path.name)
-                if match and not _is_running(int(match[1])):
+                process = leftover_of(path.name)
+                if process is not None and not _is_running(process):
                     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             try:
                 yield said

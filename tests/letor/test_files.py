@@ -7,7 +7,7 @@ import os
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, leftover_of
 
 
 def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
@@ -73,3 +73,17 @@ def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
         with pytest.raises(OSError) as caught:
             write(make)
         assert caught.value.filename == str(tmp_path / "out.txt")
+
+
+def test_two_writers_of_one_file_do_not_meet_and_leftovers_tell_their_maker(tmp_path):
+    target = tmp_path / "out.txt"
+    with atomic_path(target) as one, atomic_path(target) as other:
+        assert one != other
+        one.write_text("one")
+        other.write_text("other")
+    assert target.read_text() == "one"  # the last to be renamed
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    assert leftover_of(one.name) == os.getpid()
+    assert leftover_of(".out.txt.77.old") == 77  # of former versions
+    assert leftover_of(f".out.txt.another-machine-00c0ffee.{os.getpid()}.partial") is None
+    assert leftover_of("out.txt") is None

@@ -9,7 +9,7 @@ import pytest
 from letor.errors import InputError
 from ltr_features.studies.lock import locked
 from ltr_features.studies.manifest import write_manifest
-from ltr_features.studies.progress import TIMES
+from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
 
@@ -51,6 +51,21 @@ def test_a_plan_says_what_is_to_do_and_writes_nothing(tmp_path):
     ]
     assert "3 stages, 1 cached, 2 to do" in text
     assert "to do: changed: x" in text
+
+
+def test_what_is_replaced_is_said_before(tmp_path, capsys):
+    calls: list[str] = []
+    before, now = planned("a", calls), planned("a", calls, {"version": 2})
+    for stages in ([before], [before], [now]):
+        runner = StageRunner(tmp_path / "out", Reporter(shown=True))
+        with runner.running(stages):
+            said = capsys.readouterr().err
+            assert (tmp_path / "out" / "a" / "x").exists() == (len(calls) > 0)
+            runner.done(stages[0])
+        capsys.readouterr()
+        assert ("made again, in place of what is there: a (changed: version)" in said) == (
+            stages == [now]
+        )
 
 
 def test_a_second_run_into_the_folder_is_refused(tmp_path):
