@@ -66,6 +66,7 @@ def _options(
 def main() -> None:
     """Entry point: bad input gives one line and exit code 2, Ctrl-C exit code 130."""
     debug = "--debug" in sys.argv[1:]
+    status, said = None, None
     try:
         status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except typer.Abort:
@@ -76,29 +77,37 @@ def main() -> None:
             raise
         status = EXIT_INTERRUPTED
     except Exception as error:
-        if debug:
+        said = None if debug else _said(error)
+        if said is None:
             raise
-        describe = getattr(error, "format_message", None)
-        if describe is not None:  # wrong options or arguments; no message after the mere help
-            if not describe():
-                sys.exit(EXIT_BAD_INPUT)
-            command = getattr(getattr(error, "ctx", None), "command_path", "ltr-features")
-            _fail(f"{describe().rstrip('.')}; see {command} --help", EXIT_BAD_INPUT)
-        if isinstance(error, InputError):
-            _fail(str(error), EXIT_BAD_INPUT)
-        if isinstance(error, OSError) and error.filename is not None and error.strerror:
-            _fail(f"{error.filename}: {error.strerror} (--debug shows where)", EXIT_BAD_INPUT)
-        if isinstance(error, (ValueError, OSError)):
-            _fail(f"{error} (--debug shows where)", EXIT_BAD_INPUT)
-        raise
+    # The error is gone by now, and what its frames held is closed: a reader of Arrow that is left
+    # half-way may wait for its threads for ever when the program ends.
+    if said is not None:
+        _fail(said, EXIT_BAD_INPUT)
     if status == EXIT_INTERRUPTED:  # typer's answer to Ctrl-C
         _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def _said(error: Exception) -> str | None:
+    """What to say of an error in place of its traceback; None of one that nobody expected."""
+    describe = getattr(error, "format_message", None)
+    if describe is not None:  # wrong options or arguments; no message after the mere help
+        command = getattr(getattr(error, "ctx", None), "command_path", "ltr-features")
+        return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror} (--debug shows where)"
+    if isinstance(error, (ValueError, OSError)):
+        return f"{error} (--debug shows where)"
+    return None
+
+
 def _fail(message: str, code: int) -> None:
     lines = [" ".join(line.split()) for line in message.splitlines()]
-    print("ltr-features: " + "\n  ".join(filter(None, lines)), file=sys.stderr)
+    if message:
+        print("ltr-features: " + "\n  ".join(filter(None, lines)), file=sys.stderr)
     sys.exit(code)
 
 

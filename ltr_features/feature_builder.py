@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
 from letor.files import atomic_path
 from letor.folds import Fold
@@ -293,6 +294,7 @@ class FeatureBuilder:
             }
             text = json.dumps(description, indent=1, ensure_ascii=False)
             (partial / _FEATURES).write_text(text + "\n", encoding="utf-8")
+            write_digests(partial)
 
     @classmethod
     def load(

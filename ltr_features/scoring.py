@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
@@ -104,6 +105,7 @@ class ScoringPipeline:
             partial.mkdir()
             self.features.save(partial / "features")
             self.ranker.save(partial / "ranker")
+            write_digests(partial)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1, **given: Any) -> Self:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from letor.dataset import RankingData
+from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path
@@ -168,6 +169,7 @@ class Ranker(BaseEstimator, ABC):
             description["fitted"] = self._save(temporary)
             text = json.dumps(description, indent=1, ensure_ascii=False, default=_plain)
             (temporary / "ranker.json").write_text(text + "\n", encoding="utf-8")
+            write_digests(temporary)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

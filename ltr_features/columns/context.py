@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from scipy.sparse import csr_matrix
 
+from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.text.analyzer import Analyzer
@@ -129,6 +130,7 @@ def make_workspace(
             index = TermIndex.build(collection, analyzer, threads=threads)
         index.save(partial / "index")
         (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
+        write_digests(partial)
     return folder
 
 

@@ -132,19 +132,29 @@ def _print_measures(table: pd.DataFrame, coverage: str) -> None:
 
 
 def validate(
-    file: Annotated[Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too).")],
+    file: Annotated[
+        Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too), or a folder of ours.")
+    ],
     threads: Threads = None,
 ) -> None:
-    """Look through a LETOR file and say what to do about each finding.
+    """Look through a LETOR file and say what to do about each finding; of an index, knowledge base,
+    ranker or pipeline, say which files are not as they were written.
 
     Counts, labels, bad lines, groups out of order, constant columns, duplicate documents, and
     remarks on trained columns in the file of names beside it. The exit code is 2 if the file has
-    lines that cannot be read.
+    lines that cannot be read, or files were changed.
 
     Example: ltr-features validate train.txt.gz"""
+    from letor.digests import changed_files
     from letor.lint import render
     from letor.lint import validate as look_through
 
+    if file.is_dir():
+        changed = changed_files(file)
+        typer.echo("\n".join(changed) or f"{file}: all files are as they were written")
+        if changed:
+            raise typer.Exit(EXIT_BAD_INPUT)
+        return
     result = look_through(file, threads=threads)
     typer.echo(render(result))
     if not result.is_readable:

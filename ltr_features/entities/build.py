@@ -29,6 +29,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.digests import write_digests
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.entities.digest import Digest, digest
@@ -91,6 +92,7 @@ def build_knowledge_base(
         if withhold_query_sections:
             described["withheld"] = WITHHELD
         (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+        write_digests(unfinished)
     return facts
 
 

@@ -218,8 +218,7 @@ def plain_name(name: str) -> str:
 
 
 def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    with _told(path):
-        file = pa.parquet.ParquetFile(_present(path))
+    with _told(path), pa.parquet.ParquetFile(_present(path)) as file:
         _check_columns(path, file.schema_arrow.names, columns)
         yield from file.iter_batches(columns=columns)
 

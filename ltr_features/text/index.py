@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.text.analyzer import Analyzer
@@ -245,6 +246,7 @@ class TermIndex:
                     np.save(partial / f"{stream}.{name}.npy", np.asarray(array))
             header = json.dumps(self._header(), indent=1)
             (partial / HEADER).write_text(header, encoding="utf-8")
+            write_digests(partial)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> TermIndex:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from dumps import topical_dump
 
+from letor.errors import InputError
 from ltr_features import cli
 from ltr_features.studies.lock import LOCKED
 
@@ -182,3 +183,25 @@ def test_columns_list_has_the_46():
     assert "lmir_dir_whole" in result.stdout
     assert "child_pages" in result.stdout
     assert run("columns", "list", "letor47").returncode == 2
+
+
+def test_what_an_error_holds_is_closed_before_the_program_ends(monkeypatch):
+    """A reader of Arrow that is left half-way may keep the program from ending."""
+    closed, said = [], []
+
+    def half_read():
+        try:
+            yield 1
+        finally:
+            closed.append(True)
+
+    def app(*_, **__):
+        rows = half_read()
+        next(rows)
+        raise InputError("a row is wrong")
+
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(cli, "_fail", lambda *what: said.append((what, list(closed))))
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert said == [(("a row is wrong", 2), [True])]

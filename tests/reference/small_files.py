@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
-from letor.rankers.registry import get_ranker
+from letor.rankers.registry import get_ranker, load_ranker
 from ltr_features.columns.context import make_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.embeddings.doc2vec import Doc2Vec
@@ -40,7 +40,7 @@ from ltr_features.scoring import ScoringPipeline
 from ltr_features.studies.run import find_experiment
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.index import TermIndex
-from ssi_models.registry import MODELS, get_model
+from ssi_models.registry import MODELS, get_model, load_model
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -381,6 +381,19 @@ def make(kind: str, folder: Path) -> Path:
     return folder
 
 
+def scores_of(kind: str, folder: Path) -> np.ndarray | None:
+    """What a ranker or model that :func:`make` wrote says of the rows or texts here."""
+    if kind.startswith("ranker "):
+        return load_ranker(folder / "ranker").predict(rows())
+    if kind.startswith("model "):
+        n = np.arange(N)
+        return load_model(folder / "model.safetensors").score(*matrices(kind[6:]), n, n[::-1])
+    return None
+
+
 if __name__ == "__main__":
     for name in OURS:
-        make(name, Path(sys.argv[1]) / name.replace(" ", "-"))
+        made = make(name, Path(sys.argv[1]) / name.replace(" ", "-"))
+        scores = scores_of(name, made)
+        if scores is not None:
+            np.save(made / "scores.npy", scores)

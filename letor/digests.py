@@ -1,0 +1,49 @@
+"""Digests of the files of a folder: written with it, compared when somebody asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from letor.errors import InputError, reading
+
+#: Holds the SHA-256 of every other file of its folder, by its path within.
+DIGESTS = "digests.json"
+
+
+def write_digests(folder: Path) -> None:
+    """Write the digests of all files of a folder into it."""
+    text = json.dumps(_digests(folder), indent=1, ensure_ascii=False)
+    (folder / DIGESTS).write_text(text + "\n", encoding="utf-8")
+
+
+def changed_files(folder: Path) -> list[str]:
+    """What of a folder is no longer as it was written, a line each: files changed, missing, new.
+
+    Raises:
+        InputError: the folder has no digests, or they cannot be read.
+    """
+    path = folder / DIGESTS
+    if not path.is_file():
+        raise InputError(
+            f"{folder}: has no {DIGESTS}, which folders of this program have: no index, knowledge "
+            "base, ranker or pipeline, or one of an earlier version"
+        )
+    with reading(path, "the digests are damaged"):
+        written = dict(json.loads(path.read_text(encoding="utf-8")))
+    found = _digests(folder)
+    lines = [f"{name}: missing" for name in sorted(written.keys() - found.keys())]
+    lines += [f"{name}: new" for name in sorted(found.keys() - written.keys())]
+    both = sorted(written.keys() & found.keys())
+    return [*lines, *(f"{name}: changed" for name in both if written[name] != found[name])]
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / DIGESTS:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[path.relative_to(folder).as_posix()] = digest
+    return found

@@ -1,0 +1,43 @@
+"""Digests of a folder's files: what was changed since it was written is told."""
+
+import pytest
+import small_files
+from typer.testing import CliRunner
+
+from letor.digests import DIGESTS, changed_files, write_digests
+from letor.errors import InputError
+from ltr_features.cli import app
+
+
+def test_changed_missing_and_new_files_are_told(tmp_path):
+    (tmp_path / "within").mkdir()
+    for name in ("a", "b", "within/c"):
+        (tmp_path / name).write_text(name)
+    write_digests(tmp_path)
+    assert changed_files(tmp_path) == []
+    (tmp_path / "a").unlink()
+    (tmp_path / "d").touch()
+    (tmp_path / "within" / "c").write_text("x")
+    assert changed_files(tmp_path) == ["a: missing", "d: new", "within/c: changed"]
+    (tmp_path / DIGESTS).write_text("[1]")
+    with pytest.raises(InputError, match="digests are damaged"):
+        changed_files(tmp_path)
+    (tmp_path / DIGESTS).unlink()
+    with pytest.raises(InputError, match=r"has no digests\.json"):
+        changed_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder"),
+    [("ranker rankboost", "ranker"), ("index", "index"), ("knowledge base", "kb"),
+     ("pipeline", "pipeline")],
+)  # fmt: skip
+def test_folders_of_ours_have_them(kind, folder, tmp_path):
+    path = small_files.make(kind, tmp_path / "made") / folder
+    said = CliRunner().invoke(app, ["validate", str(path)])
+    assert (said.exit_code, "all files are as they were written" in said.output) == (0, True)
+    files = [file for file in path.rglob("*.*") if file.name != DIGESTS]
+    victim = max(files, key=lambda file: file.stat().st_size)
+    victim.write_bytes(victim.read_bytes()[:-1] + b"?")
+    said = CliRunner().invoke(app, ["validate", str(path)])
+    assert (said.exit_code, f"{victim.relative_to(path)}: changed" in said.output) == (2, True)

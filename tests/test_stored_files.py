@@ -1,0 +1,63 @@
+"""Files that the release of a folder's name wrote are read by this program, and mean the same.
+
+``python tests/reference/small_files.py tests/stored/VERSION`` writes them, at a release.
+"""
+
+import re
+import shutil
+import unicodedata
+from pathlib import Path
+
+import hostile
+import numpy as np
+import pytest
+import small_files
+
+from letor.errors import InputError
+from ssi_models.registry import load_model
+
+STORED = Path(__file__).parent / "stored"
+CASES = sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*"))
+
+
+def test_every_format_of_ours_is_stored():
+    assert {case.split("/")[1] for case in CASES} >= {k.replace(" ", "-") for k in small_files.OURS}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stored_file_is_read(case, tmp_path):
+    kind = next(k for k in small_files.OURS if k.replace(" ", "-") == case.split("/")[1])
+    for header in (STORED / case).rglob("index.json"):
+        if f'"{unicodedata.unidata_version}"' not in header.read_text():
+            pytest.skip("an index is read by Pythons of the same version of Unicode")
+    shutil.copytree(STORED / case, tmp_path / "copy")
+    hostile.READERS[kind](tmp_path / "copy")
+    scores = small_files.scores_of(kind, tmp_path / "copy")
+    if scores is not None:
+        # Another processor may round differently.
+        expected = np.load(STORED / case / "scores.npy")
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "header"),
+    [
+        ("ranker rankboost", "ranker/ranker.json"),
+        ("pipeline", "pipeline/features/features.json"),
+        ("workspace", "workspace/workspace.json"),
+        ("index", "index/index.json"),
+        ("knowledge base", "kb/knowledge.json"),
+    ],
+)
+def test_formats_of_a_later_version_are_refused(kind, header, tmp_path):
+    path = small_files.make(kind, tmp_path / "made") / header
+    path.write_text(re.sub(r'version": (\d)', r'version": 9\1', path.read_text(), count=1))
+    with pytest.raises(InputError, match=r"made/.*version.*(update|again)"):
+        hostile.READERS[kind](tmp_path / "made")
+
+
+def test_models_of_a_later_version_are_refused(tmp_path):
+    path = small_files.make("model lsa", tmp_path / "lsa") / "model.safetensors"
+    path.write_bytes(path.read_bytes().replace(b'\\"version\\": 2', b'\\"version\\": 9'))
+    with pytest.raises(ValueError, match="newer version"):
+        load_model(path)
