@@ -22,8 +22,10 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mutations
 import numpy as np
@@ -245,6 +247,9 @@ def read_damaged(kind: str, home: Path, seed: int, n: int) -> list[tuple[int, st
     They are read one after the other in a process, and in another where one ends it.
     """
     _FORKS.set_forkserver_preload(["hostile"])
+    # The server that processes are forked from looks for modules in PYTHONPATH alone.
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))):
+        forkserver.ensure_running()
     home.mkdir(parents=True, exist_ok=True)
     found: dict[int, tuple[int, str, str]] = {}
     while len(found) < n:
