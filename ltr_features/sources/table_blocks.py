@@ -240,8 +240,13 @@ def _csv_reader(
         strings_can_be_null=False,
     )
     parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    with _told(path, encoding), open_utf8(path, encoding) as stream:
-        yield pa.csv.open_csv(stream, parse_options=parse, convert_options=options)
+    with (
+        _told(path, encoding),
+        open_utf8(path, encoding) as stream,
+        # Closed before the stream: its threads read on from there.
+        pa.csv.open_csv(stream, parse_options=parse, convert_options=options) as reader,
+    ):
+        yield reader
 
 
 def _present(path: Path) -> Path:
