@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError
@@ -46,7 +45,7 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                     f"{path} {path.with_suffix('.txt')}"
                 )
             raw.seek(0)
-            yield pa.CompressedInputStream(raw, codec) if codec else raw
+            yield _decompressed(raw, codec) if codec else raw
     except OSError as error:
         if codec is None or error.errno is not None:
             raise
@@ -146,5 +145,14 @@ def open_output(path: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]
         if codec is None:
             yield raw
         else:
+            import pyarrow as pa
+
             with pa.CompressedOutputStream(raw, codec) as stream:
                 yield stream
+
+
+def _decompressed(raw: IO[bytes], codec: str) -> IO[bytes]:
+    import pyarrow as pa
+
+    stream: IO[bytes] = pa.CompressedInputStream(raw, codec)
+    return stream

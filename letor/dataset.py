@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
-from letor.frames import frame_rows, labels_and_queries, make_table, matrix
 from letor.missing import Missing
 from letor.string_array import StringArray
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+#: What provenance says of columns that come from elsewhere (scores, vectors, logged features).
+GIVEN = "given; not checked for leaks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,8 @@ class RankingData:
         Raises:
             InputError: values are not numbers, a query id is missing, or the lengths differ.
         """
+        from letor.frames import labels_and_queries, matrix
+
         values, names = matrix(X)
         labels, queries = labels_and_queries(y, qid, len(values))
         ids, index = distinct(queries)
@@ -133,6 +138,8 @@ class RankingData:
             InputError: a column is missing, named twice or no number, a label is missing, or the
                 rows of a query are not adjacent.
         """
+        from letor.frames import frame_rows
+
         rows = frame_rows(frame, label=label, qid=qid, docno=docno, features=features)
         return cls.from_rows(
             rows.X, rows.y, rows.qid, column_names=rows.names, document_ids=rows.docno
@@ -148,6 +155,8 @@ class RankingData:
         Raises:
             InputError: a column has the name of one of the three.
         """
+        from letor.frames import make_table
+
         beside = {qid: [self.query_ids[i] for i in self.query_index.tolist()]}
         if self.document_ids is not None:
             beside[docno] = list(self.document_ids)

@@ -15,7 +15,7 @@ from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.kernels import svmlight as kernels
+from letor.kernels import rows as kernels
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, BadLine, Rows, parse, settle_doubtful_rows

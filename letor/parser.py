@@ -15,10 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.kernels import svmlight as kernels
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER, find_line_feed
+from letor.kernels.rows import (
+    BAD,
+    CUT,
+    HAS_NON_FINITE,
+    HAS_NULL,
+    LINE_START,
+    LINE_STOP,
+    N_SPANS,
+    QUERY_START,
+    QUERY_STOP,
+    RowArrays,
+)
 
 CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
+#: Shorter texts are read line by line, in less time than the kernels take to be loaded (and far
+#: less than they take to be compiled, on a machine that has not run them yet).
+KERNELS_FROM_BYTES = 1 << 16
+#: Lines that are kept until they are stored.
+_STORED_AT_ONCE = 1 << 12
 _SAMPLE_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -83,7 +99,8 @@ def parse(
     refuse_non_finite: bool = False,
     threads: int | None = None,
 ) -> Rows:
-    """Run the parsing kernels over the chunks of a buffer.
+    """Run the parsing kernels over the chunks of a buffer; all rows of a short one are left to
+    :func:`settle_doubtful_rows`.
 
     Args:
         buffer: uint8, the text.
@@ -96,8 +113,12 @@ def parse(
     marks = MARK_BITS.view(np.float32).copy()
     if missing == 0:
         marks[0] = 0
-    refused = kernels.HAS_NON_FINITE if refuse_non_finite else 0
+    refused = HAS_NON_FINITE if refuse_non_finite else 0
     start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
+    if buffer.size < KERNELS_FROM_BYTES:
+        return _all_doubtful(Rows(buffer, marks, max_columns, refused, width is None), start, width)
+    from letor.kernels import svmlight as kernels  # with numba
+
     chunks = _line_chunks(buffer, start, CHUNK_BYTES)
     with ThreadPoolExecutor(threads or available_cores()) as pool:
         counts = list(pool.map(lambda chunk: kernels.count_rows(buffer, *chunk), chunks))
@@ -137,18 +158,35 @@ def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
     """Parse the rows flagged BAD once more, slowly: good ones are stored and lose their flag, bad
     ones are yielded, in the order of the file. ``line`` is the number of the first line."""
     number, counted = line, 0
-    for row in np.flatnonzero(rows.flags & kernels.BAD).tolist():
-        start = int(rows.spans[row, kernels.LINE_START])
-        stop = int(rows.spans[row, kernels.LINE_STOP])
+    parsed: list[tuple[int, ParsedLine]] = []
+    for row in np.flatnonzero(rows.flags & BAD).tolist():
+        start, stop = int(rows.spans[row, LINE_START]), int(rows.spans[row, LINE_STOP])
         number += int(np.count_nonzero(rows.buffer[counted:start] == ord("\n")))
         counted = start
         text = rows.buffer[start:stop].tobytes()
         try:
-            parsed = parse_line(text, rows.limit, refuse_non_finite=bool(rows.refused))
+            parsed.append((row, parse_line(text, rows.limit, refuse_non_finite=bool(rows.refused))))
         except LineError as error:
             yield BadLine(number, shown(text), str(error))
-        else:
-            _store(rows, row, start, parsed)
+        if len(parsed) == _STORED_AT_ONCE:
+            _store(rows, parsed)
+            parsed = []
+    _store(rows, parsed)
+
+
+def _all_doubtful(like: Rows, start: int, width: int | None) -> Rows:
+    """The rows of a text, unread."""
+    spans = []
+    for line in like.buffer[start:].tobytes().split(b"\n"):
+        text = line.removesuffix(b"\r")
+        if text.strip(b" \t") and not text.lstrip(b" \t").startswith(b"#"):
+            spans.append((start, start + len(text)))
+        start += len(line) + 1
+    rows = _empty_rows(like, len(spans))
+    rows.X = np.zeros((len(spans), width or 0), dtype=np.float32)
+    rows.flags[:] = BAD
+    rows.spans[:, [LINE_START, LINE_STOP]] = np.reshape(spans, (-1, 2))
+    return rows
 
 
 def _empty_rows(like: Rows, n: int) -> Rows:
@@ -156,13 +194,15 @@ def _empty_rows(like: Rows, n: int) -> Rows:
         like,
         X=np.empty((n, 0), dtype=np.float32),
         y=np.empty(n, dtype=np.float32),
-        spans=np.empty((n, kernels.N_SPANS), dtype=np.int64),
+        spans=np.empty((n, N_SPANS), dtype=np.int64),
         flags=np.empty(n, dtype=np.uint8),
     )
 
 
 def _read(rows: Rows, chunk: tuple[int, int], first: int) -> int:
-    arrays = kernels.RowArrays(rows.X, rows.y, rows.spans, rows.flags)
+    from letor.kernels import svmlight as kernels
+
+    arrays = RowArrays(rows.X, rows.y, rows.spans, rows.flags)
     return kernels.read_rows(
         rows.buffer, *chunk, first, rows.limit, rows.refused, rows.marks, arrays
     )
@@ -180,6 +220,8 @@ def _line_chunks(buffer: NDArray[np.uint8], start: int, size: int) -> list[tuple
 
 def _sampled_width(rows: Rows, start: int) -> int:
     """The largest id in the first, middle and last lines: nearly always that of the file."""
+    from letor.kernels import svmlight as kernels
+
     buffer, width = rows.buffer, 0
     for position in (start, buffer.size // 2, buffer.size - _SAMPLE_BYTES):
         position = find_line_feed(buffer, position) + 1 if position > start else start
@@ -190,27 +232,29 @@ def _sampled_width(rows: Rows, start: int) -> int:
     return width
 
 
-def _store(rows: Rows, row: int, start: int, line: ParsedLine) -> None:
-    """Put a slowly parsed line where the kernel would have put it."""
-    last = line.columns[-1] if line.columns else 0
-    extra = last - rows.X.shape[1]
+def _store(rows: Rows, parsed: list[tuple[int, ParsedLine]]) -> None:
+    """Put slowly parsed lines where the kernel would have put them."""
+    largest = max((line.columns[-1] for _, line in parsed if line.columns), default=0)
+    rows.largest = max(rows.largest, largest)
+    extra = largest - rows.X.shape[1]
     if rows.growing and extra > 0:
-        _check_size(rows.buffer, len(rows.X), last)
+        _check_size(rows.buffer, len(rows.X), largest)
         rows.X = np.pad(rows.X, ((0, 0), (0, extra)), constant_values=rows.marks[0])
-    rows.largest = max(rows.largest, last)
-    rows.y[row] = line.label
-    rows.X[row] = rows.marks[0]
-    flag = 0
-    for column, value, kind in zip(line.columns, line.values, line.kinds, strict=True):
-        if kind != NUMBER:
-            flag |= kernels.HAS_NULL if kind == NULL else kernels.HAS_NON_FINITE
-            value = rows.marks[kind - NULL + 1]
-        if column <= rows.X.shape[1]:
-            rows.X[row, column - 1] = value
-    rows.spans[row, kernels.QUERY_START] = start + line.query[0]
-    rows.spans[row, kernels.QUERY_STOP] = start + line.query[1]
-    rows.spans[row, kernels.CUT] = start + line.cut
-    rows.flags[row] = flag
+    for row, line in parsed:
+        rows.y[row] = line.label
+        rows.X[row] = rows.marks[0]
+        flag = 0
+        for column, value, kind in zip(line.columns, line.values, line.kinds, strict=True):
+            if kind != NUMBER:
+                flag |= HAS_NULL if kind == NULL else HAS_NON_FINITE
+                value = rows.marks[kind - NULL + 1]
+            if column <= rows.X.shape[1]:
+                rows.X[row, column - 1] = value
+        start = rows.spans[row, LINE_START]
+        rows.spans[row, QUERY_START] = start + line.query[0]
+        rows.spans[row, QUERY_STOP] = start + line.query[1]
+        rows.spans[row, CUT] = start + line.cut
+        rows.flags[row] = flag
 
 
 @dataclass(frozen=True)
@@ -341,7 +385,8 @@ def nearest_float32(text: str) -> np.float32:
     number = float(text)
     with np.errstate(over="ignore", under="ignore"):
         near = np.float32(number)
-    if number == 0 or np.isinf(number):
+        sure = np.float32(number * (1 - 2**-52)) == np.float32(number * (1 + 2**-52))
+    if sure or number == 0:
         return near
     exact = Fraction(text)  # to double, then to float32: two roundings may end in a neighbour
     if abs(exact) >= _FLOAT32_LIMIT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from typing import Literal
 
@@ -12,14 +13,17 @@ from numpy.typing import NDArray
 from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
-from letor.kernels import svmlight as kernels
-from letor.parser import NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
+from letor.kernels import rows as kernels
+from letor.parser import KERNELS_FROM_BYTES, NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
 
 MAX_COLUMNS = 10_000
+
+#: ``docid = ID`` and ``docno = ID``, also where one is the other's ID.
+_DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))")
 
 
 class LetorWarning(UserWarning):
@@ -146,13 +150,36 @@ def _pack_comments(
         return None, None
     packed = np.empty(offsets[-1], dtype=np.uint8)
     documents = np.empty((len(spans), 2), dtype=np.int64)
-    has_documents = kernels.pack_comments(buffer, spans, offsets, packed, documents)
+    if packed.size < KERNELS_FROM_BYTES:
+        has_documents = _pack_plainly(buffer, spans, offsets, packed, documents)
+    else:
+        from letor.kernels.svmlight import pack_comments  # with numba
+
+        has_documents = pack_comments(buffer, spans, offsets, packed, documents)
     packed.flags.writeable = False
     texts = StringArray(packed, offsets[:-1], offsets[1:], is_text=False)
     if not has_documents:
         return texts, None
     start, stop = np.ascontiguousarray(documents.T)
     return texts, StringArray(packed, start, stop, is_text=True)
+
+
+def _pack_plainly(
+    buffer: NDArray[np.uint8],
+    spans: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    packed: NDArray[np.uint8],
+    documents: NDArray[np.int64],
+) -> bool:
+    """:func:`letor.kernels.svmlight.pack_comments`, for comments that numba is not worth loading
+    for."""
+    for row, (start, stop) in enumerate(spans[:, [kernels.CUT, kernels.LINE_STOP]].tolist()):
+        comment = buffer[start:stop].tobytes()
+        packed[offsets[row] : offsets[row + 1]] = buffer[start:stop]
+        found = {m[1]: m.span(2) for m in reversed(list(_DOCUMENT.finditer(comment)))}
+        documents[row] = found.get(b"no") or found.get(b"id") or (0, 0)
+    documents += offsets[:-1, None]
+    return bool((documents[:, 0] < documents[:, 1]).any())
 
 
 def _check_choices(**options: str) -> None:

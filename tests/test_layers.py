@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("ssi_models", "letor", "ltr_features")
+PACKAGES = ("ltr_base", "ssi_models", "letor", "ltr_features")
 #: Rooms from the door down. A file may import from its own line and from those below it;
 #: ssi_models and letor know nothing of each other.
 ROOMS = """
@@ -34,6 +34,7 @@ ltr_features.kernels
 ltr_features
 letor
 ssi_models
+ltr_base
 """
 RANK = {room: rank for rank, line in enumerate(ROOMS.split("\n")) for room in line.split()}
 #: The names that a package hands out at its top are imported when they are asked for.

@@ -5,14 +5,15 @@ array (``gains``, ``ideal``, ``relevant``), best rank first.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel()
 def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     """int64 [n]: the rows of each query by descending score; equal scores keep their order in
     ``rows``. ``scores`` float64, finite, indexed by row."""
@@ -23,7 +24,7 @@ def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     return ranked
 
 
-@njit(cache=True)
+@kernel()
 def dcg(gains: Floats, offsets: Ints, discounts: Floats, cutoff: int) -> Floats:
     """float64 [m]: sum of ``gains * discounts[rank - 1]`` over the ranks up to ``cutoff``."""
     result = np.zeros(len(offsets) - 1)
@@ -34,7 +35,7 @@ def dcg(gains: Floats, offsets: Ints, discounts: Floats, cutoff: int) -> Floats:
     return result
 
 
-@njit(cache=True)
+@kernel()
 def mean_ndcg(gains: Floats, ideal: Floats, offsets: Ints, discounts: Floats) -> Floats:
     """float64 [m]: NDCG@k averaged over k = 1 .. number of rows of the query; 0 where the ideal
     gain is 0."""
@@ -52,7 +53,7 @@ def mean_ndcg(gains: Floats, ideal: Floats, offsets: Ints, discounts: Floats) ->
     return result
 
 
-@njit(cache=True)
+@kernel()
 def average_precision(
     relevant: NDArray[np.bool_], offsets: Ints, total: Ints, cutoff: int
 ) -> Floats:
@@ -71,7 +72,7 @@ def average_precision(
     return result
 
 
-@njit(cache=True)
+@kernel()
 def hits(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> tuple[Ints, Ints]:
     """(int64 [m], int64 [m]): relevant rows up to rank ``cutoff``, and the first relevant rank
     (0 where there is none up to ``cutoff``)."""
@@ -87,7 +88,7 @@ def hits(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> tuple[Ints,
     return count, first
 
 
-@njit(cache=True)
+@kernel()
 def expected_reciprocal_rank(stops: Floats, offsets: Ints, cutoff: int) -> Floats:
     """float64 [m]: sum over the ranks r up to ``cutoff`` of 1/r stops_r prod_(i < r) (1 - stops_i),
     ``stops`` float64 [n] the chance of each ranked document to end the search."""

@@ -8,14 +8,15 @@ inputs, units of each hidden layer, 1. Hidden units are tanh.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel()
 def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floats) -> float:
     """The score of one row; ``units`` float64 [sum of sizes] gets the output of every layer."""
     for j in range(sizes[0]):
@@ -39,7 +40,7 @@ def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floa
     return units[source]
 
 
-@njit(cache=True)
+@kernel()
 def backward(
     slope: float, parameters: Floats, sizes: Ints, units: Floats, delta: Floats, gradient: Floats
 ) -> None:
@@ -74,7 +75,7 @@ def backward(
                 delta[source + j] = total
 
 
-@njit(cache=True)
+@kernel()
 def list_slopes(scores: Floats, targets: Floats, slopes: Floats) -> float:
     """Cross entropy of softmax(scores) to ``targets`` (sum 1); its gradient goes to ``slopes``."""
     largest = scores.max()
@@ -89,7 +90,7 @@ def list_slopes(scores: Floats, targets: Floats, slopes: Floats) -> float:
     return loss
 
 
-@njit(cache=True)
+@kernel()
 def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
     """Mean over the pairs (i, j) with label i > label j of log(1 + exp(s_j - s_i)); its gradient
     goes to ``slopes``."""
@@ -122,7 +123,7 @@ class Queries(NamedTuple):
     offsets: Ints  # [m + 1]
 
 
-@njit(cache=True)
+@kernel()
 def batch_gradient(
     rows: Queries, batch: Ints, pairwise: bool, parameters: Floats, sizes: Ints, gradient: Floats
 ) -> float:
@@ -151,7 +152,7 @@ def batch_gradient(
     return loss / len(batch)
 
 
-@njit(cache=True)
+@kernel()
 def train_epoch(
     rows: Queries,
     order: Ints,
@@ -185,7 +186,7 @@ def train_epoch(
     return step
 
 
-@njit(cache=True)
+@kernel()
 def network_scores(X: NDArray[np.float32], parameters: Floats, sizes: Ints) -> Floats:
     """float64 [n]: the score of each row."""
     units = np.empty(sizes.sum())

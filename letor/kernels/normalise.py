@@ -4,14 +4,15 @@
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 Matrix = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel()
 def query_minmax(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
     """float32 [n, p]: (x - min) / (max - min) within query and column, 0 where max = min.
 
@@ -44,7 +45,7 @@ def query_minmax(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
     return result
 
 
-@njit(cache=True)
+@kernel()
 def query_zscore(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
     """float32 [n, p]: (x - mean) / standard deviation within query and column, 0 where all the
     values are equal. Non-finite values take no part and become NaN."""
@@ -82,7 +83,7 @@ def query_zscore(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
 _TILE = 64  # rows that stay in the cache
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def transpose(columns: Matrix, rows: Matrix) -> None:
     """``rows[i, j] = columns[j, i]``; float32 [p, n] and [n, p]."""
     p, n = columns.shape

@@ -6,7 +6,8 @@ Reading past the end of a buffer yields line feeds, so that the end of a file en
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ltr_base.compiled import kernel
 
 LINE_FEED, CARRIAGE_RETURN, SPACE, TAB, HASH = 10, 13, 32, 9, 35
 PLUS, MINUS, DOT, ZERO, COLON, EQUALS = 43, 45, 46, 48, 58, 61
@@ -23,7 +24,7 @@ _FLOAT32_LIMIT = float(2.0**128 - 2.0**103)  # from here on, rounding to float32
 DOUBT = 2.0**-50
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def byte_at(buffer, position):
     """The byte at ``position``, a line feed beyond the end."""
     if position < buffer.size:
@@ -31,7 +32,7 @@ def byte_at(buffer, position):
     return LINE_FEED
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_line_feed(buffer, position):
     """Position of the first line feed at or after ``position``; the buffer's size if none."""
     while position < buffer.size and byte_at(buffer, position) != LINE_FEED:
@@ -39,7 +40,7 @@ def find_line_feed(buffer, position):
     return min(position, buffer.size)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_digits(buffer, position, mantissa):
     """Append a run of digits to ``mantissa``: (mantissa, digits appended, digits dropped, next)."""
     start, dropped = position, 0
@@ -54,7 +55,7 @@ def _read_digits(buffer, position, mantissa):
     return mantissa, position - start - dropped, dropped, position
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_exponent(buffer, position):
     """The decimal exponent at ``e`` or ``E``: (exponent, next), next = -1 if malformed."""
     position += 1
@@ -71,7 +72,7 @@ def _read_exponent(buffer, position):
     return (-exponent if sign == MINUS else exponent), position
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _lower_case_matches(buffer, position, text):
     for i in range(len(text)):  # noqa: SIM110
         if byte_at(buffer, position + i) | 32 != text[i]:
@@ -79,7 +80,7 @@ def _lower_case_matches(buffer, position, text):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _read_name(buffer, position, signed):
     """NULL, nan, inf or infinity, the last three in any case: (kind, next)."""
     if (
@@ -99,7 +100,7 @@ def _read_name(buffer, position, signed):
     return MALFORMED, position
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _scale_whole(mantissa, exponent, value):
     """Whole numbers between two float32, as in ``16777217.0``: decided where double is exact."""
     is_exact = mantissa < _EXACT_IN_DOUBLE and -15 <= exponent < 0 and value == np.floor(value)
@@ -108,7 +109,7 @@ def _scale_whole(mantissa, exponent, value):
     return MALFORMED, np.float32(0.0)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _scale(mantissa, exponent):
     """mantissa * 10^exponent as float32: (kind, value); MALFORMED where double cannot decide."""
     if mantissa == 0:
@@ -131,7 +132,7 @@ def _scale(mantissa, exponent):
     return NUMBER, low
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def read_number(buffer, position):
     """Read the number at ``position``: (kind, float32 value, next position).
 

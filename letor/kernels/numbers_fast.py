@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from letor.kernels.numbers import DOT, DOUBT, HASH, MINUS, ZERO, byte_at
+from ltr_base.compiled import kernel
 
 _ZEROS = np.uint64(0x3030303030303030)
 _ABOVE_NINE = np.uint64(0x7676767676767676)
@@ -53,7 +54,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
     return types.int64(word), generate
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _leading_digits(word):
     """How many of the first bytes of ``word`` are digits (0..8), and their value as a number."""
     digits = word ^ _ZEROS
@@ -66,7 +67,7 @@ def _leading_digits(word):
     return count, np.int64((digits * _OCTETS) >> _U32)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_common_number(buffer, position):
     """Perhaps a minus sign, up to seven digits, then perhaps a point and up to fifteen decimals,
     before a blank, comment or line end: (is it one, value, next position)."""

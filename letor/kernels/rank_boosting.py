@@ -1,14 +1,15 @@
 """Potentials and threshold sums of RankBoost. Callers check and cast."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel()
 def potentials(
     scores: Floats, levels: Ints, n_levels: int, offsets: Ints, query_weight: Floats
 ) -> tuple[Floats, float]:
@@ -47,7 +48,7 @@ def potentials(
     return result, total
 
 
-@njit(cache=True)
+@kernel()
 def threshold_sums(
     potential: Floats, bins: NDArray[np.uint8], n_bins: Ints, sums: Floats
 ) -> tuple[int, int, int, int]:
@@ -77,7 +78,7 @@ def threshold_sums(
     return high_j, high_b, low_j, low_b
 
 
-@njit(cache=True)
+@kernel()
 def step_scores(
     X: NDArray[np.float32], column: Ints, threshold: NDArray[np.float32], alpha: Floats
 ) -> Floats:

@@ -8,7 +8,8 @@ in double precision, which also misses some of the shortest: 285 MB per processo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ltr_base.compiled import kernel
 
 _LEAST_POWER, _GREATEST_POWER = -31, 45
 
@@ -29,7 +30,7 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _SHIFT_32 = np.uint64(32)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _times_power(power, factor):
     """Leading bits of 10^power * factor, the lowest bit set where lower ones are not all zero."""
     low = (power & _LOW_32) * factor
@@ -37,7 +38,7 @@ def _times_power(power, factor):
     return np.int64(middle >> _SHIFT_32) | np.int64((middle & _LOW_32) > np.uint64(1))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def shortest_decimal(bits):
     """Shortest decimal that reads back as a float32, the closest of them: (digits, exponent).
 

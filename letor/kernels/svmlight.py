@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from letor.kernels.numbers import (
     CARRIAGE_RETURN,
@@ -25,29 +21,23 @@ from letor.kernels.numbers import (
     read_number,
 )
 from letor.kernels.numbers_fast import read_common_number
-
-# Flags of a row.
-BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY = 1, 2, 4, 8
-
-# Columns of ``spans``: byte positions of a row. A row's data end and its comment starts at CUT;
-# where there is no comment, CUT = LINE_STOP. LINE_STOP excludes the line end.
-LINE_START, QUERY_START, QUERY_STOP, CUT, LINE_STOP = 0, 1, 2, 3, 4
-N_SPANS = 5
+from letor.kernels.rows import (
+    BAD,
+    CUT,
+    HAS_NON_FINITE,
+    HAS_NULL,
+    LINE_START,
+    LINE_STOP,
+    QUERY_START,
+    QUERY_STOP,
+    SAME_QUERY,
+)
+from ltr_base.compiled import kernel
 
 _QID = b"qid:"
 
 
-class RowArrays(NamedTuple):
-    """What rows are read into; a row flagged BAD is malformed or needs exact arithmetic, its X and
-    y are undefined."""
-
-    X: NDArray[np.float32]  # [n, p]
-    y: NDArray[np.float32]  # [n]
-    spans: NDArray[np.int64]  # [n, 5]
-    flags: NDArray[np.uint8]  # [n]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _skip_blanks(buffer, position):
     while True:
         byte = byte_at(buffer, position)
@@ -56,7 +46,7 @@ def _skip_blanks(buffer, position):
         position += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _ends_data(buffer, position):
     """Whether a comment or the line end (LF, CRLF) is at ``position``."""
     byte = byte_at(buffer, position)
@@ -65,13 +55,13 @@ def _ends_data(buffer, position):
     return byte in (HASH, LINE_FEED)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _is_row(buffer, position):
     """Whether the line that starts at ``position`` is neither blank nor a comment alone."""
     return not _ends_data(buffer, _skip_blanks(buffer, position))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_rows(buffer, start, stop):
     """Number of lines in ``buffer[start:stop]`` that are neither blank nor a comment alone.
 
@@ -93,7 +83,7 @@ def count_rows(buffer, start, stop):
     return rows
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_query_id(buffer, position):
     """Span of the query id at ``position`` ("qid:ID"): (start, stop); stop = -1 if malformed."""
     for i in range(len(_QID)):
@@ -108,7 +98,7 @@ def _read_query_id(buffer, position):
     return start, stop
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _same_text(buffer, start, stop, other_start, other_stop):
     if stop - start != other_stop - other_start:
         return False
@@ -118,7 +108,7 @@ def _same_text(buffer, start, stop, other_start, other_stop):
     return True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_column(buffer, position, max_columns):
     """The id at ``position`` and its colon: (id, position after the colon); id 0 if malformed."""
     column = 0
@@ -130,7 +120,7 @@ def _read_column(buffer, position, max_columns):
     return (column if digit == COLON - ZERO else 0), position + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_values(buffer, position, max_columns, marks, x):
     """The ``id:value`` pairs of a row: (next position or -1 if bad, flags, last id).
 
@@ -166,7 +156,7 @@ def _read_values(buffer, position, max_columns, marks, x):
     return position, flags, last
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _read_row(buffer, position, max_columns, marks, rows, row):
     """Read one row: (where the search for the line end continues, flags, last id)."""
     span = rows.spans[row]
@@ -186,7 +176,7 @@ def _read_row(buffer, position, max_columns, marks, rows, row):
     return stop, flags, last
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
     """Read the rows of the lines in ``buffer[start:stop]`` into rows ``row``, ``row`` + 1, ...
 
@@ -227,7 +217,7 @@ def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pack_comments(buffer, spans, offsets, packed, document_spans):
     """Copy the comments side by side and find the document id of each.
 
@@ -245,7 +235,7 @@ def pack_comments(buffer, spans, offsets, packed, document_spans):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _find_document_id(text, start, stop):
     found_start = found_stop = start
     position = start
@@ -268,7 +258,7 @@ def _find_document_id(text, start, stop):
     return found_start, found_stop
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _word_after_equals(text, position, stop):
     """Span of the word after ``=`` at ``position``, blanks around the sign skipped."""
     while position < stop and text[position] in (SPACE, TAB):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from letor.kernels.numbers import COLON, DOT, MINUS, SPACE, TAB, ZERO
 from letor.kernels.shortest_decimal import shortest_decimal
+from ltr_base.compiled import kernel
 
 MAX_FIXED_DIGITS = 12  # a float32 times 10^12 is exact in double: 24 + 28 bits
 MAX_NUMBER_LENGTH = 17  # of the shortest text, sign included
@@ -17,7 +17,7 @@ _DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
 _FIXED_LIMIT = 9.0e18
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _count_digits(number):
     count = 1
     while count < 19 and number >= _INTEGER_POWERS[count]:
@@ -25,7 +25,7 @@ def _count_digits(number):
     return count
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _write_digits(out, position, number, count):
     """Write the last ``count`` digits of a number, with leading zeros."""
     for i in range(position + count - 1, position - 1, -1):
@@ -34,12 +34,12 @@ def _write_digits(out, position, number, count):
     return position + count
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _write_integer(out, position, number):
     return _write_digits(out, position, number, _count_digits(number))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _write_decimal(out, position, digits, exponent):
     """Write digits * 10^exponent, plainly or as d.ddde-xx, whichever suits its size."""
     while digits % 10 == 0:
@@ -70,7 +70,7 @@ def _write_decimal(out, position, digits, exponent):
     return _write_integer(out, position, abs(point - 1))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def write_number(out, position, value, bits, fixed):
     """Write a float32 (``bits``: its pattern): the next position, -1 if it cannot be written.
 
@@ -101,7 +101,7 @@ def write_number(out, position, value, bits, fixed):
     return position
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _copy(source, start, stop, out, position):
     piece, target = source[start:stop], out[position : position + stop - start]
     for i in range(piece.size):
@@ -109,12 +109,12 @@ def _copy(source, start, stop, out, position):
     return position + piece.size
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _is_blank(byte):
     return byte in (SPACE, TAB)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def write_heads(y, bits, query_index, query_text, query_spans, out, spans):
     """Write ``label qid:ID `` of each row into ``out``; ``spans`` (int64 [n, 2]) says where."""
     position = np.int64(0)
@@ -131,7 +131,7 @@ def write_heads(y, bits, query_index, query_text, query_spans, out, spans):
         spans[i, 1] = position
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def write_rows(heads, head_spans, tails, tail_spans, values, bits, first_id, fixed, line_end, out):
     """Write rows as head, ``id:value`` of the values that are not NaN, tail, line end.
 

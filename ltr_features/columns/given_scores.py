@@ -6,16 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.dataset import GIVEN
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.sources.score_tables import GIVEN, ScoreTable, read_scores, score_columns
 from ltr_features.text.collection import Pairs, known_rows, places_of
+
+if TYPE_CHECKING:
+    from ltr_features.sources.score_tables import ScoreTable
 
 
 class _Known(NamedTuple):
@@ -68,6 +71,8 @@ class GivenScores(ColumnFamily):
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """Column to its name in ``files`` and in the file."""
+        from ltr_features.sources.score_tables import score_columns
+
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
             inside = score_columns(
@@ -136,6 +141,8 @@ class GivenScores(ColumnFamily):
         return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
 
     def _read(self, name: str) -> ScoreTable:
+        from ltr_features.sources.score_tables import read_scores
+
         return read_scores(
             self.files[name], query=self.query, document=self.document, scores=self.scores
         )

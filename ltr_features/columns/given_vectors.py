@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from letor.dataset import GIVEN
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import lack
-from ltr_features.embeddings.id_vectors import IdVectors, read_id_vectors
-from ltr_features.sources.score_tables import GIVEN
 from ltr_features.text.collection import Pairs, known_rows
+
+if TYPE_CHECKING:
+    from ltr_features.embeddings.id_vectors import IdVectors
 
 #: Rows that are compared at once: mapped vectors are never in memory as a whole.
 _BLOCK = 8192
@@ -68,6 +70,8 @@ class GivenVectors(ColumnFamily):
             raise InputError(f"vectors: missing must be finite, got {self.missing}")
         if self.queries is None or self.documents is None:
             return  # to be listed; ``check`` says what lacks
+        from ltr_features.embeddings.id_vectors import read_id_vectors
+
         self._read["query"] = read_id_vectors(self.queries, self.query_ids)
         self._read["document"] = read_id_vectors(self.documents, self.document_ids)
         widths = self._read["query"].width, self._read["document"].width

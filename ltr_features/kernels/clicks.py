@@ -9,10 +9,10 @@ one per row unless said otherwise.
 
 from __future__ import annotations
 
-import numba as nb
+from ltr_base.compiled import kernel
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def examined(offsets, last, pair, attraction, after_last, after_skip, examination, tail):
     """Given the clicks of each page: which rows were examined, and how likely the silence after
     the last click was.
@@ -54,7 +54,7 @@ def examined(offsets, last, pair, attraction, after_last, after_skip, examinatio
                 reach *= on / (1.0 - after_skip + on) if on > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def click_probabilities(offsets, click, attraction, after_click, after_skip, marginal, conditional):
     """P(row clicked), and P(row clicked | clicks above it), of every row.
 
@@ -76,7 +76,7 @@ def click_probabilities(offsets, click, attraction, after_click, after_skip, mar
                 reached_given = on / silent if silent > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def add_information(
     start, stop, offsets, count, local, score, click, click_score, shared_score, own, cross
 ):  # fmt: skip

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 _MASK = np.uint64((1 << 48) - 1)
 _FACTOR = np.uint64(25214903917)
@@ -68,7 +69,7 @@ def guide_of(noise: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.searchsorted(noise, lowest).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def infer_documents(begin, end, ends, words, counts, model, out):
     """The vectors of texts, each by draws of its own that depend on its words alone.
 
@@ -86,7 +87,7 @@ def infer_documents(begin, end, ends, words, counts, model, out):
             infer(shuffled(words[bag], counts[bag], seed), seed, model, out[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def infer(text, seed, model, vector):
     """Gensim's inference of one text.
 
@@ -112,7 +113,7 @@ def infer(text, seed, model, vector):
             _move(vector, model.output, model.logistic, rows, labels, n, model.rates[number], pulls)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _subsampled(text, kept, state, left):
     """``left`` begins with the words that survive. Returns the state and how many there are."""
     n = 0
@@ -127,7 +128,7 @@ def _subsampled(text, kept, state, left):
     return state, n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _with_noise(word, state, model, rows, labels):
     """``rows`` and ``labels`` begin with a word and its negative samples, without itself. Returns
     the state and how many there are."""
@@ -147,7 +148,7 @@ def _with_noise(word, state, model, rows, labels):
     return state, n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _along_path(word, model, rows, labels):
     """``rows`` and ``labels`` begin with the inner nodes on a word's path. Returns their number."""
     begin, end = model.path_ends[word], model.path_ends[word + 1]
@@ -157,7 +158,7 @@ def _along_path(word, model, rows, labels):
     return end - begin
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _move(vector, output, logistic, rows, labels, n, rate, pulls):
     """vector += rate * sum over i < n of (labels_i - s(vector . u_i)) u_i, u_i = output[rows_i].
 
@@ -185,19 +186,19 @@ def _move(vector, output, logistic, rows, labels, n, rate, pulls):
             vector[k] += x * output[a, k] + y * output[b, k] + z * output[c, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _next(state):
     """The state of the generator after a draw."""
     return (state * _FACTOR + np.uint64(11)) & _MASK
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pass_seed(seed, number):
     """uint64 below 2^48: where the draws of a pass begin; number 0 is the vector's start."""
     return _mixed(seed + np.uint64(number)) & _MASK
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def text_seed(words, counts):
     """uint64 of a bag of words."""
     seed = np.uint64(0)
@@ -206,7 +207,7 @@ def text_seed(words, counts):
     return seed
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mixed(x):
     """splitmix64 (Steele, Lea and Flood 2014)."""
     x += np.uint64(0x9E3779B97F4A7C15)
@@ -215,7 +216,7 @@ def _mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def shuffled(words, counts, seed):
     """int32: the occurrences of a bag's words in an order drawn by the seed (Fisher and Yates)."""
     text = np.empty(counts.sum(), dtype=np.int32)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ltr_base.compiled import kernel
 
 #: Longest phrase in words.
 LONGEST_PHRASE = 6
@@ -22,7 +23,7 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mix(h):
     """splitmix64's finaliser: every bit depends on every bit."""
     h = (h ^ (h >> _S30)) * _MIX_1
@@ -31,12 +32,12 @@ def _mix(h):
     return _ONE if h == _ZERO else h
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _extend(phrase, word):
     return _mix((phrase ^ word) * _PRIME + word)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hash_runs(data, by_word, out):
     """Hash the words (by_word) or whole lines of UTF-8 text, uint8 [n], every line ended by LF.
 
@@ -63,7 +64,7 @@ def hash_runs(data, by_word, out):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def phrases_of_lines(words, out):
     """uint64 [lines]: the phrase hash of each line of words; 0 if empty or too long."""
     n = 0
@@ -80,7 +81,7 @@ def phrases_of_lines(words, out):
             length += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _find(h, phrases, first, shift):
     bucket = np.int64(h >> shift)
     for at in range(first[bucket], first[bucket + 1]):
@@ -89,7 +90,7 @@ def _find(h, phrases, first, shift):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_phrases(words, end, phrases, first, shift, counts):
     """counts[p] += occurrences of phrase p that start in ``words[:end]``."""
     for i in range(end):
@@ -103,7 +104,7 @@ def count_phrases(words, end, phrases, first, shift, counts):
                 counts[at] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def spot(words, phrases, first, shift, probability, least, starts, lengths, found):
     """TAGME's spotting: phrases of link probability >= least, without those inside a longer one of
     higher link probability. In order of start, longest first. Returns their number.
@@ -148,7 +149,7 @@ def spot(words, phrases, first, shift, probability, least, starts, lengths, foun
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _common(ends, sources, a, b):
     """Members of both sorted lists; the shorter one's are looked up in the longer by halving."""
     if ends[a + 1] - ends[a] > ends[b + 1] - ends[b]:
@@ -172,7 +173,7 @@ def _common(ends, sources, a, b):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def relatedness(ends, sources, n_pages, a, b):
     """Milne and Witten's relatedness of two pages by their in-links; 0 to 1, 1 for equal pages."""
     if a == b:
@@ -190,7 +191,7 @@ def relatedness(ends, sources, n_pages, a, b):
     return min(1.0, max(0.0, 1.0 - distance))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _remembered(ends, sources, n_pages, a, b, keys, values):
     if a == b:
         return 1.0
@@ -203,7 +204,7 @@ def _remembered(ends, sources, n_pages, a, b, keys, values):
     return values[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def disambiguate(
     texts, found, probability, sense_ends, senses, commonness, ends, sources, n_pages,
     least_commonness, epsilon, window, keys, values, out_sense, out_rho
@@ -258,7 +259,7 @@ def disambiguate(
             out_rho[a] = (probability[found[a]] + (total / others if others else 0.0)) / 2.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _last_sense(sense_ends, commonness, phrase, least):
     last = sense_ends[phrase]
     while last < sense_ends[phrase + 1] and commonness[last] >= least:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ltr_base.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _find_term(terms, low, high, term):
     """First position in ``terms[low:high]``, which increases, that is not less than ``term``."""
     while low < high:
@@ -20,7 +21,7 @@ def _find_term(terms, low, high, term):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def term_columns(
     pair_queries,
     pair_documents,
@@ -95,13 +96,13 @@ def term_columns(
         out[i, 7] = lmir_jm
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _worse(score, document, other_score, other_document):
     """Whether a document ranks below another: a lower score, or an equal one and a later row."""
     return score < other_score or (score == other_score and document > other_document)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sift_up(scores, documents, at, score, document):
     """Put an element into a heap, worst at the top, that has a free place at its end, ``at``."""
     while at > 0:
@@ -115,7 +116,7 @@ def _sift_up(scores, documents, at, score, document):
     documents[at] = document
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sift_down(scores, documents, size, score, document):
     """Put an element in the place of the top of a heap of ``size`` elements."""
     at = 0
@@ -137,7 +138,7 @@ def _sift_down(scores, documents, size, score, document):
     documents[at] = document
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def top_documents(first, last, query_ends, query_terms, weights, ends, documents, scores, depth, n):
     """The best documents of queries first..last-1 by a sum of stored scores.
 

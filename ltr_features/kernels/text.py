@@ -11,7 +11,8 @@ a longer word is a hash whose top byte is 0xFF, which UTF-8 never has, and the b
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ltr_base.compiled import kernel
 
 # FNV-1a, 64 bits, for long words; 2 ** 64 / golden ratio, to spread keys over slots.
 _OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
@@ -24,13 +25,13 @@ _BYTE = np.uint64(8)
 TOKEN, IGNORED, NOT_SURELY_NFC = 1, 2, 4
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _first_slot(key, slots):
     spread = key * _SPREAD
     return np.int64(spread ^ (spread >> np.uint64(32))) & (len(slots) - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _long_key(pool, begin, end):
     key = _OFFSET_BASIS
     for k in range(begin, end):
@@ -38,7 +39,7 @@ def _long_key(pool, begin, end):
     return key | _LONG
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _find_slot(slots, keys, ends, pool, source, begin, end, key):
     """Slot of the word ``source[begin:end]``, or the free slot where it belongs."""
     at = _first_slot(key, slots)
@@ -59,7 +60,7 @@ def _find_slot(slots, keys, ends, pool, source, begin, end, key):
         at = (at + 1) & (len(slots) - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fill_slots(keys, n_words, slots):
     """Enter the distinct words 0..n_words-1 into empty slots (all -1)."""
     for word in range(n_words):
@@ -69,7 +70,7 @@ def fill_slots(keys, n_words, slots):
         slots[at] = word
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _decode(text, at):
     """Code point at a byte of 128 or more, and the number of its bytes."""
     lead = np.int64(text[at])
@@ -87,7 +88,7 @@ def _decode(text, at):
     return point, width
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _append_folded(pool, tail, key, folded, point, text, at, width):
     """Write the folded code point at the end of the pool; its new end and the word's key."""
     image = folded[point] if point < len(folded) else np.uint64(0)
@@ -105,7 +106,7 @@ def _append_folded(pool, tail, key, folded, point, text, at, width):
     return tail, key
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_words(text, text_ends, ascii_folded, classes, folded):
     """Count the folded runs of each text.
 
@@ -202,7 +203,7 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_words):
     """Enter the words of a block into a larger table, which has room for all of them.
 
@@ -227,7 +228,7 @@ def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_wor
     return numbers, n_words
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sort_columns(row_ends, words, counts, columns, order):
     """Replace words by columns, drop words without one, sort and add up within each row.
 

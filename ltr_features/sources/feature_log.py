@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from letor.dataset import RankingData
+from letor.dataset import GIVEN, RankingData
 from letor.errors import InputError
 from letor.missing import Missing
 from ltr_features.sources.files import check_same_ids, read_judgements
-from ltr_features.sources.score_tables import GIVEN, QUERY_NAMES
+from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.table_blocks import find_columns
 from ltr_features.text.records import json_lines
 

@@ -26,8 +26,6 @@ from ltr_features.sources.table_blocks import (
 #: What tables call the ids, in lower case without marks; the first that is there is taken.
 QUERY_NAMES = ("qid", "queryid", "query")
 DOCUMENT_NAMES = ("docno", "docid", "documentid", "corpusid", "pid", "document")
-#: Where scores, vectors and logged features come from is not known, and their columns say so.
-GIVEN = "given; not checked for leaks"
 #: What exports of runs have beside ids and scores.
 _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from ltr_base.compiled import kernel
 
 _FAST = {"contract", "reassoc", "nsz"}
 _FACTORS = 8  # numbers of 1e-30 or more whose product is a normal float64
@@ -43,7 +44,7 @@ class Texts(NamedTuple):
     ratio: NDArray[np.float32]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@kernel(fastmath=_FAST, forceinline=True)
 def _ratio(texts, p, last, probability):
     """n_w / P(w), n_w log P(w) and n_w of entry p; 0 where P(w) is 0, and after the last entry."""
     if p >= last:
@@ -54,7 +55,7 @@ def _ratio(texts, p, last, probability):
     return ratio, count * np.log(np.float64(max(probability, _TINY))), count
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@kernel(fastmath=_FAST, forceinline=True)
 def _add_text(texts, i, gain):
     """gain += sum_w r_w phi_w, and the ratios r_w = n_w / (phi_w . theta_i), of the words of text
     i. Words whose probability is 0 are skipped.
@@ -85,7 +86,7 @@ def _add_text(texts, i, gain):
     return log_likelihood, length
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _log_sum(x):
     """sum_k log x_k of numbers of 1e-30 or more; one logarithm for eight of them."""
     logs = 0.0
@@ -97,7 +98,7 @@ def _log_sum(x):
     return logs
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def expect_pairs(queries, titles, theta, pseudo_count, value, start, stop):
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
@@ -122,8 +123,8 @@ def expect_pairs(queries, titles, theta, pseudo_count, value, start, stop):
             theta[b, k] = max(mean, _FLOOR)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def _tilt(theta, lam, one_q, one_d, u, v):
+@kernel(fastmath=_FAST)
+def tilt(theta, lam, one_q, one_d, u, v):
     """u = theta exp(-lambda one_q - a) and v = theta exp(lambda one_d - b), where a and b make the
     largest factor 1; returns a and b. Factors are not below exp(-80)."""
     a, b = -np.float32(np.min(lam)) * one_q, np.float32(np.max(lam)) * one_d
@@ -134,7 +135,7 @@ def _tilt(theta, lam, one_q, one_d, u, v):
     return np.float64(a), np.float64(b)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step):
     """Gradient and scaling of the dual of pair b at lambda.
 
@@ -149,7 +150,7 @@ def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step)
     u, v, gain[:] = queries.theta[b], titles.theta[b], _ZERO
     one_q, one_d = np.float32(1.0 / size[0]), np.float32(1.0 / size[1])
     half = np.float32(0.5) * (one_q + one_d)
-    q_shift, d_shift = _tilt(theta[b], lam, one_q, one_d, u, v)
+    q_shift, d_shift = tilt(theta[b], lam, one_q, one_d, u, v)
     lq, _ = _add_text(queries, b, gain[0])
     ld, _ = _add_text(titles, b, gain[1])
     worst, moved, curved = _ZERO, _ZERO, _ZERO
@@ -163,7 +164,7 @@ def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step)
     return lq + size[0] * q_shift + ld + size[1] * d_shift, worst, moved, curved
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def project_pairs(
     queries, titles, theta, pseudo_count, multiplier, tolerance, limit, value, evaluations, start,
     stop,
@@ -232,7 +233,7 @@ def project_pairs(
             theta[b, k] = max((expected + np.float32(pseudo_count)) * norm, _FLOOR)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
     """sums[w] += sum_i r_iw theta_i for the words of slots first..last of a block.
 
@@ -258,7 +259,7 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
                 )
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def sum_logs(X, out, start, stop):
     """out[i] = sum_k log X[i, k] for rows start..stop of numbers of 1e-30 or more; 0 for a row
     that starts with 0."""
@@ -266,7 +267,7 @@ def sum_logs(X, out, start, stop):
         out[i] = _log_sum(X[i]) if X[i, 0] > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def expected_counts(sums, phi, totals, run, start, stop):
     """sums *= phi, and totals[c] = the sum over words c run..(c + 1) run, for c in start..stop.
 
@@ -280,7 +281,7 @@ def expected_counts(sums, phi, totals, run, start, stop):
                 totals[c, k] += sums[w, k]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def normalise_words(counts, factor, pseudo_count, phi, start, stop):
     """phi_w = (counts_w + beta - 1) factor for known words (phi_w not 0) of start..stop, and
     counts_w = 0, ready for the next pass.
@@ -295,7 +296,7 @@ def normalise_words(counts, factor, pseudo_count, phi, start, stop):
                 counts[w, k] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def fold_in(texts, pseudo_count, iterations, start, stop):
     """theta of :class:`Texts` under given phi (Gao et al., section 3: folding-in), from theta on
     entry."""
@@ -313,7 +314,7 @@ def fold_in(texts, pseudo_count, iterations, start, stop):
                 theta[k] = (theta[k] * gain[k] + np.float32(pseudo_count)) * norm
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def word_probabilities(indptr, indices, phi, theta, query, document, offsets, out, start, stop):
     """out[offsets[i] + j] = phi_w . theta[document[i]] for word j of query[i], pairs start..stop.
 

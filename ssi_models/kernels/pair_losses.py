@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from ltr_base.compiled import kernel
 
 MARGIN, LOGISTIC = 0, 1
 UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def pair_losses(
     positive_score, negative_score, query, grade, own, own_pool, slot, judged_offsets,
     judged_document, judged_grade, list_share, margin, loss, rank_weight, pool, weight, losses,
@@ -71,7 +72,7 @@ def pair_losses(
         counts[b, 1] = n_tuples
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _weigh(
     row, negative_score, positive_score, margin, loss, rank_weight, n, ranked, pool, share
 ):  # fmt: skip
@@ -116,7 +117,7 @@ def _weigh(
     return total, n_violations, n_tuples
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
     """row[k] = 1 where negative k counts against a positive of the grade, else 0."""
     row[:] = 1.0
@@ -126,7 +127,7 @@ def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
             row[k] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank_weight):
     """row[k] *= |h(r+) - h(r-_k)|, ranks in the pool; skips negatives that are marked -1."""
     positive_gain = _gain(1.0 + n_above * scale, rank_weight)
@@ -140,12 +141,12 @@ def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank
             before += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _gain(rank, rank_weight):
     return 1.0 / np.log2(1.0 + rank) if rank_weight == NDCG else 1.0 / rank
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _harmonic(n):
     """sum_(j <= n) 1 / j; by its expansion beyond 64 terms (error below 1e-10)."""
     if n > 64:
@@ -156,7 +157,7 @@ def _harmonic(n):
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, tied=1.0):
     """Average precision and rank loss of each row of ``scores``.
 

@@ -7,11 +7,12 @@ buckets of one query word are met in ascending order, but for one wrap.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from ltr_base.compiled import kernel
 
-@nb.njit(cache=True, nogil=True)
+
+@kernel()
 def gather_weights(indptr, indices, data, w, factor, offsets, out, first, last):
     """out[a, c] = sum_s q_as w[h(s, c)] for query rows a in first..last of a CSR matrix."""
     H = len(w)
@@ -28,7 +29,7 @@ def gather_weights(indptr, indices, data, w, factor, offsets, out, first, last):
                 row[c] += x * w[base + offsets[c] - H]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def step_weights(
     indptr, indices, data, R, w, accumulator, active, learning_rate, factor, offsets, low, high
 ):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from ltr_base.compiled import kernel
 from ssi_models.kernels.sparse import _sum_rows
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _dot(x, y):
     total = np.float32(0.0)
     for k in range(len(x)):
@@ -16,7 +16,7 @@ def _dot(x, y):
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def tuple_losses(Hq, Hd, query, documents, gamma, gradients, losses, counts, start, stop):
     """Loss of pairs start..stop, each of a query, a relevant document and its negatives.
 
@@ -52,7 +52,7 @@ def tuple_losses(Hq, Hd, query, documents, gamma, gradients, losses, counts, sta
         counts[p, 1] = n_tuples
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _square(x):
     total = 0.0
     for k in range(len(x)):
@@ -60,13 +60,13 @@ def _square(x):
     return total
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _scale(x, factor):
     for k in range(len(x)):
         x[k] *= factor
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
     """H[b] = u / |u| of u = sum_j x_j M[j] for row x = rows[b] of a CSR matrix, b in start..stop.
 
@@ -79,7 +79,7 @@ def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
         _scale(H[b], inverse[b])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def distinct(rows, slot):
     """(The distinct rows in the order of their first occurrence, the place of each among them).
 
@@ -99,7 +99,7 @@ def distinct(rows, slot):
     return found, place
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def grouped(place, sequence, n):
     """(order, starts): the elements of sequence by place; place i < n owns
     ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
@@ -114,7 +114,7 @@ def grouped(place, sequence, n):
     return order, starts
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _row_gradients(larger, smaller, share, row):
     """Gradients E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their
     sum, sum of log(1 + E), number of E > 1 / e)."""
@@ -130,7 +130,7 @@ def _row_gradients(larger, smaller, share, row):
     return pull, loss, n_inside
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, larger):
     """larger[k] = exponential[k] where negative k counts against the grade, else 0; their
     number."""
@@ -144,7 +144,7 @@ def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, 
     return n
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _own_gradients(cosine, place, gamma, share, pull):
     """pull[j] -= share / n of the gradient E / (1 + E) of own negative j, E = exp(gamma (cosine[j]
     - cosine[0])), for the n of them; what is taken is added to pull[0]. (n, sum of log(1 + E),
@@ -163,7 +163,7 @@ def _own_gradients(cosine, place, gamma, share, pull):
     return n, loss, n_inside
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def batch_gradients(
     paired, negative, places, order, starts, query, grade, weight, slot, judged_offsets,
     judged_document, judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
@@ -224,20 +224,20 @@ def batch_gradients(
         C[i] *= share
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _add(x, factor, out):
     for k in range(len(x)):
         out[k] += factor * x[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _through_unit_row(g, h, inverse):
     """g = (g - (g . h) h) / |u|: the gradient by u, from that by h = u / |u|."""
     _add(h, -_dot(g, h), g)
     _scale(g, inverse)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def query_gradients(
     Hq, inverse, Hd, order, starts, places, query, grade, weight, slot, judged_offsets,
     judged_document, judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first,
@@ -279,7 +279,7 @@ def query_gradients(
             _through_unit_row(G[i], Hq[i], inverse[i])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def document_gradients(
     Hq, Hd, inverse, order, starts, query_of, pull, shares, G, first, last
 ):  # fmt: skip

@@ -7,11 +7,12 @@ threads; every output element is computed by one thread in one order, whatever t
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from ltr_base.compiled import kernel
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def _sum_rows(weight, row, first, last, M, out):
     """out = sum over first <= p < last of weight[p] M[row[p]]."""
     out[:] = 0.0
@@ -21,14 +22,14 @@ def _sum_rows(weight, row, first, last, M, out):
             out[k] += x * m[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def embed_rows(indptr, indices, data, rows, M, out, start, stop):
     """out[b] = sum_j x_j M[j] for row x = rows[b] of the CSR matrix, b in start..stop."""
     for b in range(start, stop):
         _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, out[b])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def transpose_rows(indptr, indices, data, rows, place):
     """The entries of some rows of a CSR matrix, by word.
 
@@ -66,7 +67,7 @@ def transpose_rows(indptr, indices, data, rows, place):
     return words[:n_words].copy(), starts, owner, value
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def row_squares(G):
     """float64 [B], |G_b|^2 / N."""
     squares = np.empty(len(G))
@@ -78,7 +79,7 @@ def row_squares(G):
     return squares
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def step_words(
     words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, kept, added,
     share, n_shares,
@@ -116,7 +117,7 @@ def step_words(
             m[k] += factor * g[k]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def move_towards(M, average, weight, share, n_shares):
     """average += weight (M - average), of the rows of one thread."""
     for j in range(share, len(M), n_shares):
@@ -124,7 +125,7 @@ def move_towards(M, average, weight, share, n_shares):
             average[j, k] += weight * (M[j, k] - average[j, k])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def diagonal_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
     """out[a, b] += q_a . d_b for rows a in first..last of a CSR matrix and owners b < limit.
 
@@ -143,7 +144,7 @@ def diagonal_products(indptr, indices, data, place, starts, owner, value, limit,
                     row[owner[e]] += x * value[e]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def diagonal_gradient(
     words, starts, owner, value, place, d_starts, d_owner, d_value, C, out, first, last
 ):
@@ -164,7 +165,7 @@ def diagonal_gradient(
         out[s] = total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def pair_products(
     q_indptr, q_indices, q_data, d_indptr, d_indices, d_data, query, document, dense, out,
     start, stop,
@@ -192,7 +193,7 @@ def pair_products(
             dense[q_indices[p]] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(fastmath={"contract", "reassoc", "nsz"})
 def pair_dots(Eq, Ed, query, document, out, start, stop):
     """out[i] += Eq[query[i]] . Ed[document[i]] in float64, for i in start..stop."""
     for i in range(start, stop):

@@ -5,11 +5,12 @@ A table of t(q | w) is CSR by query word: row q holds its title words w, ascendi
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from ltr_base.compiled import kernel
 
-@nb.njit(cache=True, nogil=True)
+
+@kernel()
 def count_translations(
     q_indptr, q_owner, q_counts, d_indptr, d_indices, d_counts, document, null,
     t_indptr, t_indices, t_values, expected, value, start, stop,
@@ -50,7 +51,7 @@ def count_translations(
             c[t_indices[p]] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def translation_probabilities(
     q_indptr, q_indices, d_indptr, d_indices, d_counts, lengths, query, document, offsets,
     t_indptr, t_indices, t_values, n_words, out, start, stop,

@@ -6,9 +6,9 @@ import warnings
 from typing import ClassVar
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
@@ -118,5 +118,5 @@ def _dense(
     n_words = len(S)
     rho = ridge * np.trace(N) / n_words or 1.0
     last = n_words - rank, n_words - 1
-    _, V = eigh(S, N + rho * np.eye(n_words), subset_by_index=last)
+    _, V = scipy.linalg.eigh(S, N + rho * np.eye(n_words), subset_by_index=last)
     return with_signs(V[:, ::-1])

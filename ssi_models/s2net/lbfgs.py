@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import line_search
 
 MEMORY = 10  # pairs of steps and gradient changes that stand for the Hessian
 ValueAndGradient = Callable[[NDArray[np.float32]], tuple[float, NDArray[np.float32]]]
@@ -93,7 +93,7 @@ class LBFGS:
         with warnings.catch_warnings():
             # No step is an answer here, and a line search without one ends the descent.
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
-            alpha = line_search(
+            alpha = scipy.optimize.line_search(
                 lambda x: self._at(x)[0],
                 lambda x: self._at(x)[1],
                 self.x,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import topic_em
 from pair_data import planted_pairs, random_pairs
 
-from ssi_models.kernels.expectation import Texts, _tilt, project_pairs, sum_logs
+from ssi_models.kernels.expectation import Texts, project_pairs, sum_logs, tilt
 from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
@@ -139,7 +139,7 @@ def test_tilting_and_logarithms_equal_those_of_numpy():
     rng = np.random.default_rng(0)
     theta, lam = rng.random(37, np.float32), rng.normal(0, 8, 37).astype(np.float32)
     u, v = np.empty((2, 37), np.float32)
-    a, b = _tilt(theta, lam, np.float32(0.5), np.float32(0.25), u, v)
+    a, b = tilt(theta, lam, np.float32(0.5), np.float32(0.25), u, v)
     np.testing.assert_allclose(u * np.exp(a), theta * np.exp(-0.5 * lam.astype(float)), rtol=2e-6)
     np.testing.assert_allclose(v * np.exp(b), theta * np.exp(0.25 * lam.astype(float)), rtol=2e-6)
     assert max(u.max(), v.max()) <= 1

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDTH = 100
 _LATEX = {
@@ -128,9 +129,11 @@ class Table:
 def write_csv(frame: pd.DataFrame, path: Path, **options: Any) -> None:
     """Write a frame for spreadsheets: texts that they would run as formulas (those that begin with
     =, +, -, @, a tab or a line's end and are no numbers) get an apostrophe in front."""
+    from pandas.api.types import is_numeric_dtype
+
     shown = frame.rename(columns=_harmless)
     for name, column in frame.items():
-        if not pd.api.types.is_numeric_dtype(column):
+        if not is_numeric_dtype(column):
             shown[_harmless(name)] = column.astype(object).map(_harmless)
     shown.to_csv(path, index=False, **options)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ltr_base.compiled import kernel
 
-@njit(cache=True)
+
+@kernel()
 def count_extreme(
     values: NDArray[np.int64], words: NDArray[np.uint64], threshold: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -44,7 +45,7 @@ def count_extreme(
     return count
 
 
-@njit(cache=True)
+@kernel()
 def resampled_sums(values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """float64 [m, k]: sums of the rows of ``values`` float64 [n, k] that ``rows`` [m, n] names."""
     m, k = rows.shape[0], values.shape[1]
