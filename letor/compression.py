@@ -31,6 +31,8 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         InputError: no such file, or a Parquet file; or its compressed data is damaged (raised while
             reading).
     """
+    import pyarrow as pa
+
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
@@ -83,6 +85,8 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
     Raises:
         InputError: as there; an unknown encoding, or bytes of another one (while reading).
     """
+    import pyarrow as pa
+
     check_encoding(encoding)
     with open_input(path) as stream:
         if codecs.lookup(encoding).name == "utf-8":

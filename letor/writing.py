@@ -17,7 +17,7 @@ from letor.compression import open_input, open_output
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
-from letor.kernels import svmlight as reading
+from letor.kernels import rows as reading
 from letor.kernels import svmlight_writing as kernels
 from letor.parser import Rows, available_cores, parse, settle_doubtful_rows
 from letor.string_array import StringArray

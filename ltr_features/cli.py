@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from letor.errors import InputError
+from ltr_base.compiled import telling_of_compilation
 from ltr_features.commands import (
     clicks,
     collections,
@@ -68,7 +69,8 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     status, said = None, None
     try:
-        status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
+        with telling_of_compilation(_tell_of_compilation):
+            status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except typer.Abort:
         status = EXIT_INTERRUPTED
     except SystemError as error:
@@ -102,6 +104,11 @@ def _said(error: Exception) -> str | None:
     if isinstance(error, (ValueError, OSError)):
         return f"{error} (--debug shows where)"
     return None
+
+
+def _tell_of_compilation() -> None:
+    if sys.stderr.isatty():
+        print("compiling kernels (once) ...", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> None:

@@ -145,7 +145,7 @@ def read_number(buffer, position):
     signed = first in (MINUS, PLUS)
     position += signed
     start = position
-    mantissa, digits, dropped, position = _read_digits(buffer, position, 0)
+    mantissa, digits, dropped, position = _read_digits(buffer, position, np.int64(0))
     exponent = dropped
     digits += dropped
     if byte_at(buffer, position) == DOT:

@@ -193,7 +193,7 @@ def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
         The largest id of a row that is not BAD.
     """
     largest = 0
-    query_start = query_stop = 0
+    query_start = query_stop = np.int64(0)
     while start < stop:
         first = _skip_blanks(buffer, start)
         if _ends_data(buffer, first):

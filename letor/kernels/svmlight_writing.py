@@ -15,6 +15,8 @@ MAX_FIXED_LENGTH = 33  # sign, 19 digits, point, 12 decimals
 _INTEGER_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
 _DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
 _FIXED_LIMIT = 9.0e18
+# Typed, since kernels are compiled once more for each literal that they are called with.
+_ZERO, _ONE, _SHORTEST = np.int64(0), np.int64(1), np.int64(-1)
 
 
 @kernel(forceinline=True)
@@ -58,7 +60,7 @@ def _write_decimal(out, position, digits, exponent):
         out[position] = ZERO
         out[position + 1] = DOT
         return _write_digits(out, position + 2, digits, -exponent)
-    position = _write_digits(out, position, digits // _INTEGER_POWERS[count - 1], 1)
+    position = _write_digits(out, position, digits // _INTEGER_POWERS[count - 1], _ONE)
     if count > 1:
         out[position] = DOT
         position = _write_digits(out, position + 1, digits, count - 1)
@@ -120,7 +122,7 @@ def write_heads(y, bits, query_index, query_text, query_spans, out, spans):
     position = np.int64(0)
     for i in range(y.size):
         spans[i, 0] = position
-        position = write_number(out, position, y[i], np.int64(bits[i]), -1)
+        position = write_number(out, position, y[i], np.int64(bits[i]), _SHORTEST)
         for byte in (SPACE, 113, 105, 100, COLON):  # " qid:"
             out[position] = byte
             position += 1
@@ -168,5 +170,5 @@ def write_rows(heads, head_spans, tails, tail_spans, values, bits, first_id, fix
             out[position] = SPACE
             position += 1
         position = _copy(tails, tail_spans[i, 0], tail_spans[i, 1], out, position)
-        position = _copy(line_end, 0, line_end.size, out, position)
+        position = _copy(line_end, _ZERO, line_end.size, out, position)
     return position, 0, 0

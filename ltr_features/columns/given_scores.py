@@ -71,13 +71,9 @@ class GivenScores(ColumnFamily):
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """Column to its name in ``files`` and in the file."""
-        from ltr_features.sources.score_tables import score_columns
-
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
-            inside = score_columns(
-                path, query=self.query, document=self.document, scores=self.scores
-            )
+            inside = self._inside(path)
             for score in inside:
                 column = name if len(inside) == 1 else f"{name}_{score}".lower().replace(" ", "_")
                 if column in found:
@@ -139,6 +135,12 @@ class GivenScores(ColumnFamily):
         """The scores of a file that are about the collection's queries, by their name in it."""
         table = context.cached((self, name, "table"), lambda: self._read(name))
         return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
+
+    def _inside(self, path: str | os.PathLike[str]) -> Sequence[str]:
+        """Names of the scores in a file."""
+        from ltr_features.sources.score_tables import score_columns
+
+        return score_columns(path, query=self.query, document=self.document, scores=self.scores)
 
     def _read(self, name: str) -> ScoreTable:
         from ltr_features.sources.score_tables import read_scores

@@ -60,12 +60,16 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     Raises:
         InputError: no family of that name, or an option that it does not have.
     """
-    known = families()
-    if name not in known:
-        raise InputError(f"no column family {name!r}; there are {', '.join(known)}")
-    check_values(known[name], options, f"column family {name!r}")
+    if name in _BUILT_IN:
+        kind = _load(_BUILT_IN[name])
+    else:
+        known = families()
+        if name not in known:
+            raise InputError(f"no column family {name!r}; there are {', '.join(known)}")
+        kind = known[name]
+    check_values(kind, options, f"column family {name!r}")
     try:
-        return known[name](**options)
+        return kind(**options)
     except TypeError as error:
         raise InputError(f"column family {name!r}: {error}") from None
 

@@ -1,4 +1,5 @@
-"""Texts to term counts: a numba kernel over UTF-8 bytes, blocks on threads, one vocabulary.
+"""Texts to term counts, over one vocabulary: few in Python, many by a numba kernel over their bytes,
+blocks on threads.
 
 The result does not depend on the number of threads or on how the texts came in blocks: words are
 sorted by code point, columns within a row are in increasing order.
@@ -7,10 +8,11 @@ sorted by code point, columns within a row are in increasing order.
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import compress, pairwise
-from typing import NamedTuple
+from itertools import chain, compress, pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,9 @@ from ltr_features.text.analyzer import Analyzer, character_class
 
 #: Characters of text per block: small enough to bound memory, large enough to share words.
 BLOCK_CHARACTERS = 1 << 22
+
+#: Fewer characters are counted in Python, in less time than the kernels' tables take to be made.
+KERNELS_FROM_CHARACTERS = 1 << 22
 
 #: Case folding maps no code point from here on (a test checks it).
 _FOLDED_LIMIT = 1 << 17
@@ -87,14 +92,46 @@ def count_streams(
         InputError: a block lacks a stream, has texts of unequal number, or a text is no string.
     """
     analyzer = analyzer or Analyzer()
+    units, ahead, characters = _units(blocks, streams), [], 0
+    for unit in units:
+        ahead.append(unit)
+        characters += sum(map(len, unit[1]))
+        if characters >= KERNELS_FROM_CHARACTERS:
+            return _count_by_kernels(chain(ahead, units), streams, analyzer, threads)
+    return _count_plainly(ahead, streams, analyzer)
+
+
+#: A stream and some of its texts, in order.
+_Unit: TypeAlias = tuple[str, Sequence[str]]
+
+
+def _count_plainly(
+    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer
+) -> tuple[list[str], list[csr_matrix]]:
+    rows: dict[str, list[Counter[str]]] = {stream: [] for stream in streams}
+    for stream, texts in units:
+        rows[stream] += [Counter(analyzer.tokens(text)) for text in texts]
+    words = sorted({word for counts in rows.values() for row in counts for word in row})
+    number = {word: column for column, word in enumerate(words)}
+    matrices = []
+    for stream in streams:
+        entries = [sorted((number[word], n) for word, n in row.items()) for row in rows[stream]]
+        columns, counts = np.array(list(chain(*entries)), dtype=np.int32).reshape(-1, 2).T.copy()
+        matrices.append(_csr(counts, columns, [len(row) for row in entries], len(words)))
+    return words, matrices
+
+
+def _count_by_kernels(
+    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer, threads: int | None
+) -> tuple[list[str], list[csr_matrix]]:
     tables = _character_tables(analyzer.lowercase)
     parts: dict[str, list[_Part]] = {stream: [] for stream in streams}
     merged = _Words()
 
-    def count(unit: tuple[str, Sequence[str]]) -> tuple[str, _Block]:
+    def count(unit: _Unit) -> tuple[str, _Block]:
         return unit[0], _count_block(unit[1], tables)
 
-    for stream, block in map_blocks(count, _units(blocks, streams), threads):
+    for stream, block in map_blocks(count, units, threads):
         numbers = merged.add(block)
         parts[stream].append(_Part(block.row_ends, block.entry_words, block.entry_counts, numbers))
     words, columns = _columns(merged.decoded(), analyzer)
@@ -124,7 +161,7 @@ class _Part(NamedTuple):
 
 def _units(
     blocks: Iterable[Mapping[str, Sequence[str]]], streams: Sequence[str]
-) -> Iterator[tuple[str, Sequence[str]]]:
+) -> Iterator[_Unit]:
     """Cut blocks into (stream, texts) units of about BLOCK_CHARACTERS characters."""
     for number, block in enumerate(blocks):
         missing = [stream for stream in streams if stream not in block]
@@ -277,9 +314,20 @@ def _matrix(
         return sizes, sorted_columns, counts
 
     finished = list(map_blocks(finish, parts, threads))
-    sizes = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in finished)])
+    sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in finished)])
     indices = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in finished)])
     counts = np.concatenate([np.zeros(0, np.int32), *(part[2] for part in finished)])
-    matrix = csr_matrix((counts, indices, np.cumsum(sizes)), shape=(len(sizes) - 1, n_words))
+    return _csr(counts, indices, sizes, n_words)
+
+
+def _csr(
+    counts: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    sizes: Sequence[int] | NDArray[np.integer],
+    width: int,
+) -> csr_matrix:
+    """A matrix of rows of these sizes, columns in ascending order."""
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    matrix = csr_matrix((counts, columns, ends), shape=(len(sizes), width))
     matrix.has_canonical_format = True
     return matrix

@@ -50,7 +50,7 @@ def pair_losses(
         shared, listed = weight[b, :K], weight[b, K:]
         first, last = judged_offsets[query[b]], judged_offsets[query[b] + 1]
         _mark_tuples(shared, slot, judged_document, judged_grade, first, last, grade[b])
-        n_own = 0
+        n_own = np.int64(0)  # a literal 0 would compile _weigh once more
         for j in range(own.shape[1]):
             listed[j] = own[b, j] >= 0
             n_own += own[b, j] >= 0
@@ -83,7 +83,7 @@ def _weigh(
     what NDCG and MAP sum over; ``share`` is a factor of all weights.
     """
     total = 0.0
-    n_tuples, n_violations, n_above = 0, 0, 0
+    n_tuples = n_violations = n_above = np.int64(0)
     for k in range(len(row)):
         if row[k] > 0.0:
             x = positive_score - negative_score[k]
@@ -178,27 +178,30 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
         rank_loss[i] = np.nan
         if n_relevant == 0:
             continue
-        values = np.empty(n_relevant, np.float64)
+        found = np.empty(n_relevant, scores.dtype)
         r = 0
         for d in range(n):
             if relevant[i, d] and not excluded[i, d]:
-                values[r] = scores[i, d]
+                found[r] = scores[i, d]
                 r += 1
-        values.sort()
+        values = np.empty(n_relevant)
+        order = np.argsort(found)  # compiled for _weigh_by_exchange already
+        for r in range(n_relevant):
+            values[r] = found[order[r]]
         # above[r]: irrelevant documents that rank before the relevant document with r-th value, and
         # not before the one with the next.
         above = np.zeros(n_relevant)
         for d in range(n):
             if not relevant[i, d] and not excluded[i, d]:
                 score = np.float64(scores[i, d])
-                r = np.searchsorted(values, score, side="right") - 1
+                r = _n_below(values, score, True) - 1
                 if r < 0:
                     continue
                 if values[r] < score:
                     above[r] += 1.0
                 else:
                     above[r] += tied
-                    lower = np.searchsorted(values, score) - 1
+                    lower = _n_below(values, score, False) - 1
                     if lower >= 0:
                         above[lower] += 1.0 - tied
         total = 0.0
@@ -206,8 +209,21 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
         for r in range(n_relevant - 1, -1, -1):
             before += above[r]
             misplaced += before
-            found = n_relevant - r
-            total += found / (found + before)
+            rank = n_relevant - r
+            total += rank / (rank + before)
         average_precision[i] = total / n_relevant
         if n_irrelevant > 0:
             rank_loss[i] = misplaced / (n_relevant * n_irrelevant)
+
+
+@kernel()
+def _n_below(values, score, or_equal):
+    """How many of the ascending values are less than the score, or equal to it."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < score or (or_equal and values[middle] == score):
+            low = middle + 1
+        else:
+            high = middle
+    return low

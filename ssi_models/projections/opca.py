@@ -9,7 +9,6 @@ import numpy as np
 import scipy
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
 from ssi_models.matrices import take_columns
@@ -98,7 +97,7 @@ class OPCA(PairProjection):
         with warnings.catch_warnings():
             # That the last of many directions miss the tolerance says little about the cosines.
             warnings.filterwarnings("ignore", message="Exited ")
-            values, V = lobpcg(
+            values, V = sp.linalg.lobpcg(
                 lambda X: transpose @ (W * (T @ X)),
                 X * np.sqrt(inverse),
                 B=lambda X: transpose @ (L @ (T @ X)) + rho * X,

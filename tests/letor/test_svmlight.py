@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import letor_fuzz
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letor.parser
+import letor.svmlight
 from letor.errors import InputError
 from letor.kernels.numbers import MALFORMED, NUMBER, read_number
 from letor.kernels.numbers_fast import read_common_number
@@ -30,6 +32,15 @@ LINES = (
     b"-1 qid:10 1:.25\t2:1. 3:4 # free form\n"
     b"0 qid:x-7 2:-8 3:1#docid = 5 docno = d5"
 )
+
+
+@pytest.fixture(autouse=True, params=[0, letor.parser.KERNELS_FROM_BYTES], scope="module")
+def _both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test, by the kernels and without them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(letor.parser, "KERNELS_FROM_BYTES", request.param)
+        patch.setattr(letor.svmlight, "KERNELS_FROM_BYTES", request.param)
+        yield
 
 
 @pytest.fixture
@@ -80,6 +91,24 @@ def test_missing_and_null_as_nan(file: Path) -> None:
 def test_query_of_nulls_only_is_zero(tmp_path: Path) -> None:
     data = read_letor(write(tmp_path, "0 qid:1 1:NULL\n1 qid:1 1:NULL\n1 qid:2 1:-3\n"))
     assert data.X.ravel().tolist() == [0, 0, -3]
+
+
+@pytest.mark.parametrize(
+    ("comment", "document"),
+    [
+        ("#docid=a docid=b", "a"),
+        ("# docid = a docno = b docno = c", "b"),
+        ("#docid = docno=b", "b"),
+        ("#docno = ", ""),
+        ("#docid\t=\ta#b", "a#b"),
+        ("# xdocid = a; docid = b", "b"),
+    ],
+)
+def test_document_ids_in_comments(tmp_path: Path, comment: str, document: str) -> None:
+    other = "0 qid:1 1:1 #docid = other\n"
+    data = read_letor(write(tmp_path, f"1 qid:1 1:1 {comment}\n{other}"))
+    assert data.document_ids is not None
+    assert list(data.document_ids) == [document, "other"]
 
 
 def test_comments_on_request(file: Path, tmp_path: Path) -> None:

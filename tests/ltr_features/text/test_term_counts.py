@@ -24,6 +24,13 @@ TEXTS = st.lists(
 )
 
 
+@pytest.fixture(autouse=True, params=[0, term_counts.KERNELS_FROM_CHARACTERS], scope="module")
+def _both_ways(request):
+    """Every test, by the kernels and without them."""
+    with patch.object(term_counts, "KERNELS_FROM_CHARACTERS", request.param):
+        yield
+
+
 def slow_tokens(text, fold):
     """The rule of ltr_features.text.analyzer, step by step."""
     runs, run = [], ""

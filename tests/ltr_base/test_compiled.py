@@ -1,0 +1,93 @@
+"""Kernels: when they are compiled, what is kept, who may call them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ltr_base.compiled import kernel
+
+MODULE = """
+from ltr_base.compiled import kernel
+
+@kernel()
+def _half(x):
+    return x / 2
+
+@kernel()
+def half_of_sum(x, y):
+    "The mean."
+    return _half(x + y)
+"""
+PROGRAM = """
+import sys
+from ltr_base.compiled import telling_of_compilation
+from means import half_of_sum
+assert "numba" not in sys.modules
+with telling_of_compilation(lambda: print("compiling")):
+    print(half_of_sum(1.0, 2.0), half_of_sum(1.0, 4.0), half_of_sum(1, 2))
+"""
+
+
+def run(folder: Path, cache: Path) -> list[str]:
+    """What the program prints whose kernels are in the folder."""
+    (folder / "means.py").write_text(MODULE)
+    path = os.pathsep.join([str(folder), *sys.path])
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return result.stdout.split("\n")[:-1]
+
+
+def test_compiled_once_and_told_once(tmp_path: Path) -> None:
+    assert run(tmp_path, tmp_path / "cache") == ["compiling", "1.5 2.5 1.5"]
+    assert run(tmp_path, tmp_path / "cache") == ["1.5 2.5 1.5"]
+
+
+def test_without_a_folder_that_can_be_written() -> None:
+    found: dict[str, object] = {"kernel": kernel}
+    exec("@kernel()\ndef twice(x):\n    return 2 * x", found)  # no file, so no folder for it
+    assert found["twice"](21) == 42  # type: ignore[operator]
+
+
+def test_inner_kernels_are_for_kernels() -> None:
+    @kernel()
+    def _inner(x: float) -> float:
+        return x
+
+    with pytest.raises(TypeError, match="_inner is called by other kernels alone"):
+        _inner(1.0)
+    assert _inner.py_func(1.0) == 1.0
+
+
+def test_a_terminal_is_told(tmp_path: Path) -> None:
+    """``validate`` of a file that is long enough for kernels, on a terminal and in a log."""
+    rows = tmp_path / "rows.txt"
+    rows.write_text("1 qid:7 1:0.5 2:3\n0 qid:7 1:0.25 2:4\n" * 3000)
+    command = [sys.executable, "-m", "ltr_features.cli", "validate", str(rows)]
+
+    def environment(cache: str) -> dict[str, str]:
+        return {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / cache)}
+
+    log = subprocess.run(command, env=environment("log"), capture_output=True, timeout=120)
+    assert log.returncode == 0
+    assert log.stderr == b""
+    ours, theirs = pty.openpty()
+    shown = subprocess.run(
+        command, env=environment("terminal"), stdout=subprocess.PIPE, stderr=theirs, timeout=120
+    )
+    os.close(theirs)
+    told = os.read(ours, 1000)
+    os.close(ours)
+    assert shown.stdout == log.stdout
+    assert told.count(b"compiling kernels (once)") == 1
