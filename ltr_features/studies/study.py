@@ -131,6 +131,10 @@ class Study(ABC):
         """Seeds of the random parts."""
         return {}
 
+    def said_after(self, stage: Planned) -> str:
+        """What is worth telling as soon as a stage is done; "" where nothing is."""
+        return ""
+
     def run(self, *, dry_run: bool = False) -> Path:
         """Run all stages that no earlier run has left, and write the report.
 
@@ -148,7 +152,11 @@ class Study(ABC):
             print(f"{self.headline}\n{self.runner.plan_text(stages)}")
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
-            contents = {stage.name: self.done(stage).content for stage in stages}
+            contents = {}
+            for stage in stages:
+                contents[stage.name] = self.done(stage).content
+                if said := self.said_after(stage):
+                    self.runner.reporter.message(said)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
             return self.done(planned).path

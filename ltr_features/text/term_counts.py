@@ -1,4 +1,4 @@
-"""Texts to term counts, over one vocabulary: few in Python, many by a numba kernel over their bytes,
+"""Texts to term counts, over one vocabulary: few in Python, many by a numba kernel over UTF-8,
 blocks on threads.
 
 The result does not depend on the number of threads or on how the texts came in blocks: words are
@@ -30,6 +30,7 @@ from ltr_features.kernels.text import (
 )
 from ltr_features.parallel import map_blocks
 from ltr_features.text.analyzer import Analyzer, character_class
+from ssi_models.parallel import thread_count
 
 #: Characters of text per block: small enough to bound memory, large enough to share words.
 BLOCK_CHARACTERS = 1 << 22
@@ -92,6 +93,7 @@ def count_streams(
         InputError: a block lacks a stream, has texts of unequal number, or a text is no string.
     """
     analyzer = analyzer or Analyzer()
+    threads = thread_count(threads)
     units, ahead, characters = _units(blocks, streams), [], 0
     for unit in units:
         ahead.append(unit)
@@ -122,7 +124,7 @@ def _count_plainly(
 
 
 def _count_by_kernels(
-    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer, threads: int | None
+    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer, threads: int
 ) -> tuple[list[str], list[csr_matrix]]:
     tables = _character_tables(analyzer.lowercase)
     parts: dict[str, list[_Part]] = {stream: [] for stream in streams}
@@ -305,7 +307,7 @@ def _columns(runs: list[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np
 
 
 def _matrix(
-    parts: list[_Part], columns: NDArray[np.int32], n_words: int, threads: int | None
+    parts: list[_Part], columns: NDArray[np.int32], n_words: int, threads: int
 ) -> csr_matrix:
     def finish(part: _Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         own = columns[part.numbers]

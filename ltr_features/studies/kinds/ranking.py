@@ -7,9 +7,10 @@ from typing import Any
 
 from ltr_features.studies.kinds.ranking_checks import load_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
-from ltr_features.studies.kinds.ranking_report import make_report
+from ltr_features.studies.kinds.ranking_report import first_verdict, make_report
 from ltr_features.studies.kinds.ranking_stages import RankingStages
 from ltr_features.studies.page.report import Report
+from ltr_features.studies.runner import Planned
 
 
 class RankingStudy(RankingStages):
@@ -43,6 +44,12 @@ class RankingStudy(RankingStages):
     @property
     def seeds(self) -> dict[str, int]:
         return {"run": self.config.seed}
+
+    def said_after(self, stage: Planned) -> str:
+        """The verdict on the first comparison, once, where its systems were just made."""
+        if stage.name != self.first_stages[-1].name or self.done(stage).reused:
+            return ""
+        return first_verdict(self)
 
     def report(self) -> Report:
         return make_report(self)

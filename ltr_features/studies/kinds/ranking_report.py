@@ -35,7 +35,7 @@ from ltr_features.studies.page.report import (
     Study,
     SystemResult,
 )
-from ltr_features.studies.page.verdicts import value
+from ltr_features.studies.page.verdicts import value, verdict
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.query_classes import (
@@ -222,6 +222,34 @@ def _split_rule(
         f"{train} training, {validation} validation and {test} test queries; every query is a test "
         f"query once. {fits_told(fits)}"
     )
+
+
+def first_verdict(experiment: RankingStages) -> str:
+    """What the first fit of the first split says of the first comparison: something to read while
+    the rest is made."""
+    config, pair = experiment.config, experiment.config.pairs[0]
+    systems = [system for system in config.all_systems if system.name in pair]
+    split = experiment.fits(config.splits[0])[0]
+    study = Study(
+        name=split.title,
+        description=split.description,
+        split_rule="",
+        systems=[
+            SystemResult(
+                name=system.name,
+                label=system.label,
+                description=system.description,
+                per_query=values_of(experiment.done(experiment.system_stage(split, system))),
+            )
+            for system in systems
+        ],
+        pairs=[pair],
+        measures=config.evaluation.measures[:1],
+        groups=experiment.groups,
+        test=_test_settings(config),
+    )
+    found = verdict(study)
+    return f"First, {study.name}, one fit: {found.headline} {found.details}"
 
 
 def _provenance(

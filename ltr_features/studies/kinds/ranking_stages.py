@@ -59,10 +59,20 @@ class RankingStages(Preparation):
     _parts: tuple[str, dict[tuple[str, str], RankingData]] = ("", {})
 
     def stages(self) -> list[Planned]:
-        planned = [self.collection_stage, self.index_stage, self.columns_stage]
+        planned = [self.collection_stage, self.index_stage, self.columns_stage, *self.first_stages]
         for split in self.config.splits:
             planned += self._split_plan(split)
         return list({stage.name: stage for stage in planned}.values())
+
+    @property
+    def first_stages(self) -> list[Planned]:
+        """What the first comparison needs of the first fit of the first split, its systems last."""
+        split, pair = self.fits(self.config.splits[0])[0], self.config.pairs[0]
+        planned: list[Planned] = []
+        for model in self.models_of(split):
+            planned += [self.models_stage(split, model), self.scores_stage(split, model)]
+        systems = [system for system in self.systems_of(split) if system.name in pair]
+        return [*planned, *(self.system_stage(split, system) for system in systems)]
 
     def _split_plan(self, split: SplitConfig) -> list[Planned]:
         """The stages of all fits."""
