@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock, get_ident
 from typing import Any
 
 from rich.console import Console
@@ -134,7 +135,8 @@ class Reporter:
         self.shown = self.console.is_terminal if shown is None else shown
         self._clock = clock
         self._live = self.shown and self.console.is_terminal
-        self._stage: _Stage | None = None
+        self._running: dict[int, _Stage] = {}  # by thread
+        self._finishing = Lock()
         self._coming: dict[str, Work] = {}
         self._times = StageTimes()
         self._n_stages = self._n_done = 0
@@ -162,21 +164,29 @@ class Reporter:
 
     @contextmanager
     def stage(self, name: str, title: str = "") -> Iterator[list[str]]:
-        """Time a stage; the block appends to the list what became of it."""
+        """Time a stage; the block appends to the list what became of it. A thread has one stage at
+        a time, and what the reporter hears from it is of that one."""
         outcome: list[str] = []
         start = self._clock()
         work = self._coming.pop(name, None)
-        self._stage = _Stage(title or name, start, work)
+        self._running[get_ident()] = _Stage(title or name, start, work)
         try:
             yield outcome
         finally:
-            self._stage = None
+            n_running = len(self._running)
+            del self._running[get_ident()]
         seconds = self._clock() - start
-        self._n_done += 1
-        # The rest of a stage that was interrupted says nothing of a whole one.
-        if work is not None and "reused" not in outcome and "interrupted" not in outcome:
-            self._times.add(work, seconds)
-        self._say(f"{title or name:<40} {seconds:7.1f} s  {'; '.join(outcome)}")
+        with self._finishing:
+            self._n_done += 1
+            # The rest of a stage that was interrupted says nothing of a whole one.
+            if work is not None and "reused" not in outcome and "interrupted" not in outcome:
+                self._times.add(work, seconds / n_running)  # of stages side by side, its share
+            self._say(f"{title or name:<40} {seconds:7.1f} s  {'; '.join(outcome)}")
+
+    @property
+    def _stage(self) -> _Stage | None:
+        """The stage of the calling thread, or else the one that has run longest."""
+        return self._running.get(get_ident()) or next(iter(self._running.values()), None)
 
     def step(self, text: str) -> None:
         """What the stage is doing now."""
@@ -228,6 +238,8 @@ class Reporter:
         if stage.total:
             parts.append(f"{stage.done:,.0f} of {stage.total:,.0f}")
         head = f"{min(self._n_done + 1, self._n_stages)}/{self._n_stages} {stage.name}"
+        if len(self._running) > 1:
+            head += f" and {len(self._running) - 1} more"
         return " · ".join(filter(None, [head, *parts, _rate(stage), stage.text]))
 
     def _rest(self) -> float | None:

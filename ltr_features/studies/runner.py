@@ -26,6 +26,7 @@ class Planned:
         kind, amount: say how long it takes, see :class:`progress.Work`.
         title: what it is called while it runs, if not by its name.
         resumable, code: see :meth:`stages.Stages.run`.
+        together: stages of one such name, one after the other in the plan, may run side by side.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Planned:
     title: str = ""
     resumable: bool = False
     code: tuple[str, ...] = PACKAGES
+    together: str = ""
 
 
 class StageRunner:

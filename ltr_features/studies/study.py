@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pandas as pd
@@ -26,6 +29,7 @@ from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned, StageRunner
+from ssi_models.parallel import thread_count
 
 #: The stage, and folder, of the report.
 REPORT = "report"
@@ -69,6 +73,7 @@ class Study(ABC):
         reporter: where progress goes; silent by default.
 
     Attributes:
+        threads_each: worker threads of the stages that run now, which share the cores.
         timed: files of the report that show clock times, which are others in every run.
     """
 
@@ -84,6 +89,8 @@ class Study(ABC):
         reporter: Reporter | None = None,
     ) -> None:
         self.config, self.data, self.threads = config, Path(data), threads
+        self.threads_each = threads
+        self._stopping = Event()
         self.runner = StageRunner(out, reporter)
         self.folder = self.runner.stages.folder
         self.key, self.done = self.runner.key, self.runner.done
@@ -131,6 +138,35 @@ class Study(ABC):
         """Seeds of the random parts."""
         return {}
 
+    def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
+        """Run stages side by side, in the order of the plan: each on one of the cores, or on
+        several where there are more cores than stages."""
+        cores = thread_count(self.threads)
+        side_by_side = min(cores, len(stages))
+        self.threads_each = cores // side_by_side
+        if side_by_side == 1:
+            for stage in stages:
+                self.done(stage)
+                yield stage
+            return
+        with ThreadPoolExecutor(side_by_side) as pool:
+            running = [pool.submit(self.done, stage) for stage in stages]
+            try:
+                for stage, future in zip(stages, running, strict=True):
+                    future.result()
+                    yield stage
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def part_done(self, done: int, total: int) -> None:
+        """Show how much of a stage is done; the stage ends there if another one has failed, or the
+        user has interrupted the run."""
+        self.runner.reporter.part(done, total)
+        if self._stopping.is_set():
+            raise KeyboardInterrupt
+
     def said_after(self, stage: Planned) -> str:
         """What is worth telling as soon as a stage is done; "" where nothing is."""
         return ""
@@ -153,10 +189,11 @@ class Study(ABC):
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
             contents = {}
-            for stage in stages:
-                contents[stage.name] = self.done(stage).content
-                if said := self.said_after(stage):
-                    self.runner.reporter.message(said)
+            for _, group in groupby(stages, lambda s: s.together or s.name):
+                for stage in self._done_together(list(group)):
+                    contents[stage.name] = self.done(stage).content
+                    if said := self.said_after(stage):
+                        self.runner.reporter.message(said)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
             return self.done(planned).path

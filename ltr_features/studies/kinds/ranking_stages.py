@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class RankingStages(Preparation):
     """The stages of a ranking study, and what they left behind."""
 
     _parts: tuple[str, dict[tuple[str, str], RankingData]] = ("", {})
+    _reading = Lock()
 
     def stages(self) -> list[Planned]:
         planned = [self.collection_stage, self.index_stage, self.columns_stage, *self.first_stages]
@@ -135,13 +137,14 @@ class RankingStages(Preparation):
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; those of the last split are kept."""
-        name, kept = self._parts
-        if name != split.name:
-            kept = {}
-            self._parts = split.name, kept
-        if (fold, part) not in kept:
-            kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
-        return kept[fold, part]
+        with self._reading:
+            name, kept = self._parts
+            if name != split.name:
+                kept = {}
+                self._parts = split.name, kept
+            if (fold, part) not in kept:
+                kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
+            return kept[fold, part]
 
     def fold_table(self, split: SplitConfig, name: str) -> FoldTable:
         """A fold of all judged queries, with the columns of the split's models."""
@@ -281,8 +284,8 @@ class RankingStages(Preparation):
                 self.qrels,
                 config.evaluation.all_measures,
                 slug(system.name),
-                self.threads,
-                on_fold=lambda done: self.runner.reporter.part(done, split.folds),
+                self.threads_each,
+                on_fold=lambda done: self.part_done(done, split.folds),
             )
 
         seen = _seen(system)
@@ -305,7 +308,9 @@ class RankingStages(Preparation):
         what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
-        return Planned(name, inputs, make, what, kind, split.folds, code=_RANKING)
+        return Planned(
+            name, inputs, make, what, kind, split.folds, code=_RANKING, together=split.name
+        )
 
 
 def model_column(model: ModelConfig) -> LearnedColumn:
