@@ -107,7 +107,7 @@ class Evaluator:
 
     def rank(self, scores: ArrayLike) -> NDArray[np.int64]:
         """int64 [n]: row numbers grouped by query, best first."""
-        scores = np.asarray(scores, dtype=np.float64)
+        scores = np.array(scores, dtype=np.float64)  # writable: kernels are compiled for one type
         if scores.shape != self._rows.shape:
             raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")
         if np.isnan(scores).any():

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("letor", "ssi_models", "ltr_features", "tests", "docs")
+PACKAGES = ("ltr_base", "letor", "ssi_models", "ltr_features", "tests", "docs")
 #: The modules, and the tests that must notice.
 TESTS = {
     "letor/measures.py": "letor/test_measures.py letor/test_missing.py",
