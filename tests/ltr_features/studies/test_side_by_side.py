@@ -79,13 +79,12 @@ def test_one_core_takes_one_after_the_other(tmp_path):
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
 def test_where_one_fails_the_others_end_after_their_part(tmp_path, error):
-    failing, parts = threading.Event(), []
+    begun, parts = threading.Barrier(3), []
 
     def work(self, name):
+        begun.wait(WAIT)
         if name == "fit1":
-            failing.wait(WAIT)
             raise error
-        failing.set()
         assert self._stopping.wait(WAIT)
         parts.append(name)
         self.part_done(1, 2)
