@@ -179,7 +179,7 @@ def _all_doubtful(like: Rows, start: int, width: int | None) -> Rows:
     spans = []
     for line in like.buffer[start:].tobytes().split(b"\n"):
         text = line.removesuffix(b"\r")
-        if text.strip(b" \t") and not text.lstrip(b" \t").startswith(b"#"):
+        if text.lstrip(b" \t")[:1] not in (b"", b"#"):
             spans.append((start, start + len(text)))
         start += len(line) + 1
     rows = _empty_rows(like, len(spans))

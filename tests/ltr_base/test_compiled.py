@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +71,7 @@ def test_inner_kernels_are_for_kernels() -> None:
 
 def test_a_terminal_is_told(tmp_path: Path) -> None:
     """``validate`` of a file that is long enough for kernels, on a terminal and in a log."""
+    pty = pytest.importorskip("pty")
     rows = tmp_path / "rows.txt"
     rows.write_text("1 qid:7 1:0.5 2:3\n0 qid:7 1:0.25 2:4\n" * 3000)
     command = [sys.executable, "-m", "ltr_features.cli", "validate", str(rows)]
