@@ -1,9 +1,17 @@
-"""Tables that the documentation takes from the program itself: ``{{ columns }}`` and the like."""
+"""What the documentation takes from the program itself, ``{{ columns }}`` and the like, and its
+equations, which need no script: MathML."""
 
 from __future__ import annotations
 
+import html
 import inspect
+import re
 from collections.abc import Callable, Iterable
+
+#: Equations as ``pymdownx.arithmatex`` leaves them.
+_EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
+#: References of docstrings to other objects.
+_REFERENCE = re.compile(r":(?:class|func|meth|attr|mod|data):<code>(?:[\w.~]*\.)?(\w+)</code>")
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
@@ -15,6 +23,18 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     return markdown
 
 
+def on_page_content(content: str, **_: object) -> str:
+    """Set the equations of a page; called by the documentation's builder."""
+    return _EQUATION.sub(_equation, _REFERENCE.sub(r"<code>\1</code>", content))
+
+
+def _equation(found: re.Match[str]) -> str:
+    from latex2mathml.converter import convert
+
+    display = "inline" if found[2] == "(" else "block"
+    return str(convert(html.unescape(found[3]), display=display))
+
+
 def columns() -> str:
     """Every column of every family."""
     from ltr_features.columns.registry import column_table, families, get_family
@@ -23,10 +43,10 @@ def columns() -> str:
     for name in families():
         family = get_family(name)
         rows = [
-            [r["letor_id"], f"`{r['name']}`", r["stream"], r["unit"], r["range"], r["description"]]
+            [r["letor_id"], f"`{r['name']}`", _told(r["description"], r["unit"], r["range"])]
             for r in column_table(family)
         ]
-        header = ["id", "name", "stream", "unit", "range", "definition"]
+        header = ["id", "name", "definition; unit and range"]
         parts.append(f"## {name}\n\n{family.description} ({family.reference}).\n\n")
         parts.append(_table(header, rows) + "\n\n")
     return "".join(parts)
@@ -37,10 +57,13 @@ def models() -> str:
     from ssi_models.registry import MODELS
 
     rows = [
-        [f"`{kind.name}`", kind.__name__, kind.inputs, kind.learns_from, _summary(kind)]
+        [
+            f"`{kind.name}`",
+            _told(_summary(kind), kind.__name__, f"learns from {kind.learns_from}", kind.inputs),
+        ]
         for kind in MODELS.values()
     ]
-    return _table(["name", "class", "matrices", "learns from", "what it is"], rows)
+    return _table(["name", "what it is; class, what it learns from, matrices"], rows)
 
 
 def rankers() -> str:
@@ -61,6 +84,11 @@ def measures() -> str:
 
 def _summary(kind: type) -> str:
     return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
+
+
+def _told(text: str, *facts: str) -> str:
+    """A cell of two lines, so that a table has few columns and fits a phone."""
+    return f"{text}<br><small>{'; '.join(filter(None, facts))}</small>"
 
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> str:
