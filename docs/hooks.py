@@ -82,6 +82,33 @@ def measures() -> str:
     return _table(["measure", "known as", "definition"], rows)
 
 
+def family_classes() -> str:
+    """Where the class of every column family is described."""
+    from ltr_features.columns.registry import families
+
+    return _described(families().values())
+
+
+def ranker_classes() -> str:
+    """Where the class of every ranker is described."""
+    from letor.rankers.registry import get_ranker, ranker_names
+
+    return _described(map(get_ranker, ranker_names()))
+
+
+def model_classes() -> str:
+    """Where the class of every matching model is described."""
+    from ssi_models.registry import MODELS
+
+    return _described(MODELS.values())
+
+
+def _described(kinds: Iterable[type]) -> str:
+    """The classes without their methods, which are those of the base class."""
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return "".join(f"::: {name}\n    options: {{ members: false }}\n\n" for name in names)
+
+
 def _summary(kind: type) -> str:
     return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
 
@@ -102,4 +129,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "models": models,
     "rankers": rankers,
     "measures": measures,
+    "family classes": family_classes,
+    "ranker classes": ranker_classes,
+    "model classes": model_classes,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -80,10 +81,20 @@ def test_tables_come_from_the_program():
         ("columns", "| 25 | `bm25_whole` |"),
         ("models", "| `ssi` | f(q, d) = "),
         ("measures", "LETOR 4.0"),
+        ("api", "::: ssi_models.ssi.low_rank.LowRankSSI\n    options: { members: false }"),
     ):
         text = fill((DOCS / f"{page}.md").read_text(encoding="utf-8"))  # type: ignore[operator]
         assert wanted in text
         assert "{{" not in text
+
+
+def test_modules_that_pages_name_are_there():
+    dotted = re.compile(r"(?<![\w/.-])((?:letor|ssi_models|ltr_features|ltr_base)(?:\.\w+)+)")
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+    names = set(dotted.findall(text))
+    assert "ltr_features.columns.out_of_fold" in names
+    for name in sorted(names):
+        pkgutil.resolve_name(name)
 
 
 def test_no_path_of_a_machine_is_named():
