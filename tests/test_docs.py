@@ -93,7 +93,7 @@ def test_modules_that_pages_name_are_there():
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     names = set(dotted.findall(text))
     assert "ltr_features.columns.out_of_fold" in names
-    for name in sorted(names):
+    for name in sorted(names - {"ltr_features.pyterrier"}):  # needs an extra
         pkgutil.resolve_name(name)
 
 
