@@ -15,7 +15,7 @@ _REFERENCE = re.compile(r":(?:class|func|meth|attr|mod|data):<code>(?:[\w.~]*\.)
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Fill in the tables of a page; called by the documentation's builder."""
+    """Fill in what a page has from the program; called by the documentation's builder."""
     for name, make in TABLES.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
