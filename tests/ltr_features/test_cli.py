@@ -160,7 +160,7 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     assert run("measure", letor, "--scores", scores).stdout == by_column.stdout
     missing = run("measure", letor, "--scores", tmp_path / "absent")
     assert missing.returncode == 2
-    assert f"{tmp_path / 'absent'}: cannot be read (No such file or directory)" in missing.stderr
+    assert f"{tmp_path / 'absent'}: no such file" in missing.stderr
     scores.write_text("0.9\nhigh\n")
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2

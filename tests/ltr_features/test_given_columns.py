@@ -198,10 +198,10 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
     with pytest.raises(InputError, match=r"looked for in .*d\.txt, .*by query_ids or document_ids"):
         GivenVectors(queries=q, documents=d)
     d.write_bytes(b"no array")
-    with pytest.raises(InputError, match=r"d\.npy: cannot be read as \.npy"):
+    with pytest.raises(InputError, match=r"d\.npy: .*cannot be read as \.npy"):
         GivenVectors(queries=q, documents=d)
     np.save(tmp_path / "d.npy", np.array(["a"], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"d\.npy: cannot be read as \.npy"):
+    with pytest.raises(InputError, match=r"d\.npy: .*cannot be read as \.npy"):
         GivenVectors(queries=q, documents=d)
     with pytest.raises(InputError, match="name both files"):
         GivenVectors().check(context)

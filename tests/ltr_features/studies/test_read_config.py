@@ -27,8 +27,8 @@ def test_a_file_becomes_a_typed_description(tmp_path):
             b"n = 'x'\nm = 1",
             r"3 mistakes:\n  title: Field required\n  n: Input .* integer.*\n  m: ",
         ),
-        (b"n = ", "not TOML"),
-        (b"\xff", "not TOML"),
+        (b"n = ", "cannot be read as TOML"),
+        (b"\xff", "cannot be read as TOML"),
         (None, "cannot be read"),
     ],
 )

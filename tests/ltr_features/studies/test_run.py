@@ -57,8 +57,8 @@ def test_installed_experiments_are_found_by_name():
     ("content", "message"),
     [
         (b'kind = "poem"', "kind 'poem' does not exist; use one of ranking"),
-        (b"kind = ", "not TOML"),
-        (b"\xff", "not TOML"),
+        (b"kind = ", "cannot be read as TOML"),
+        (b"\xff", "cannot be read as TOML"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, content, message):

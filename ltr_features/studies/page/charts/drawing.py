@@ -74,7 +74,10 @@ class Drawing:
 
     def write(self, path: Path) -> None:
         """Write ``path`` with the suffixes ``.svg`` and ``.pdf``: the same bytes each time."""
-        label = 'xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans, sans-serif"'
+        label = (
+            'xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans, sans-serif" '
+            'style="background: #fff"'
+        )
         text = self._element(label, "figure", HEX.__getitem__) + "\n"
         path.with_name(path.name + ".svg").write_text(text, encoding="utf-8", newline="\n")
         path.with_name(path.name + ".pdf").write_bytes(self._saved("pdf"))

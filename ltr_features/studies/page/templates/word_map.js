@@ -11,7 +11,7 @@ function wordMap(root, tip) {
   let marks = [];
 
   function shape(name, attributes, style) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    const made = document.createElementNS(drawing.namespaceURI, name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     made.setAttribute("class", style);
     drawing.append(made);

@@ -93,7 +93,7 @@ def test_all_problems_are_named_at_once(tmp_path):
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
         ('model = "ssi"', "params = {rank = 2}", "parameters without a model"),
-        ("rank = 3", "rank = ", "not TOML"),
+        ("rank = 3", "rank = ", "cannot be read as TOML"),
     ],
 )
 def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
