@@ -8,12 +8,12 @@ per query, :func:`letor.evaluation.side_by_side` has one ranking under many defi
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from letor.errors import InputError
+from ltr_base.names import close_names
 
 Kind = Literal["ndcg", "mean_ndcg", "ap", "precision", "recall", "rr", "err"]
 Gain = Literal["exponential", "linear"] | tuple[float, ...]
@@ -211,9 +211,8 @@ def run_measure(name: str) -> MeasureDefinition:
 
 def _unknown(text: str, word: str, cutoff: str) -> str:
     known = [*_NAMES.values(), "NDCG-linear"]
-    names = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.4)
-    hint = f"; did you mean {names[near[0]]}{cutoff}?" if near else ""
+    near = close_names(word, known)
+    hint = f"; did you mean {near[0]}{cutoff}?" if near else ""
     prefixes = ", ".join(f"{prefix}:" for prefix in _PREFIXES)
     return (
         f"measure {text!r} is unknown; known are {', '.join(known)}, with @k for a cut-off and "

@@ -7,8 +7,7 @@ not. Sources that train a model train it on texts alone, so candidates are the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.candidate_kinds import (
     BM25Candidates,
     CandidateSource,
@@ -27,7 +27,7 @@ from ltr_features.candidate_kinds import (
     best,
 )
 from ltr_features.columns.context import ColumnContext
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_call
 from ltr_features.text.candidates import PoolRecall, candidate_recall
 from ltr_features.text.collection import Judgements, Pairs
 from ssi_models.registry import MODELS, find_model
@@ -83,11 +83,8 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
     """
     kind = options.get("source", "model" if find_model(name) else name)
     if kind not in _KINDS:
-        near = get_close_matches(str(kind), [*_KINDS, *MODELS], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(
-            f"candidates.{name}: no source {kind!r}; there are {', '.join(_KINDS)}{hint}"
-        )
+        known = nearest(str(kind), [*_KINDS, *MODELS])
+        raise InputError(f"candidates.{name}: there is no source {kind!r}; {known}")
     return _KINDS[kind]
 
 
@@ -116,12 +113,7 @@ def candidate_sources(
         if kind == "model" and find_model(name):
             options.setdefault("model", name)
         made = source_kind(name, given)
-        names = [part.name for part in fields(made)]  # type: ignore[arg-type]
-        unknown = sorted(set(options) - set(names))
-        if unknown:
-            has = ", ".join(names) or "none"
-            raise InputError(f"{what}: {kind} has no option {unknown[0]!r}; it has {has}")
-        check_values(made, options, what)
+        check_call(made, options, what)
         if (options.get("depth") or 1) < 1:
             raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
         found[name] = made(**options)

@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from letor.errors import InputError
+from ltr_base.names import nearest
 
 #: What a value of each type is called, and whether a value is one.
 _TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
@@ -40,6 +41,43 @@ def check_values(function: Callable[..., Any], values: Mapping[str, Any], what: 
         if not _fits(value, hint):
             quoted = "" if isinstance(value, str) else _quoted(value, hint)
             raise InputError(f"{what}: {name} must be {_described(hint)}, got {value!r}{quoted}")
+
+
+def check_names(
+    given: Iterable[str], known: Iterable[str], what: str, kind: str = "option"
+) -> None:
+    """Check that all names are known.
+
+    Args:
+        what: named in the message: whose they are. kind: what each is called there.
+
+    Raises:
+        InputError: one is not; with the nearest.
+    """
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise InputError(f"{what} has no {kind} {name!r}; {nearest(name, known)}")
+
+
+def check_call(
+    function: Callable[..., Any], values: Mapping[str, Any], what: str, kind: str = "option"
+) -> None:
+    """Check what a function is to be called with: names, as :func:`check_names`, and values, as
+    :func:`check_values`.
+
+    Raises:
+        InputError: as these, or a parameter without default is not given.
+    """
+    parameters = inspect.signature(function).parameters
+    by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
+        check_names(values, parameters, what, kind)
+    for name, parameter in parameters.items():
+        needed = parameter.default is Parameter.empty and parameter.kind in by_name
+        if needed and name not in values:
+            raise InputError(f"{what} needs the {kind} {name!r}")
+    check_values(function, values, what)
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.names import nearest
+
 P = TypeVar("P", bound="Parameters")
 
 
@@ -28,7 +30,11 @@ def model_class(cls: type[P]) -> type[P]:
 
     @functools.wraps(init)
     def from_parameters(self: P, *args: Any, **params: Any) -> None:
-        init(self, *args, **self._arguments(params))
+        arguments = self._arguments(params)
+        known = inspect.signature(init).parameters
+        if unknown := [name for name in arguments if name not in known]:
+            raise TypeError(self._unknown(unknown[0]))
+        init(self, *args, **arguments)
 
     made.__init__ = from_parameters  # type: ignore[assignment, method-assign]
     return made
@@ -62,10 +68,7 @@ class Parameters:
         known = list(inspect.signature(type(self)).parameters)
         for name, value in arguments.items():
             if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has "
-                    f"{list(self.default_params())}"
-                )
+                raise ValueError(self._unknown(name))
             setattr(self, name, value)
         return self
 
@@ -86,6 +89,10 @@ class Parameters:
             given = {name: arguments.pop(name) for name in options}
             arguments["training"] = replace(training, **given)
         return arguments
+
+    @classmethod
+    def _unknown(cls, name: str) -> str:
+        return f"{cls.__name__} has no parameter {name!r}; {nearest(name, cls.default_params())}"
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())

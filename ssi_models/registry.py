@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any
 
+from ltr_base.names import nearest
 from ssi_models.base import MatchingModel
 from ssi_models.persistence import load_header, reading
 from ssi_models.projections.baselines import VSM, Popularity, PopularTfIdf
@@ -74,7 +75,7 @@ def get_model(name: str) -> type[MatchingModel]:
     """
     kind = find_model(name)
     if kind is None:
-        raise ValueError(f"there is no model {name!r}; use one of {', '.join(MODELS)}")
+        raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
     if name not in MODELS:
         warnings.warn(f"model {name!r} is now {kind.name!r}", FutureWarning, stacklevel=2)
     return kind

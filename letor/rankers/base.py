@@ -24,6 +24,7 @@ from letor.files import atomic_path
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
+from ltr_base.names import nearest
 
 FORMAT_VERSION = 1
 
@@ -73,8 +74,8 @@ class Ranker(BaseEstimator, ABC):
         for parameter, value in params.items():
             if parameter not in known:
                 raise InputError(
-                    f"{type(self).__name__} has no parameter {parameter!r}; it has "
-                    f"{', '.join(known)}"
+                    f"{type(self).__name__} has no parameter {parameter!r}; "
+                    f"{nearest(parameter, known)}"
                 )
             setattr(self, parameter, value)
         return self

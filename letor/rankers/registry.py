@@ -9,6 +9,7 @@ from pathlib import Path
 
 from letor.errors import InputError
 from letor.rankers.base import Ranker, read_description
+from ltr_base.names import nearest
 
 GROUP = "letor.rankers"
 
@@ -41,7 +42,7 @@ def get_ranker(name: str) -> type[Ranker]:
     else:
         matches = [e for e in entry_points(group=GROUP) if e.name == name]
         if not matches:
-            raise InputError(f"ranker {name!r} is unknown; choose from {', '.join(ranker_names())}")
+            raise InputError(f"there is no ranker {name!r}; {nearest(name, ranker_names())}")
         found = matches[0].load()
     if not (isinstance(found, type) and issubclass(found, Ranker)):
         raise InputError(f"ranker {name!r} of group {GROUP} is {found!r}, not a Ranker class")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.cascade_models import Cascade
 from ltr_features.clicks.dependent_click import DependentClick
@@ -26,5 +27,5 @@ def get_click_model(name: str) -> type[ClickModel]:
         InputError: no such model.
     """
     if name not in _MODELS:
-        raise InputError(f"no click model {name!r}; there are {', '.join(_MODELS)}")
+        raise InputError(f"there is no click model {name!r}; {nearest(name, _MODELS)}")
     return _MODELS[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -20,7 +19,7 @@ from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.ubi import read_ubi
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_call
 from ltr_features.sources.table import read_documents
 from ltr_features.text.collection import Collection, Judgements, rows_of
 
@@ -51,15 +50,11 @@ def read_log(
     """
     if layout not in LAYOUTS:
         raise InputError(f"layout must be {', '.join(LAYOUTS)}, got {layout!r}")
-    known = set(LogRules.__dataclass_fields__)
-    unknown = sorted(set(rules or {}) - known)
-    if unknown:
-        raise InputError(f"rules: {', '.join(unknown)} unknown; use {', '.join(sorted(known))}")
     # TOML has dates of its own.
     given: dict[str, Any] = {
         k: v.isoformat() if isinstance(v, date) else v for k, v in (rules or {}).items()
     }
-    check_values(LogRules, given, "rules")
+    check_call(LogRules, given, "rules", "rule")
     made = LogRules(**given)
     if (layout == "ubi") != (events is not None):
         raise InputError("events name the file of UBI events: give them with layout 'ubi' alone")
@@ -173,8 +168,5 @@ def fitted_model(log: ClickLog, name: str, options: Mapping[str, Any] | None = N
         InputError: no such model or parameter, or a log that it cannot learn from.
     """
     kind = get_click_model(name)
-    known = list(inspect.signature(kind).parameters)
-    unknown = sorted(set(options or {}) - set(known))
-    if unknown:
-        raise InputError(f"model {name!r} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    check_call(kind, options or {}, f"click model {name!r}")
     return kind(**(options or {})).fit(log)

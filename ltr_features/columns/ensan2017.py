@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.entities import DocumentEmbeddingEntity, WordEmbeddingEntity
 from ltr_features.columns.word_embeddings import ENSAN, WordEmbeddingWord
+from ltr_features.parameters import check_names
 from ltr_features.text.collection import Pairs
 
 _PARTS: tuple[type[ColumnFamily], ...] = (
@@ -43,12 +43,7 @@ class Ensan2017(ColumnFamily):
 
     def __init__(self, **options: Any) -> None:
         known = {part: set(inspect.signature(part).parameters) for part in _PARTS}
-        unknown = sorted(set(options) - set().union(*known.values()))
-        if unknown:
-            raise InputError(
-                f"column family {self.name!r} has no parameter {', '.join(unknown)}; it has "
-                f"{', '.join(sorted(set().union(*known.values())))}"
-            )
+        check_names(options, sorted(set().union(*known.values())), f"column family {self.name!r}")
         self.options = options
         self.parts = [
             part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS

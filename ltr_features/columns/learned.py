@@ -10,7 +10,7 @@ from typing import Any
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_names, check_values
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
@@ -90,14 +90,10 @@ class LearnedColumn:
         object.__setattr__(self, "params", params)
 
     def _check_params(self) -> None:
+        what = f"model {self.kind.name!r}"
         known = [*self.kind.default_params(), *self.kind.former_params]
-        unknown = sorted(set(self.params) - set(known))
-        if unknown:
-            raise InputError(
-                f"model {self.kind.name!r} has no parameter {', '.join(unknown)}; it has "
-                f"{', '.join(known)}"
-            )
-        check_values(self.kind, self.params, f"model {self.kind.name!r}")
+        check_names(self.params, known, what, "parameter")
+        check_values(self.kind, self.params, what)
 
     def _check_word_weight(self) -> None:
         if self.word_weight and self._weight_parameter is None:

@@ -95,6 +95,17 @@ def training_distance(
     return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
 
 
+def check_folds(n_folds: int, *, out_of_fold: bool = True) -> None:
+    """Raise InputError for too few folds: fewer than 4, or 3 where no trained column is wanted."""
+    least = 4 if out_of_fold else 3
+    if n_folds < least:
+        scored = ", two or more, so that training rows are scored out of fold" * out_of_fold
+        raise InputError(
+            f"{n_folds} folds: one part tests, one validates and the others train{scored}; "
+            f"give {least} or more"
+        )
+
+
 def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
     """Whether the folds keep the queries of each group in one part, and one group has several."""
     groups = collection.query_groups

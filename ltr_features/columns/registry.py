@@ -13,9 +13,10 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_call
 
 ENTRY_POINT_GROUP = "ltr_features.columns"
 
@@ -65,13 +66,10 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     else:
         known = families()
         if name not in known:
-            raise InputError(f"no column family {name!r}; there are {', '.join(known)}")
+            raise InputError(f"there is no column family {name!r}; {nearest(name, known)}")
         kind = known[name]
-    check_values(kind, options, f"column family {name!r}")
-    try:
-        return kind(**options)
-    except TypeError as error:
-        raise InputError(f"column family {name!r}: {error}") from None
+    check_call(kind, options, f"column family {name!r}")
+    return kind(**options)
 
 
 def column_table(

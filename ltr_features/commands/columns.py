@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ltr_features.commands.options import Progress, Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings, settings_by_owner
 
 if TYPE_CHECKING:
     from letor.dataset import RankingData
@@ -93,7 +93,7 @@ def columns_build(
         ),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(min=4, help="Write so many folds; with --model 5 by default.")
+        int | None, typer.Option(help="Write so many folds; with --model 5 by default.")
     ] = None,
     by_group: Annotated[
         bool, typer.Option(help="Keep queries of one group in one part of the folds.")
@@ -113,6 +113,7 @@ def columns_build(
     from letor.column_names import write_rows
     from ltr_features.candidates import candidate_sources, choose_candidates
     from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.out_of_fold import check_folds
     from ltr_features.feature_table import build_columns, learned_columns
     from ltr_features.studies.progress import Reporter
 
@@ -120,7 +121,10 @@ def columns_build(
     recipes = _recipes(model or [], param or [], recipe or [], seed)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
-    n_folds = folds or (5 if recipes else 0)
+    n_folds = 5 if recipes else 0
+    if folds is not None:
+        check_folds(folds, out_of_fold=bool(recipes))
+        n_folds = folds
     _check_target(out, folds=n_folds)
     context = open_workspace(workspace, threads=threads)
     _check_ids(context.collection, out)
@@ -270,8 +274,7 @@ def _families(
 
     if needed and not names:
         raise InputError("name at least one --family; see: ltr-features columns list")
-    by_family = settings(options, "option")
-    _check_owners("--option", by_family, names)
+    by_family = settings_by_owner(options, "option", names, "--family")
     return [get_family(name, **by_family.get(name, {})) for name in names]
 
 
@@ -287,39 +290,22 @@ def _recipes(
     import inspect
     from dataclasses import fields, replace
 
-    from letor.errors import InputError
     from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.parameters import check_values
+    from ltr_features.parameters import check_names, check_values
 
-    by_model, made_by = settings(params, "param"), settings(recipe, "recipe")
-    _check_owners("--param", by_model, names)
-    _check_owners("--recipe", made_by, names)
+    by_model = settings_by_owner(params, "param", names, "--model")
+    made_by = settings_by_owner(recipe, "recipe", names, "--model")
     keys = [f.name for f in fields(LearnedColumn) if f.name not in ("name", "model", "params")]
     recipes = []
     for name in names:
         given = made_by.get(name, {})
-        unknown = sorted(set(given) - set(keys))
-        if unknown:
-            raise InputError(
-                f"--recipe {name}.{unknown[0]}: a column has no such setting; it has "
-                f"{', '.join(keys)}"
-            )
+        check_names(given, keys, f"--recipe {name}", "setting")
         check_values(LearnedColumn, given, f"--recipe {name}")
         column = LearnedColumn(name, name, by_model.get(name, {}), **given)
         if "seed" in inspect.signature(column.kind).parameters:
             column = replace(column, params={"seed": seed, **column.params})
         recipes.append(column)
     return recipes
-
-
-def _check_owners(option: str, found: dict[str, object], names: Sequence[str]) -> None:
-    from letor.errors import InputError
-
-    for owner, values in found.items():
-        if owner not in names or not isinstance(values, dict):
-            raise InputError(
-                f"{option} {owner}: must be NAME.KEY=VALUE with a name of {', '.join(names)}"
-            )
 
 
 def _check_target(out: Path, *, folds: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ltr_features.commands.options import Progress, Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings_of
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -238,7 +238,7 @@ def models_fit(
     recipe = LearnedColumn(
         name or model,
         model,
-        settings(param or [], "param"),
+        settings_of(param or [], "param", model),
         stream,
         min_document_frequency,
         terms=terms,

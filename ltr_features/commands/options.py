@@ -54,3 +54,41 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
             raise InputError(f"{what} {key!r} is given twice")
         place[name] = value
     return found
+
+
+def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]:
+    """As :func:`settings`, where all are those of one model or ranker.
+
+    Raises:
+        InputError: also if a key begins with the owner's name.
+    """
+    from letor.errors import InputError
+
+    for argument in given:
+        if argument.startswith(f"{owner}."):
+            raise InputError(f"--{option} {argument}: write {argument.removeprefix(f'{owner}.')}")
+    return settings(given, option)
+
+
+def settings_by_owner(
+    given: Sequence[str], option: str, owners: Sequence[str], owner_option: str
+) -> dict[str, dict[str, Any]]:
+    """``OWNER.KEY=VALUE`` arguments: the settings of each of the owners that were named.
+
+    Raises:
+        InputError: as :func:`settings`; or an argument names no owner, or one that was not named.
+    """
+    from letor.errors import InputError
+    from ltr_base.names import nearest
+
+    for argument in given:
+        owner, dot, _ = argument.partition("=")[0].partition(".")
+        if not dot and owners:
+            meant = " or ".join(f"{name}.{argument}" for name in owners)
+            raise InputError(f"--{option} {argument}: write {meant}")
+        if owner not in owners:
+            raise InputError(
+                f"--{option} {argument}: no {owner_option} {owner} is given; "
+                f"{nearest(owner, owners)}"
+            )
+    return settings(given, option)

@@ -7,23 +7,28 @@ from typing import Annotated
 
 import typer
 
-from ltr_features.commands.options import Progress, Threads, settings
+from ltr_features.commands.options import Progress, Threads, settings_of
 
 app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
 
 
 @app.command("list")
-def rank_list() -> None:
-    """The rankers and their parameters.
+def rank_list(
+    ranker: Annotated[
+        str | None, typer.Argument(help="A ranker, to see its description; all by default.")
+    ] = None,
+) -> None:
+    """The rankers and their parameters, or one with its description.
 
-    Example: ltr-features rank list"""
+    Example: ltr-features rank list lambdamart"""
     import inspect
 
     from letor.rankers.registry import get_ranker, ranker_names
 
-    for name in ranker_names():
+    for name in ranker_names() if ranker is None else [ranker]:
         kind = get_ranker(name)
-        typer.echo(f"{name}: {(inspect.getdoc(kind) or '').splitlines()[0]}")
+        described = inspect.getdoc(kind) or ""
+        typer.echo(f"{name}: {described if ranker else described.partition(chr(10))[0]}")
         for parameter in inspect.signature(kind).parameters.values():
             typer.echo(f"    {parameter.name} = {parameter.default!r}")
 
@@ -46,21 +51,18 @@ def rank_train(
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
-    from ltr_features.parameters import check_values
+    from ltr_features.parameters import check_call
     from ltr_features.studies.progress import Reporter
 
-    kind, params = get_ranker(ranker), settings(param or [], "param")
-    check_values(kind, params, f"ranker {ranker!r}")
+    kind, params = get_ranker(ranker), settings_of(param or [], "param", ranker)
+    check_call(kind, params, f"ranker {ranker!r}", "parameter")
     if (
         out.exists()
         and not (out / "ranker.json").is_file()
         and (out.is_file() or any(out.iterdir()))
     ):
         raise InputError(f"{out} is there and is no ranker; name another folder")
-    try:
-        model = kind(**params)
-    except TypeError as error:
-        raise InputError(f"ranker {ranker!r}: {error}; see: ltr-features rank list") from None
+    model = kind(**params)
     reporter = Reporter(shown=progress)
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):

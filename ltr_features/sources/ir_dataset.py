@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from letor.errors import InputError
+from ltr_base.names import close_names
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_documents import web_streams
 from ltr_features.text.collection import Collection
@@ -121,7 +121,7 @@ def _load(dataset: str) -> Any:
     try:
         source = ir_datasets.load(dataset)
     except KeyError:
-        near = get_close_matches(dataset, list(ir_datasets.registry), n=3)
+        near = close_names(dataset, ir_datasets.registry, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise InputError(f"ir_datasets has no dataset {dataset!r}{hint}") from None
     missing = [

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 from letor.errors import InputError
-from ltr_features.parameters import check_values
+from ltr_base.names import nearest
+from ltr_features.parameters import check_call
 from ltr_features.text.collection import Collection
 
 ENTRY_POINT_GROUP = "ltr_features.sources"
@@ -54,28 +54,13 @@ def get_source(name: str) -> Source:
                     "the package that brings it"
                 ) from error
             return loaded
-    raise InputError(f"no source {name!r}; there are {', '.join(sources())}")
+    raise InputError(f"there is no source {name!r}; {nearest(name, sources())}")
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
     """Raise InputError if a source does not take the options or their values, or needs one that is
     not given."""
-    source = get_source(name)
-    signature = inspect.signature(source)
-    known = signature.parameters.values()
-    unknown = sorted(set(options) - set(signature.parameters))
-    if unknown and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known):
-        raise InputError(
-            f"source {name!r} has no option {', '.join(unknown)}; it takes "
-            f"{', '.join(signature.parameters)}"
-        )
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        raise InputError(
-            f"source {name!r}: {error}; it takes {', '.join(signature.parameters)}"
-        ) from None
-    check_values(source, options, f"source {name!r}")
+    check_call(get_source(name), options, f"source {name!r}")
 
 
 def read_collection(name: str, /, **options: Any) -> Collection:

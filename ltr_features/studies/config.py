@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 import os
 import tomllib
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from letor.errors import InputError, reading
+from ltr_base.names import nearest
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -123,17 +123,6 @@ def _take_away(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
         del place[last]
         return True
     return isinstance(place, dict) and place.pop(last, None) is not None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a message."""
-    known = [str(k) for k in known]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    if any("," in k for k in known):
-        known = [repr(k) for k in known]
-    return f"there are {', '.join(known)}" if known else "there are none"
 
 
 def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from importlib import import_module, resources
 from pathlib import Path
 
 from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.study import Study
@@ -61,7 +62,7 @@ def kind_of(path: Path) -> str:
     """
     kind = str(read_toml(path).get("kind", "ranking"))
     if kind not in _KINDS:
-        raise InputError(f"{path}: kind {kind!r} does not exist; use one of {', '.join(_KINDS)}")
+        raise InputError(f"{path}: there is no kind {kind!r}; {nearest(kind, _KINDS)}")
     return kind
 
 
@@ -84,8 +85,8 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
     if str(path) in experiment_names():
         return Path(str(resources.files("ltr_features.studies") / "experiments" / f"{path}.toml"))
     raise InputError(
-        f"{path}: no such file, and no experiment of that name; there are "
-        f"{', '.join(experiment_names())}"
+        f"{path}: no such file, and no experiment of that name; "
+        f"{nearest(str(path), experiment_names())}"
     )
 
 

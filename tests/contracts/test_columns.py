@@ -203,7 +203,7 @@ def test_columns_are_selected_by_name(family, values):
 
 def test_families_are_found_by_name():
     assert get_family("letor46", k1=1.0) == Letor46(k1=1.0)
-    with pytest.raises(InputError, match="no column family 'letor47'; there are letor46,"):
+    with pytest.raises(InputError, match="no column family 'letor47'; did you mean 'letor46'"):
         get_family("letor47")
     with pytest.raises(InputError, match=r"column family 'letor46'.*colour"):
         get_family("letor46", colour="red")

@@ -349,7 +349,7 @@ def test_parameters_can_be_read_and_set(make):
     assert model.set_params(seed=7) is model
     assert model.get_params()["seed"] == 7
     assert "seed=7" in repr(model)
-    with pytest.raises(ValueError, match="has no parameter 'sede'; it has"):
+    with pytest.raises(ValueError, match="has no parameter 'sede'; did you mean 'seed'"):
         model.set_params(sede=1)
 
 

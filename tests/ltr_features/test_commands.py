@@ -142,8 +142,8 @@ def test_recipes_of_columns_are_given_by_model(workspace, tmp_path):
         "lsi.terms=letters": "--recipe lsi: terms must be 'words' or 'letter-trigrams' or 'both'",
         "lsi.min_document_frequency=0": "column 'lsi': min_document_frequency must be 1 or more",
         "lsi.min_document_frequency=x": "--recipe lsi: min_document_frequency must be a whole",
-        "lsi.rank=4": "--recipe lsi.rank: a column has no such setting; it has stream, min_doc",
-        "ssi.terms=both": "--recipe ssi: must be NAME.KEY=VALUE with a name of tfidf, lsi",
+        "lsi.rank=4": "--recipe lsi has no setting 'rank'",
+        "ssi.terms=both": "--recipe ssi.terms=both: no --model ssi is given; did you mean 'lsi'",
     }.items():
         assert message in refused(*build, "--recipe", setting)
     assert "vsm': terms must be" in refused(*build, "--option", "vsm.terms=letters")
@@ -227,14 +227,18 @@ def test_bad_requests_are_named(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace")
     assert "is no workspace; make one with" in refused(*build, tmp_path, "--family", "vsm")
     assert "name at least one --family" in refused(*build, workspace)
-    assert "no column family 'vms'" in refused(*build, workspace, "--family", "vms")
-    assert "--option vsm2: must be NAME.KEY=VALUE" in refused(
+    assert "no column family 'vms'; did you mean 'vsm'" in refused(
+        *build, workspace, "--family", "vms"
+    )
+    assert "--option vsm2.x=1: no --family vsm2 is given; did you mean 'vsm'" in refused(
         *build, workspace, "--family", "vsm", "--option", "vsm2.x=1"
     )
-    assert "there is no model 'sssi'" in refused(
+    assert "there is no model 'sssi'; did you mean 'ssi'" in refused(
         *build, workspace, "--family", "vsm", "--model", "sssi"
     )
-    assert "no source 'bier'" in refused("index", "bier", "--out", tmp_path / "w")
+    assert "no source 'bier'; did you mean 'beir'" in refused(
+        "index", "bier", "--out", tmp_path / "w"
+    )
     assert "'nonsense' is not of the form KEY=VALUE" in refused("index", "beir", "nonsense")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mine").write_text("precious")
@@ -250,14 +254,53 @@ def test_bad_requests_are_named(workspace, tmp_path):
     assert "needs --scores" in refused("convert", file, tmp_path / "a.run")
     assert "no document ids" in refused("convert", file, tmp_path / "a.qrels")
     assert "is the input itself" in refused("convert", file, file)
-    assert "ranker 'lambdmart' is unknown" in refused(
+    assert "there is no ranker 'lambdmart'; did you mean 'lambdamart'" in refused(
         "rank", "train", file, "--out", tmp_path / "r", "--ranker", "lambdmart"
     )
-    assert "'leaves'; see: ltr-features rank list" in refused(
+    assert "ranker 'lambdamart' has no parameter 'leaves'; did you mean 'num_leaves'" in refused(
         "rank", "train", file, "--out", tmp_path / "r", "--param", "leaves=3"
     )
     assert "is not a saved ranker" in refused("rank", "score", tmp_path, file)
     assert list(tmp_path.glob("x*")) == []
+
+
+def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_write(workspace):
+    build = ("columns", "build", "--out", "x", "--workspace", workspace, "--model", "lsi")
+    assert "--param rank=5: write lsi.rank=5" in refused(*build, "--param", "rank=5")
+    assert "--option terms=both: no --family terms is given; there are none" in refused(
+        *build, "--option", "terms=both"
+    )
+    assert "write vsm.terms=both or letor46.terms=both" in refused(
+        *build, "--family", "vsm", "--family", "letor46", "--option", "terms=both"
+    )
+    assert "--param lsi.rank=5: write rank=5" in refused(
+        "models", "fit", "lsi", "--workspace", workspace, "--out", "x.safetensors", "--param",
+        "lsi.rank=5",
+    )  # fmt: skip
+    assert "--param listnet.n_epochs=5: write n_epochs=5" in refused(
+        "rank", "train", "a.txt", "--ranker", "listnet", "--out", "x", "--param",
+        "listnet.n_epochs=5",
+    )  # fmt: skip
+
+
+def test_too_few_folds_are_refused_with_the_reason(workspace, tmp_path):
+    build = ("columns", "build", "--out", tmp_path / "x", "--workspace", workspace)
+    said = refused(*build, "--model", "lsi", "--folds", 3)
+    assert "3 folds: one part tests, one validates and the others train, two or more" in said
+    assert "give 4 or more" in said
+    said = refused(*build, "--family", "vsm", "--folds", 2)
+    assert "2 folds: one part tests, one validates and the others train; give 3 or more" in said
+    assert "3 folds" in done(*build, "--family", "vsm", "--folds", 3)
+
+
+def test_rankers_are_listed_together_or_one_by_one():
+    text = done("rank", "list")
+    assert "num_leaves = " in text
+    one = done("rank", "list", "listnet")
+    assert one.startswith("listnet: ")
+    assert "n_epochs = " in one
+    assert "num_leaves" not in one
+    assert "did you mean 'listnet'" in refused("rank", "list", "listnt")
 
 
 def test_settings_are_toml_or_text():

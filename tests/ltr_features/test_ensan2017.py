@@ -48,5 +48,5 @@ def test_the_paper_s_counts_and_the_parts_values():
 
 
 def test_parameters_that_no_part_has_are_refused():
-    with pytest.raises(InputError, match="has no parameter dimensions; it has annotations"):
+    with pytest.raises(InputError, match="has no option 'dimensions'; "):
         get_family("ensan2017", dimensions=3)

@@ -14,7 +14,7 @@ from ssi_models.registry import MODELS, get_model, load_model, make_model
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="there is no model 'ssl'; use one of popularity, vsm, "):
+    with pytest.raises(ValueError, match="there is no model 'ssl'; did you mean 'ssi'"):
         get_model("ssl")
     with pytest.raises(TypeError, match="'margn'"):
         make_model("ssi", margn=1)

@@ -16,6 +16,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
+from ltr_base.names import nearest
 from ltr_features.sources.files import (
     check_same_ids,
     judgements_of,
@@ -24,7 +25,7 @@ from ltr_features.sources.files import (
     read_ranking,
     read_titles,
 )
-from ltr_features.studies.config import Section, nearest, read_config
+from ltr_features.studies.config import Section, read_config
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found, read_query_groups
 from ltr_features.studies.page import report as page

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, nearest, refitted
+from ltr_base.names import nearest
+from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ssi_models.base import MatchingModel
 from ssi_models.registry import get_model

@@ -12,11 +12,12 @@ from typing import Any
 from letor.errors import InputError
 from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
+from ltr_base.names import nearest
 from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import nearest, read_config, slug
+from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import (
@@ -85,7 +86,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
 def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
     name, options = config.collection.source, config.collection.options
     if name not in sources():
-        yield f"collection.source: no source {name!r}; {nearest(name, sources())}"
+        yield f"collection.source: there is no source {name!r}; {nearest(name, sources())}"
         return
     try:
         source = get_source(name)

@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from ltr_features.columns.out_of_fold import check_folds
 from ltr_features.studies.config import Section
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
@@ -76,13 +77,25 @@ class SplitConfig(Section):
     """
 
     name: str = Field(pattern=r"^[\w-]+$")  # part of paths
-    title: str
+    title: str = ""
     description: str = ""
     by: Literal["query", "group"] = "query"
-    folds: int = Field(5, ge=4)  # at least two parts train, so that scores can be out of fold
+    folds: int = 5
     inner_parts: int | None = Field(None, ge=2)
     _fit: int = PrivateAttr(0)
     _share: float = PrivateAttr(1.0)
+
+    @field_validator("folds")
+    @classmethod
+    def _enough(cls, folds: int) -> int:
+        check_folds(folds)
+        return folds
+
+    @model_validator(mode="before")
+    @classmethod
+    def _titled(cls, given: Any) -> Any:
+        named = isinstance(given, dict) and "name" in given
+        return {"title": given["name"], **given} if named else given
 
     @property
     def fit(self) -> int:

@@ -12,7 +12,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import pandas as pd
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, nearest, slug
+from ltr_base.names import nearest
+from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.pages import Document
 from ltr_features.studies.runner import Planned

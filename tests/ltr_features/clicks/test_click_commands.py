@@ -168,8 +168,11 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
     [
         (["judge", "none.tsv", "--out", "j"], "no such file"),
         (["judge", "LOG", "--out", "j", "--model", "ubm"], "no click model 'ubm'"),
-        (["judge", "LOG", "--out", "j", "--param", "alpha=1"], "model 'pbm' has no alpha"),
-        (["judge", "LOG", "--out", "j", "--rule", "bots=1"], "rules: bots unknown"),
+        (
+            ["judge", "LOG", "--out", "j", "--param", "alpha=1"],
+            "click model 'pbm' has no option 'alpha'",
+        ),
+        (["judge", "LOG", "--out", "j", "--rule", "bots=1"], "rules has no rule 'bots'"),
         (["judge", "LOG", "--out", "j", "--rule", "depth=x"], "rules: depth must be a whole"),
         (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be rows"),
         (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' alone"),

@@ -126,7 +126,9 @@ def test_sources_are_found_by_name(tmp_path):
     assert {"beir", "wikipedia-sections"} <= set(sources())
     assert get_source("beir") is read_beir
     assert read_collection("beir", folder=write(tmp_path)).n_documents == 3
-    with pytest.raises(InputError, match="no source 'bier'; there are beir"):
+    with pytest.raises(InputError, match="there is no source 'bier'; did you mean 'beir'"):
         get_source("bier")
-    with pytest.raises(InputError, match="'beir' has no option foldr; it takes folder, splits"):
+    with pytest.raises(InputError, match="'beir' has no option 'foldr'; did you mean 'folder'"):
         check_options("beir", {"folder": "x", "foldr": "x"})
+    with pytest.raises(InputError, match="source 'beir' needs the option 'folder'"):
+        check_options("beir", {})

@@ -104,6 +104,7 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         ('family = "vsm"', 'family = "vms"', "no such family; did you mean 'vsm'"),
         ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
         ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
+        ('by = "group"', "folds = 3", "splits.1.folds: 3 folds: one part tests, .* give 4 or more"),
         ('by = "group"', "inner_parts = 4", "inner_parts is 4, but a fold trains on 3 parts"),
         ('stopwords = "english"', 'stopwords = "klingon"', "text: stopwords: no list"),
         ("[evaluation]", '[evaluation]\ncorrection = "hulm"', "did you mean 'holm'"),
@@ -113,6 +114,13 @@ def test_mistakes_are_named(tmp_path, before, after, message):
     assert before in DEMO
     with pytest.raises(InputError, match=message):
         load(tmp_path, DEMO.replace(before, after, 1))
+
+
+def test_a_split_without_a_title_is_called_by_its_name(tmp_path):
+    lines = [line for line in DEMO.splitlines() if "Unseen" not in line]
+    splits = load(tmp_path, "\n".join(lines)).splits
+    assert [split.title for split in splits] == ["by-query", "by-article"]
+    assert all("Unseen" in split.title for split in load(tmp_path, DEMO).splits)
 
 
 def test_models_are_told_their_terms(tmp_path):

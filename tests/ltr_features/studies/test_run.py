@@ -56,7 +56,7 @@ def test_installed_experiments_are_found_by_name():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'kind = "poem"', "kind 'poem' does not exist; use one of ranking"),
+        (b'kind = "poem"', "there is no kind 'poem'; there are ranking"),
         (b"kind = ", "cannot be read as TOML"),
         (b"\xff", "cannot be read as TOML"),
     ],

@@ -1,0 +1,22 @@
+"""Names that users write: what was meant by one that there is not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
+    """The ``n`` known names most like another, if any is like it; case does not count."""
+    by_case = {str(k).lower(): str(k) for k in known}
+    return [by_case[k] for k in difflib.get_close_matches(name.lower(), by_case, n, cutoff=0.55)]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name, or else what there is, as the end of a message."""
+    known = [str(k) for k in known]
+    if close := close_names(name, known):
+        return f"did you mean {close[0]!r}?"
+    if any("," in k for k in known):
+        known = [repr(k) for k in known]
+    return f"there are {', '.join(known)}" if known else "there are none"

@@ -1,0 +1,20 @@
+"""What was meant by a name that there is not."""
+
+from ltr_base.names import close_names, nearest
+
+
+def test_the_nearest_name_is_asked_for_whatever_its_case():
+    assert nearest("LambdaMat", ["listnet", "lambdamart"]) == "did you mean 'lambdamart'?"
+    assert nearest("ndgc", ["MAP", "NDCG"]) == "did you mean 'NDCG'?"
+
+
+def test_without_one_all_are_listed():
+    assert nearest("xyz", ["a", "b"]) == "there are a, b"
+    assert nearest("xyz", ["a, b", "c"]) == "there are 'a, b', 'c'"
+    assert nearest("xyz", []) == "there are none"
+
+
+def test_several_are_given_nearest_first():
+    assert close_names("vaswanni", ["vaswani", "cranfield", "vaswany2"], 3) == [
+        "vaswani", "vaswany2"
+    ]  # fmt: skip
