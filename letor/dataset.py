@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from letor.errors import InputError
 from letor.missing import Missing
 from letor.string_array import StringArray
+from ltr_base.names import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -319,7 +320,7 @@ class RankingData:
         if missing:
             raise InputError(
                 f"columns not in the data: {', '.join(missing)}; it has "
-                f"{', '.join(list(self.column_names)[:60])}"
+                f"{listed(self.column_names, 60)}"
             )
         return [position[c] for c in names]
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import listed
 
 # How Arrow calls the index of a pandas frame that was made a table or a Parquet file.
 _INDEX = r"__index_level_\d+__"
@@ -46,7 +47,7 @@ def frame_rows(
     if absent:
         raise InputError(
             f"the frame has no column {', '.join(map(repr, absent))}; it has "
-            f"{', '.join(names[:60])}: say which they are by label=, qid= and features="
+            f"{listed(names, 60)}: say which they are by label=, qid= and features="
         )
     given = [c for c in names if c not in (label, qid, docno)] if features is None else features
     ids = table[qid]

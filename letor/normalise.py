@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.normalise import query_minmax, query_zscore
+from ltr_base.names import listed
 
 
 class Normaliser(ABC):
@@ -106,8 +107,8 @@ class StandardScore(Normaliser):
         if list(data.column_names) != self._columns:
             raise InputError(
                 "normaliser 'standard' was fitted on other columns: "
-                f"{', '.join(self._columns[:10])}; these rows have "
-                f"{', '.join(list(data.column_names)[:10])}"
+                f"{listed(self._columns, 10)}; these rows have "
+                f"{listed(data.column_names, 10)}"
             )
         X = np.where(np.isfinite(data.X), data.X, np.nan).astype(np.float64) - self._mean
         spread = self._deviation > 0

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
     """The ``n`` known names most like another, if any is like it; case does not count."""
     by_case = {str(k).lower(): str(k) for k in known}
     return [by_case[k] for k in difflib.get_close_matches(name.lower(), by_case, n, cutoff=0.55)]
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many there are if that is more."""
+    shown = ", ".join(names[:most])
+    return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
+from ltr_base.names import listed
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.text.candidates import BM25Retriever
 
@@ -40,7 +41,7 @@ class ScoringPipeline:
         missing = sorted(set(ranker.feature_names_) - set(features.column_names))
         if missing:
             raise InputError(
-                f"the ranker needs the columns {', '.join(missing[:20])}, which the features do "
+                f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
             )
         self.features, self.ranker = features, ranker

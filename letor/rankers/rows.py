@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from ltr_base.names import listed
 
 
 def training_rows(
@@ -73,10 +74,10 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
     missing = sorted(set(names) - set(data.column_names))
     unknown = sorted(set(data.column_names) - set(names))
     if missing:
-        raise InputError(f"{what} lack columns of the training rows: {', '.join(missing[:20])}")
+        raise InputError(f"{what} lack columns of the training rows: {listed(missing, 20)}")
     if unknown:
         raise InputError(
-            f"{what} have columns that the ranker was not trained on: {', '.join(unknown[:20])}; "
+            f"{what} have columns that the ranker was not trained on: {listed(unknown, 20)}; "
             "leave them out, ranker.feature_names_ are those to keep"
         )
     return data.select_columns(names)

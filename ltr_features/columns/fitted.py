@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.files import atomic_path
+from ltr_base.names import listed
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import NO_LABELS, LearnedColumn
@@ -183,7 +184,7 @@ def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> 
     if shared:
         raise InputError(
             f"{path}: the model was trained on judgements of {len(shared)} of the {len(queries)} "
-            f"queries to be scored ({', '.join(shared[:3])}, ...): its column would give their "
+            f"queries to be scored ({listed(shared, 3)}): its column would give their "
             "labels away. Train it on other queries, or build folds by `columns build --model`"
         )
     return FittedColumn(recipe, load_model(path))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import settings
 
 app = typer.Typer(
@@ -78,7 +79,10 @@ def clicks_judge(
     column: Columns = None,
     rule: Rules = None,
     on_unknown: Unknown = "raise",
-    model: Annotated[str, typer.Option(help="ctr, pbm, cascade, dcm or dbn.")] = "pbm",
+    model: Annotated[
+        str,
+        typer.Option(help="ctr, pbm, cascade, dcm or dbn.", autocompletion=completion.click_models),
+    ] = "pbm",
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
     min_evidence: Annotated[
         float, typer.Option(help="Examinations that a pair must have to be judged.")
@@ -134,7 +138,11 @@ def clicks_models(
     rule: Rules = None,
     on_unknown: Unknown = "raise",
     model: Annotated[
-        list[str] | None, typer.Option(help="Models; all that the log allows by default.")
+        list[str] | None,
+        typer.Option(
+            help="Models; all that the log allows by default.",
+            autocompletion=completion.click_models,
+        ),
     ] = None,
     test: Annotated[
         list[Path] | None, typer.Option(help="Logs to predict; else the fitted one.")

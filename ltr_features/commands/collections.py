@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import Threads, settings
 
 
 def index(
     source: Annotated[
         str,
-        typer.Argument(help="beir, trec, table, clicks, ir-datasets, collection, or a package's."),
+        typer.Argument(
+            help="beir, trec, table, clicks, ir-datasets, collection, or a package's.",
+            autocompletion=completion.sources,
+        ),
     ],
     options: Annotated[
         list[str] | None,

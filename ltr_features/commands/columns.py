@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings, settings_by_owner
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ app = typer.Typer(help="Feature columns: what there is, and making them.", no_ar
 Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
 Families = Annotated[
     list[str] | None,
-    typer.Option("--family", help="A column family; give the option once for each."),
+    typer.Option(
+        "--family",
+        help="A column family; give the option once for each.",
+        autocompletion=completion.families,
+    ),
 ]
 FamilyOptions = Annotated[
     list[str] | None,
@@ -35,7 +40,10 @@ FamilyOptions = Annotated[
 @app.command("list")
 def columns_list(
     family: Annotated[
-        list[str] | None, typer.Argument(help="Families to list; all by default.")
+        list[str] | None,
+        typer.Argument(
+            help="Families to list; all by default.", autocompletion=completion.families
+        ),
     ] = None,
 ) -> None:
     """All columns of the registered families, with unit, range and definition.
@@ -71,7 +79,10 @@ def columns_build(
     option: FamilyOptions = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="A trained model as a column, for example ssi; once for each."),
+        typer.Option(
+            help="A trained model as a column, for example ssi; once for each.",
+            autocompletion=completion.models,
+        ),
     ] = None,
     param: Annotated[
         list[str] | None, typer.Option(help="MODEL.KEY=VALUE: a parameter of a model.")

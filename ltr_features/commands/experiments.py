@@ -8,12 +8,17 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads
 
 
 def run(
     experiment: Annotated[
-        str, typer.Argument(help="A TOML file, or the name of an installed experiment.")
+        str,
+        typer.Argument(
+            help="A TOML file, or the name of an installed experiment.",
+            autocompletion=completion.experiments,
+        ),
     ],
     out: Annotated[
         Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ app = typer.Typer(help="Matching models: which there are, what a file holds.", n
 @app.command("list")
 def models_list(
     model: Annotated[
-        str | None, typer.Argument(help="A model, to see its parameters; all by default.")
+        str | None,
+        typer.Argument(
+            help="A model, to see its parameters; all by default.", autocompletion=completion.models
+        ),
     ] = None,
 ) -> None:
     """The models by name, or the parameters of one with their defaults and description.
@@ -149,10 +153,12 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
 
 def _near(word: str, vocabulary: Vocabulary) -> str:
     """Words that begin like an unknown one: the vocabulary may hold stems."""
+    from ltr_base.names import listed
+
     for length in range(len(word) - 1, 2, -1):
-        found = [v for v in vocabulary if v.startswith(word[:length])][:5]
+        found = [v for v in vocabulary if v.startswith(word[:length])]
         if found:
-            return f"; words that begin alike: {', '.join(found)}"
+            return f"; words that begin alike: {listed(found, 5)}"
     return ""
 
 
@@ -193,7 +199,9 @@ def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
 
 @app.command("fit")
 def models_fit(
-    model: Annotated[str, typer.Argument(help="A name of `models list`.")],
+    model: Annotated[
+        str, typer.Argument(help="A name of `models list`.", autocompletion=completion.models)
+    ],
     workspace: Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")],
     out: Annotated[Path, typer.Option(help="The model file (.safetensors).")],
     queries: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
 
 app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
@@ -15,7 +16,11 @@ app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_a
 @app.command("list")
 def rank_list(
     ranker: Annotated[
-        str | None, typer.Argument(help="A ranker, to see its description; all by default.")
+        str | None,
+        typer.Argument(
+            help="A ranker, to see its description; all by default.",
+            autocompletion=completion.rankers,
+        ),
     ] = None,
 ) -> None:
     """The rankers and their parameters, or one with its description.
@@ -40,7 +45,9 @@ def rank_train(
     vali: Annotated[
         Path | None, typer.Option(help="Validation rows, for rankers that stop early on them.")
     ] = None,
-    ranker: Annotated[str, typer.Option(help="A name of `rank list`.")] = "lambdamart",
+    ranker: Annotated[
+        str, typer.Option(help="A name of `rank list`.", autocompletion=completion.rankers)
+    ] = "lambdamart",
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
     threads: Threads = None,
     progress: Progress = None,
@@ -73,8 +80,10 @@ def rank_train(
     measure = model.get_params().get("measure")
     if measure is not None:  # of early stopping, or what is climbed
         typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
-    importance = model.feature_importance().head(10)
-    typer.echo(importance.to_string(index=False))
+    importance = model.feature_importance()
+    typer.echo(importance.head(10).to_string(index=False))
+    if len(importance) > 10:
+        typer.echo(f"... {len(importance):,} columns in all")
     typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")
 
 

@@ -1,6 +1,6 @@
 """What was meant by a name that there is not."""
 
-from ltr_base.names import close_names, nearest
+from ltr_base.names import close_names, listed, nearest
 
 
 def test_the_nearest_name_is_asked_for_whatever_its_case():
@@ -18,3 +18,8 @@ def test_several_are_given_nearest_first():
     assert close_names("vaswanni", ["vaswani", "cranfield", "vaswany2"], 3) == [
         "vaswani", "vaswany2"
     ]  # fmt: skip
+
+
+def test_a_list_that_is_cut_says_so():
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed(["a", "b", "c"], 2) == "a, b, ... (3 in all)"
