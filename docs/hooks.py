@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import html
 import inspect
+import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 #: Equations as ``pymdownx.arithmatex`` leaves them.
 _EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
@@ -109,6 +113,149 @@ def _described(kinds: Iterable[type]) -> str:
     return "".join(f"::: {name}\n    options: {{ members: false }}\n\n" for name in names)
 
 
+def experiments() -> str:
+    """Every key of every kind of experiment file."""
+    from ltr_features.studies.run import _KINDS, _class_of
+
+    parts = []
+    for kind in _KINDS:
+        parts.append(f"## {kind}\n\n")
+        parts += _section(get_type_hints(_class_of(kind).read)["return"], "")
+    return "".join(parts)
+
+
+def options() -> str:
+    """What a file, or the command line, may say of each source, family, model and ranker."""
+    from letor.rankers.registry import get_ranker, ranker_names
+    from ltr_features.candidates import _KINDS
+    from ltr_features.columns.registry import families
+    from ltr_features.sources.registry import get_source, sources
+    from ssi_models.registry import MODELS
+
+    made: dict[str, dict[str, Callable[..., Any]]] = {
+        "Sources: `[collection]`": {name: get_source(name) for name in sources()},
+        "Sources of candidates: `[candidates]`": dict(_KINDS),
+        "Families: `options` of `[[columns]]`": dict(families()),
+        "Models: `params` of `[[models]]`": dict(MODELS),
+        "Rankers: `params` of `[[rankers]]`": {name: get_ranker(name) for name in ranker_names()},
+    }
+    parts = []
+    for title, kinds in made.items():
+        rows = [[f"`{name}`", _parameters(kind)] for name, kind in kinds.items()]
+        parts.append(f"### {title}\n\n{_table(['name', 'options and defaults'], rows)}\n\n")
+    return "".join(parts)
+
+
+def _parameters(made: Callable[..., Any]) -> str:
+    """Parameters and their defaults; of models with training options, these too."""
+    if hasattr(made, "default_params"):
+        defaults = made.default_params()
+    else:
+        signature = inspect.signature(made).parameters.values()
+        if any(p.kind is p.VAR_KEYWORD for p in signature):
+            return "those of its parts"
+        defaults = {p.name: p.default for p in signature if p.name != "on_progress"}
+    needed = inspect.Parameter.empty
+    said = [name if v is needed else f"{name} = {_toml(v)}" for name, v in defaults.items()]
+    return ", ".join(f"`{one}`" for one in said) or "none"
+
+
+def _section(kind: Any, place: str) -> Iterator[str]:
+    """A section's description and keys, then the sections in it."""
+    if place:
+        yield f"### `{place}`\n\n"
+    text, _, attributes = (inspect.getdoc(kind) or "").partition("\n\nAttributes:\n")
+    yield _plain(text) + "\n\n"
+    found = _fields(kind)
+    meanings = _meanings(attributes, [*found])
+    rows, inner = [], []
+    for name, (hint, default, limits) in found.items():
+        section, form = _inner(hint)
+        if section is not None:
+            path = form.format(place.strip("[]") + "." * bool(place) + name)
+            inner.append((section, path))
+        said = _said(hint) if section is None else f"see `{path}`"
+        told = _told(meanings.get(name, ""), said + limits, default)
+        rows.append([f"`{name}`", told.removeprefix("<br>")])
+    yield _table(["key", "meaning; value and default"], rows) + "\n\n"
+    for section, path in inner:
+        yield from _section(section, path)
+
+
+def _fields(kind: Any) -> dict[str, tuple[Any, str, str]]:
+    """Type, default and limits of each key of a section."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return {f.name: (hints[f.name], f"default `{_toml(f.default)}`", "") for f in fields(kind)}
+    found = {}
+    for name, field in kind.model_fields.items():
+        signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "pattern": "matches"}
+        limits = [
+            f"{sign} {getattr(rule, key)}"
+            for rule in field.metadata
+            for key, sign in signs.items()
+            if getattr(rule, key, None) is not None
+        ]
+        default = "must be given" if field.is_required() else f"default `{_toml(field.default)}`"
+        if field.default is None or _inner(field.annotation)[0] is not None:
+            default = "" if not field.is_required() else default
+        found[name] = (field.annotation, default, "".join(f", {limit}" for limit in limits))
+    return found
+
+
+def _meanings(attributes: str, names: list[str]) -> dict[str, str]:
+    """What an ``Attributes:`` section says of each key."""
+    known = "|".join(names)
+    text = " ".join(_plain(attributes).split())
+    parts = re.split(rf"(?:^|(?<=[.;] ))((?:{known})(?:, (?:{known}))*): ", text)[1:]
+    found = zip(parts[::2], parts[1::2], strict=True)
+    return {name: meaning.strip() for several, meaning in found for name in several.split(", ")}
+
+
+def _plain(text: str) -> str:
+    """Text without the roles of docstrings."""
+    return re.sub(r":[a-z]+:`~?(.+?)`", r"`\1`", text).replace("``", "`")
+
+
+def _inner(hint: Any) -> tuple[Any, str]:
+    """The section that a key holds, and how its heading is written; None if it holds a value."""
+    if isinstance(hint, type) and (hasattr(hint, "model_fields") or is_dataclass(hint)):
+        return hint, "[{}]"
+    found = [_inner(part)[0] for part in get_args(hint)]
+    section = next((part for part in found if part is not None), None)
+    return section, {dict: "[{}.NAME]", tuple: "[[{}]]", list: "[[{}]]"}.get(
+        get_origin(hint), "[{}]"
+    )
+
+
+def _said(hint: Any) -> str:
+    """A type in words."""
+    origin, parts = get_origin(hint), [p for p in get_args(hint) if p not in (type(None), ...)]
+    if origin is Annotated:
+        return _said(parts[0])
+    if origin is Literal:
+        return " or ".join(f"`{_toml(part)}`" for part in parts)
+    if origin in (tuple, list):
+        return "list of " + " and ".join(_said(part) for part in parts)
+    if origin is dict:
+        return f"table of {_said(parts[1])}"
+    if parts:
+        return " or ".join(_said(part) for part in parts)
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
+    return names.get(hint, "anything")
+
+
+def _toml(value: Any) -> str:
+    """A default as a file would write it."""
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_toml, value))}]"
+    if value is None:
+        return "none"
+    if "factory" in str(value):  # how a dataclass shows the default of a table
+        return "{}"
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _summary(kind: type) -> str:
     return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
 
@@ -132,4 +279,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "family classes": family_classes,
     "ranker classes": ranker_classes,
     "model classes": model_classes,
+    "experiments": experiments,
+    "options": options,
 }

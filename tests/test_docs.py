@@ -6,6 +6,7 @@ import os
 import pkgutil
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from letor.svmlight import read_letor
 from ltr_features.cli import app
 from ltr_features.sample import write_sample
+from ltr_features.studies.run import experiment_names, find_experiment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
@@ -82,6 +84,10 @@ def test_tables_come_from_the_program():
         ("models", "| `ssi` | f(q, d) = "),
         ("measures", "LETOR 4.0"),
         ("api", "::: ssi_models.ssi.low_rank.LowRankSSI\n    options: { members: false }"),
+        (
+            "toml",
+            "| `folds` | of which there are 4 or more.<br><small>whole number; default `5`</small> |",
+        ),
     ):
         text = fill((DOCS / f"{page}.md").read_text(encoding="utf-8"))  # type: ignore[operator]
         assert wanted in text
@@ -95,6 +101,20 @@ def test_modules_that_pages_name_are_there():
     assert "ltr_features.columns.out_of_fold" in names
     for name in sorted(names - {"ltr_features.pyterrier"}):  # needs an extra
         pkgutil.resolve_name(name)
+
+
+def test_every_key_of_installed_experiments_is_on_the_page():
+    spec: dict[str, object] = {}
+    exec((DOCS / "hooks.py").read_text(encoding="utf-8"), spec)
+    page = spec["experiments"]()  # type: ignore[operator]
+    parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.S | re.M))
+    assert set(parts) == {"ranking", "matching", "clickthrough", "clicks", "letor", "compare"}
+    for name in experiment_names():
+        raw = tomllib.loads(find_experiment(name).read_text(encoding="utf-8"))
+        known = set(re.findall(r"^\| `(\w+)` \|", parts[raw["kind"]], re.M))
+        tables = [t for value in raw.values() if isinstance(value, list) for t in value]
+        for table in [raw, *(t for t in tables if isinstance(t, dict))]:
+            assert set(table) <= known
 
 
 def test_no_path_of_a_machine_is_named():

@@ -18,8 +18,11 @@ from ssi_models.registry import find_model
 
 
 class CollectionConfig(BaseModel):
-    """Where documents, queries and judgements come from: a name of
-    :mod:`ltr_features.sources.registry` and the options of that source."""
+    """Where documents, queries and judgements come from; further keys are the source's options.
+
+    Attributes:
+        source: a name of :mod:`ltr_features.sources.registry`.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -32,7 +35,12 @@ class CollectionConfig(BaseModel):
 
 
 class TextConfig(Section):
-    """Parameters of :class:`ltr_features.text.analyzer.Analyzer`."""
+    """How texts become words, see :class:`ltr_features.text.analyzer.Analyzer`.
+
+    Attributes:
+        stopwords: words to leave out, or "english" for a list. stemmer: Snowball's, "english".
+        min_length, max_length: of words that are kept. drop_numbers: leave out numbers.
+    """
 
     lowercase: bool = True
     stopwords: str | tuple[str, ...] = ()
@@ -43,14 +51,25 @@ class TextConfig(Section):
 
 
 class FamilyConfig(Section):
-    """Columns of a family of :mod:`ltr_features.columns.registry`, with its options."""
+    """Columns of a family.
+
+    Attributes:
+        family: a name of :mod:`ltr_features.columns.registry`. options: its own.
+    """
 
     family: str
     options: dict[str, Any] = Field({})
 
 
 class ModelConfig(Section):
-    """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`."""
+    """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`.
+
+    Attributes:
+        name: the column's. model: a name of :mod:`ssi_models.registry`. params: the model's.
+        stream: the text that it reads. terms: what texts are counted in.
+        min_document_frequency: terms of fewer documents are left out.
+        word_weight: of the cosine of words beside the model's own score.
+    """
 
     name: str
     model: str
@@ -62,7 +81,11 @@ class ModelConfig(Section):
 
 
 class RankerConfig(Section):
-    """A ranker of :mod:`letor.rankers.registry` with its parameters."""
+    """A ranker with its parameters.
+
+    Attributes:
+        name: what the file calls it. ranker: of :mod:`letor.rankers.registry`. params: its own.
+    """
 
     name: str
     ranker: str
@@ -72,8 +95,11 @@ class RankerConfig(Section):
 class SplitConfig(Section):
     """One way to separate training from test queries; each becomes a study of the report.
 
-    ``inner_parts``: into how many parts the training queries are grouped for scores out of fold;
-    None for the training parts of the folds. Fewer parts need fewer models.
+    Attributes:
+        name: part of paths. title: of the study; its name by default.
+        by: what stays in one part, each query or each group. folds: of which there are 4 or more.
+        inner_parts: into how many parts the training queries are grouped for scores out of fold;
+            by default the training parts of the folds. Fewer parts need fewer models.
     """
 
     name: str = Field(pattern=r"^[\w-]+$")  # part of paths
@@ -124,19 +150,20 @@ class SplitConfig(Section):
 
 
 class SystemConfig(Section):
-    """A system: a single column as score, or a ranker on columns. ``label`` is what the report's
-    verdict calls it, e.g. "the 46 word columns"; its name by default.
+    """A system: a single column as score, or a ranker on columns.
 
-    ``columns`` names families, models or single columns; ``rankers`` makes one system of each
-    ranker, called "name, ranker". ``ranker`` is the only ranker of the file by default.
-
-    ``turn`` deals the parts that a fold trains and validates on anew: they are rotated by so many
-    places. The test part stays, so that systems of different turns are rankers trained on
-    different queries and tested on the same ones.
-
-    ``repeats``: how often the system is fitted, each time on folds dealt anew and with other seeds
-    of folds, ranker and trained columns; its values are means over the fits. By default that of
-    the file. A score that learns from no judgement is the same in every fit.
+    Attributes:
+        label: what the report's verdict calls it, "the 46 word columns"; its name by default.
+        score: the column. columns: names of families, models or single columns.
+        ranker: the only one of the file by default.
+        rankers: makes one system of each, called "name, ranker".
+        seed: is added to the ranker's.
+        turn: the parts that a fold trains and validates on are rotated by so many places. The test
+            part stays, so that systems of different turns are rankers trained on different queries
+            and tested on the same ones.
+        repeats: how often the system is fitted, each time on folds dealt anew and with other seeds
+            of folds, ranker and trained columns; its values are means over the fits. By default
+            that of the file. A score that learns from no judgement is the same in every fit.
     """
 
     name: str
@@ -176,16 +203,23 @@ class SystemConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """Measures (the first is the primary one), comparisons and hard queries (if a baseline of
-    them is named). A comparison of two systems with ``rankers`` is one for each ranker.
+    """Measures, comparisons, and hard queries if a baseline of them is named.
 
-    ``headline`` is the comparison that the report's first screen tells beside the first one.
-
-    ``learning_curve``: shares of the training queries, each in (0, 1). The systems of these two
-    comparisons are trained on so many of them too.
-
-    ``column_value`` names a system whose column groups are valued: it is trained anew without
-    each of them, and the first one is trained with each of the others.
+    Attributes:
+        measures: the first is the primary one.
+        comparisons: pairs of systems; one of two with ``rankers`` is one for each ranker.
+        headline: the comparison that the report's first screen tells beside the first one.
+        hard_baseline: hard queries are those that it ranks badly. hard_systems: whose gain on them
+            is told. hard_selectors: systems that choose hard queries in the baseline's place.
+        hard_control: a refit of the baseline. hard_measure: what hard is judged by.
+        hard_thresholds: values of it below which a query is hard.
+        hard_quantiles: shares of the queries that are.
+        n_permutations, n_resamples: of the randomisation test, and of the bootstrap.
+        alpha: level of significance. confidence: of intervals. correction: of several tests.
+        learning_curve: shares of the training queries, each in (0, 1). The systems of the first
+            comparison and of the headline are trained on so many of them too.
+        column_value: a system whose column groups are valued: it is trained anew without each of
+            them, and the first one is trained with each of the others.
     """
 
     measures: tuple[str, ...] = Field(min_length=1)
@@ -220,7 +254,7 @@ class EvaluationConfig(Section):
 
 class ExpectedConfig(Section):
     """A number that the experiment should give: the mean of a measure, or its difference from a
-    baseline."""
+    baseline, up to a tolerance."""
 
     split: str
     system: str
@@ -233,12 +267,16 @@ class ExpectedConfig(Section):
 class ExperimentConfig(Section):
     """A whole experiment.
 
-    ``groups`` names a file, query id, tab, group: queries that belong together are tested together,
-    and kept together by splits "by group"; by default the groups that the collection has.
-    ``word_map`` names a model, or a column family with word vectors, whose most frequent words the
-    report draws as a map.
-    ``candidates`` are settings of sources, see
-    :func:`ltr_features.candidates.candidate_sources`; by default BM25's best ``candidate_depth``.
+    Attributes:
+        title: the question. introduction: below it in the report. seed: of all that is drawn.
+        repeats: fits of each trained system.
+        groups: a file, query id, tab, group: queries that belong together are tested together, and
+            kept together by splits "by group"; by default the groups that the collection has.
+        candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
+            default BM25's best ``candidate_depth``.
+        nearest_words: words whose neighbours under each model the report lists.
+        word_map: a model, or a column family with word vectors, whose most frequent words the
+            report draws as a map.
     """
 
     kind: Literal["ranking"] = "ranking"
