@@ -32,11 +32,15 @@ def models_list(
     Example: ltr-features models list ssi"""
     import inspect
 
+    from letor.errors import InputError
     from ltr_features.studies.page.tables import aligned
     from ssi_models.registry import MODELS, get_model
 
     if model is not None:
-        kind = get_model(model)
+        try:
+            kind = get_model(model)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         typer.echo(inspect.getdoc(kind) or "")
         typer.echo("\nAll parameters and their defaults:")
         for name, default in kind.default_params().items():

@@ -33,7 +33,10 @@ def rank_list(
     for name in ranker_names() if ranker is None else [ranker]:
         kind = get_ranker(name)
         described = inspect.getdoc(kind) or ""
-        typer.echo(f"{name}: {described if ranker else described.partition(chr(10))[0]}")
+        if ranker is None:
+            typer.echo(f"{name}: {described.partition(chr(10))[0]}")
+        else:
+            typer.echo(f"{described}\n\nAll parameters and their defaults:")
         for parameter in inspect.signature(kind).parameters.values():
             typer.echo(f"    {parameter.name} = {parameter.default!r}")
 

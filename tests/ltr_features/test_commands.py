@@ -297,7 +297,7 @@ def test_rankers_are_listed_together_or_one_by_one():
     text = done("rank", "list")
     assert "num_leaves = " in text
     one = done("rank", "list", "listnet")
-    assert one.startswith("listnet: ")
+    assert one.startswith("Top-one ListNet: ")
     assert "n_epochs = " in one
     assert "num_leaves" not in one
     assert "did you mean 'listnet'" in refused("rank", "list", "listnt")

@@ -14,8 +14,13 @@ from ltr_features.studies.config import Section
 
 
 class SchemeConfig(Section):
-    """Folds: ``official`` of the data set, or ``k`` seeded parts by query in the same rotation,
-    queries without relevant rows evenly spread."""
+    """Folds.
+
+    Attributes:
+        official: those of the data set.
+        k: seeded parts by query in the same rotation, queries without relevant rows evenly spread.
+        seed: of the parts.
+    """
 
     name: str
     official: bool = False
@@ -24,8 +29,12 @@ class SchemeConfig(Section):
 
 
 class RankerConfig(Section):
-    """A ranker, its fixed parameters and the grid that validation rows choose from (by default
-    the ranker's own)."""
+    """A ranker.
+
+    Attributes:
+        ranker: a name of :mod:`letor.rankers.registry`. params: its fixed parameters.
+        grid: what validation rows choose from, parameter -> values; by default the ranker's own.
+    """
 
     label: str
     ranker: str
@@ -60,10 +69,18 @@ class ExpectedConfig(Section):
 
 
 class StudyConfig(Section):
-    """A file of the kind "letor". ``groups`` names a file in the folder of data sets, query id,
-    tab, group: queries that belong together and are tested together. ``repeats``: how often each
-    ranker is fitted, with other seeds and, where a scheme deals them, on other folds; a ranker
-    without a seed on official folds is the same in every fit."""
+    """A file of the kind "letor".
+
+    Attributes:
+        folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`. n_columns: theirs.
+        groups: a file in the folder of data sets, query id, tab, group: queries that belong
+            together and are tested together.
+        repeats: how often each ranker is fitted, with other seeds and, where a scheme deals them,
+            on other folds; a ranker without a seed on official folds is the same in every fit.
+        tune_measure: of validation rows. measures: what the report calls each, and its name.
+        baseline: label of the ranker that others are compared with.
+        compare_measures: those that are tested.
+    """
 
     kind: Literal["letor"]
     title: str

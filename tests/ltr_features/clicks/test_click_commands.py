@@ -168,6 +168,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
     [
         (["judge", "none.tsv", "--out", "j"], "no such file"),
         (["judge", "LOG", "--out", "j", "--model", "ubm"], "no click model 'ubm'"),
+        (["judge", "none.tsv", "--out", "j", "--model", "pmb"], "did you mean 'pbm'"),
         (
             ["judge", "LOG", "--out", "j", "--param", "alpha=1"],
             "click model 'pbm' has no option 'alpha'",

@@ -92,7 +92,7 @@ def test_finished_stages_are_reused(toy, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('ranker = "adarank"', 'ranker = "ada"', "'ada' is unknown"),
+        ('ranker = "adarank"', 'ranker = "ada"', "no ranker 'ada'; did you mean 'adarank'"),
         ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
         ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),
