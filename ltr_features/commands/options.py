@@ -81,6 +81,7 @@ def settings_by_owner(
     from letor.errors import InputError
     from ltr_base.names import nearest
 
+    found = settings(given, option)
     for argument in given:
         owner, dot, _ = argument.partition("=")[0].partition(".")
         if not dot and owners:
@@ -91,4 +92,4 @@ def settings_by_owner(
                 f"--{option} {argument}: no {owner_option} {owner} is given; "
                 f"{nearest(owner, owners)}"
             )
-    return settings(given, option)
+    return found
