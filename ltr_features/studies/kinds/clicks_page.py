@@ -40,7 +40,7 @@ def document(results: Results) -> Document:
                 ("debiased clicks", f"debiased {n}"), ("true labels", TRUE),
             )
         }
-        for n in config.sessions
+        for n in reversed(config.sessions)
     }  # fmt: skip
     definitions = {
         measure.name: measure.definition,
