@@ -63,7 +63,7 @@ def _facts(results: Results) -> str:
     config = results.config
     users, weak = config.users, config.production
     return (
-        f"{len(results.values):,} test queries, {len(results.fits)} simulation(s). In production: "
+        f"{len(results.values):,} test queries; simulations: {len(results.fits)}. In production: "
         f"{weak.trees} trees, from the labels of {weak.share:.0%} of the training queries "
         f"({value(float(results.values[PRODUCTION].mean()))}). Users: {users.model}, eta "
         f"{users.eta:g}, noise {users.noise:g}, {users.depth} results a page, exploration "
@@ -76,8 +76,8 @@ def _gaps(results: Results) -> Table:
     rows = [
         [
             f"{row['sessions']:,}", value(row["raw"]), value(row["debiased"]), value(row["true"]),
-            f"{signed(row['gap'])} ({signed(row['gap_low'])} to {signed(row['gap_high'])})",
-            f"{signed(row['gain'])} ({signed(row['gain_low'])} to {signed(row['gain_high'])})",
+            f"{signed(row['gap'])} ({row['gap_low']:.3f} to {row['gap_high']:.3f})",
+            f"{signed(row['gain'])} ({row['gain_low']:.3f} to {row['gain_high']:.3f})",
             p_value(float(tests["p_corrected"].iloc[i])),
             f"{row['closed']:.0%} ({row['closed_low']:.0%} to {row['closed_high']:.0%})",
         ]

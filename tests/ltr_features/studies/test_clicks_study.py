@@ -71,7 +71,7 @@ def test_estimates_are_compared_with_what_users_do(report):
 def test_the_report_tells_the_expectation(report):
     text = (report / "tables.txt").read_text(encoding="utf-8")
     assert "at 400 sessions at least 50% of the gap is closed" in text
-    assert "24 test queries, 2 simulation(s)" in text
+    assert "24 test queries; simulations: 2" in text
     assert "by number of sessions" in text.lower()
 
 
