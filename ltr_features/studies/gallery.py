@@ -31,8 +31,8 @@ TABLES = (
 )  # fmt: skip
 _HEAD = """# What the columns are worth
 
-Question, answer and main chart of each experiment that is checked in; its folder has the tests and
-tables. Written by `ltr-features gallery`.
+Question, answer and main chart of each experiment; its folder has the tests and tables. Written by
+`ltr-features gallery`.
 """
 
 
