@@ -84,10 +84,10 @@ class TablesSection(Section):
     tables: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @abstractmethod
     def trials(self, row: Any, fit: int = 0) -> list[dict[str, Any]]:
         """Parameters of the models that are fitted for a row, in the given fit; the best one of
         several is reported."""
-        raise NotImplementedError
 
     def fits_of(self, row: Any) -> int:
         """How often a row is fitted: once if every fit would be the same."""

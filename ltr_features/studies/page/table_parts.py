@@ -9,7 +9,7 @@ import pandas as pd
 
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
-from ltr_features.studies.page.verdicts import STYLES, outcome_of, percent, signed, value
+from ltr_features.studies.page.verdicts import STYLES, minus, outcome_of, percent, signed, value
 
 #: A row of a data frame; the heading of a column and what it shows of a row.
 Record: TypeAlias = Mapping[str, Any]
@@ -72,11 +72,6 @@ def sign(row: Record) -> str:
     if "significant" in row:
         return STYLES[outcome_of(row)]
     return "gain" if row["low"] > 0 else "loss" if row["high"] < 0 else "unsure"
-
-
-def minus(number: str) -> str:
-    """With a typographic minus."""
-    return number.replace("-", "−")
 
 
 def two(x: float) -> str:

@@ -255,7 +255,12 @@ def signed(x: float) -> str:
     if pd.isna(x):
         return "n/a"
     text = f"{x:+.4f}"
-    return "0.0000" if float(text) == 0 else text.replace("-", "−")
+    return "0.0000" if float(text) == 0 else minus(text)
+
+
+def minus(number: str) -> str:
+    """With a typographic minus."""
+    return number.replace("-", "−")
 
 
 def percent(x: float) -> str:
@@ -263,7 +268,7 @@ def percent(x: float) -> str:
     if pd.isna(x):
         return "n/a"
     text = f"{100 * x:+.1f}"
-    return ("0.0" if float(text) == 0 else text.replace("-", "−")) + " %"
+    return ("0.0" if float(text) == 0 else minus(text)) + " %"
 
 
 def p_value(p: float) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in, clipped, minus
+from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in, clipped
+from ltr_features.studies.page.verdicts import minus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

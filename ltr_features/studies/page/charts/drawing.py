@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from ltr_features.studies.page.verdicts import minus
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -175,8 +177,3 @@ def nice_ticks(axis: Any, *, sign: bool = False) -> None:
 def short(x: float) -> str:
     """Four significant digits."""
     return minus(f"{float(x):.4g}")
-
-
-def minus(number: str) -> str:
-    """With a typographic minus."""
-    return number.replace("-", "−")
