@@ -29,6 +29,7 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
 
     Raises:
         InputError: the block raised something; one that names the path is left as it is.
+        ImportError: a module is missing.
     """
     try:
         yield
@@ -36,6 +37,10 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from error
+    except ImportError:  # the installation's fault, never the file's
+        raise
+    except MemoryError as error:
+        raise InputError(f"{path}: takes more memory than there is") from error
     except Exception as error:
         raise InputError(f"{path}: {_said(error)}; {advice}") from error
 

@@ -53,8 +53,25 @@ class Kernel:
                 dispatcher = numba.njit(nogil=True, **unused, **self._options)(self.py_func)
                 with suppress(RuntimeError):  # there is no folder that can be written
                     dispatcher.enable_caching()
+                    _forget_what_cannot_be_read(dispatcher._cache)
                 self._dispatcher = dispatcher
             return self._dispatcher
+
+
+def _forget_what_cannot_be_read(cache: Any) -> None:
+    """Have a cache of compiled code begin anew where it cannot be read: one that another version
+    left refers to names that may be no more."""
+    load = cache.load_overload
+
+    def load_or_forget(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # unpickling names that are gone raises anything
+            with suppress(OSError):
+                cache.flush()
+            return None
+
+    cache.load_overload = load_or_forget
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Kernel]:

@@ -33,11 +33,11 @@ with telling_of_compilation(lambda: print("compiling")):
 """
 
 
-def run(folder: Path, cache: Path) -> list[str]:
+def run(folder: Path, cache: Path, program: str = PROGRAM) -> list[str]:
     """What the program prints whose kernels are in the folder."""
     path = os.pathsep.join([str(folder), *sys.path])
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
@@ -91,3 +91,21 @@ def test_a_terminal_is_told(tmp_path: Path) -> None:
     os.close(ours)
     assert shown.stdout == log.stdout
     assert told.count(b"compiling kernels (once)") == 1
+
+
+def test_what_another_version_left_is_made_anew(tmp_path: Path) -> None:
+    """Compiled code refers to the types of arguments by their names, which a new version may
+    change."""
+    program = "from sums import total; from {0} import Two; print(total(Two(1.0, 2.0)))"
+    for module in ("pairs", "couples"):
+        for old in tmp_path.glob("*.py"):
+            old.unlink()
+        (tmp_path / f"{module}.py").write_text(
+            "from typing import NamedTuple\nclass Two(NamedTuple):\n    x: float\n    y: float\n"
+        )
+        (tmp_path / "sums.py").write_text(
+            f"from ltr_base.compiled import kernel\nimport {module}\n"
+            "@kernel()\ndef total(two):\n    return two.x + two.y\n"
+        )
+        assert run(tmp_path, tmp_path / "cache", program.format(module)) == ["3.0"]
+    assert list((tmp_path / "cache").rglob("*.nbi"))

@@ -1,0 +1,25 @@
+"""The border of the program: what becomes of errors while a file is read."""
+
+import pytest
+
+from letor.errors import InputError, reading
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KeyError("x"), "^a.txt: KeyError: 'x'; it is damaged$"),
+        (OSError(2, "No such file"), "^a.txt: No such file; it is damaged$"),
+        (InputError("line 3 is bad"), "^a.txt: line 3 is bad$"),
+        (InputError("a.txt, line 3"), "^a.txt, line 3$"),
+        (MemoryError(), "^a.txt: takes more memory than there is$"),
+    ],
+)
+def test_what_a_file_leads_to_names_it(error, message):
+    with pytest.raises(InputError, match=message), reading("a.txt"):
+        raise error
+
+
+def test_a_missing_module_is_no_fault_of_the_file():
+    with pytest.raises(ImportError), reading("a.txt"):
+        raise ModuleNotFoundError("No module named 'x'")
