@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,15 +66,20 @@ def append_named(
     """
     beside = names_path(source)
     known, missing = _read_beside(beside) if beside.is_file() else (None, None)
-    twice = sorted({c["name"] for c in known or []} & set(provenance))
-    if twice:
-        raise InputError(f"{source} has a column {', '.join(twice)} already ({beside})")
+    _check_new(source, [c["name"] for c in known or []], provenance, f" ({beside})")
     first = None if known is None else len(known) + 1
     ids = append_columns(source, target, values, first_id=first, threads=threads)
     old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
     new = [{"name": name, **notes} for name, notes in provenance.items()]
     _write_beside([*old, *new], missing, names_path(target))
     return ids
+
+
+def _check_new(
+    source: str | os.PathLike[str], known: Iterable[str], new: Iterable[str], where: str = ""
+) -> None:
+    if twice := sorted(set(known) & set(new)):
+        raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
 
 
 def append_anew(
@@ -87,9 +92,7 @@ def append_anew(
 ) -> list[int]:
     """As :func:`append_named`, where a file is Parquet: the rows are read and written anew."""
     data = read_rows(source, threads=threads)
-    twice = sorted(set(data.column_names) & set(provenance))
-    if twice:
-        raise InputError(f"{source} has a column {', '.join(twice)} already")
+    _check_new(source, data.column_names, provenance)
     if Path(source).resolve() == Path(target).resolve():
         raise InputError(f"{target} is the input itself; name another file")
     first = data.X.shape[1] + 1

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from letor.errors import InputError
+from ltr_base.machine import temporary_paths
 
 
 @contextmanager
@@ -35,10 +33,7 @@ def atomic_path(
         found = "a folder" if target.is_dir() else "a file"
         raise InputError(f"{target} is {found}; a {kind} is to be written: name another path")
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Two machines may write to one folder, and numbers of processes come again.
-    own = f"{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
-    temporary = target.with_name(f".{target.name}.{own}.partial")
-    aside = target.with_name(f".{target.name}.{own}.old")
+    temporary, aside = temporary_paths(target)
     try:
         yield temporary
         if target.is_dir():
@@ -55,21 +50,6 @@ def atomic_path(
             os.replace(aside, target)
         _remove(aside)
         _remove(temporary)
-
-
-#: Names of temporary files, those of former versions among them: machine, and process.
-_LEFTOVER = re.compile(
-    r"\.(?:.*\.(?P<host>[^/]*)-[0-9a-f]{8}|.*)\.(?P<process>\d+)\.(?:partial|old)"
-)
-
-
-def leftover_of(name: str) -> int | None:
-    """The process of this machine that the temporary file of that name was made by; None where it
-    is none, or another machine's."""
-    found = _LEFTOVER.fullmatch(name)
-    if found is None or found["host"] not in (None, platform.node()):
-        return None
-    return int(found["process"])
 
 
 def _remove(path: Path) -> None:

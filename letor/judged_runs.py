@@ -60,6 +60,12 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
     return data, run["score"].to_numpy(), queries
 
 
+def best_first(run: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a run in the order that measures take: by falling score, of equal ones the
+    smaller document id first."""
+    return run.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+
+
 def unjudged_queries(qrels: Any, run: Any) -> list[str]:
     """Queries of a run that no judgement names, which no measure counts."""
     judged = set(as_frame(qrels)["qid"].astype(str))

@@ -15,7 +15,7 @@ from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.kernels import rows as kernels
+from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, BadLine, Rows, parse, settle_doubtful_rows
@@ -81,11 +81,11 @@ def validate(
     with reading(path):
         rows = parse(read_buffer(path), max_columns=max_columns, threads=threads)
         bad = list(settle_doubtful_rows(rows))
-    good = rows.flags & kernels.BAD == 0
+    good = rows.flags & layout.BAD == 0
     if not good.any():
         raise InputError(f"{path}: no rows{f'; {bad[0]}' if bad else ''}")
     kinds = _count_kinds(rows, good)
-    line_start = rows.spans[good, kernels.LINE_START]
+    line_start = rows.spans[good, layout.LINE_START]
     data = assemble(rows, use_minimum=False, comments=True)
     beside = names_path(path)
     columns = read_names(beside) if beside.is_file() else []

@@ -18,8 +18,8 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
-from letor.parser import available_cores
 from letor.string_array import StringArray, encode
+from ltr_base.machine import available_cores
 
 _KEY = b"letor"
 _VERSION = 1

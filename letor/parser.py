@@ -3,7 +3,6 @@ exact numbers for good lines, reasons for bad ones."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,19 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER, find_line_feed
-from letor.kernels.rows import (
-    BAD,
-    CUT,
-    HAS_NON_FINITE,
-    HAS_NULL,
-    LINE_START,
-    LINE_STOP,
-    N_SPANS,
-    QUERY_START,
-    QUERY_STOP,
-    RowArrays,
-)
+from ltr_base.machine import available_cores
 
 CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
 #: Shorter texts are read line by line, in less time than the kernels take to be loaded (and far
@@ -69,13 +58,13 @@ class Rows:
     Attributes:
         buffer: uint8, the text.
         marks: float32 [5], what is stored for absent, NULL, nan, infinite, huge.
-        limit: rows with larger ids are BAD.
-        refused: flags that make a row BAD.
+        limit: rows with larger ids are layout.BAD.
+        refused: flags that make a row layout.BAD.
         growing: whether ``X`` takes as many columns as the rows have.
-        largest: the largest id of a row that is not BAD.
+        largest: the largest id of a row that is not layout.BAD.
         X, y: float32 [n, p] and [n]; ``X`` holds marks (``MARK_BITS``).
         spans: int64 [n, 5], positions in ``buffer`` (see letor.kernels.svmlight).
-        flags: uint8 [n], bits BAD, HAS_NULL, HAS_NON_FINITE, SAME_QUERY.
+        flags: uint8 [n], bits layout.BAD, layout.HAS_NULL, layout.HAS_NON_FINITE, SAME_QUERY.
     """
 
     buffer: NDArray[np.uint8]
@@ -106,14 +95,14 @@ def parse(
         buffer: uint8, the text.
         missing: 0 or NaN, stored where a line does not give a column.
         width: number of columns to store; default: the largest id.
-        max_columns: rows with larger ids are flagged BAD.
-        refuse_non_finite: whether rows with nan, infinite or huge values are flagged BAD.
+        max_columns: rows with larger ids are flagged layout.BAD.
+        refuse_non_finite: whether rows with nan, infinite or huge values are flagged layout.BAD.
         threads: number of threads; default: all cores.
     """
     marks = MARK_BITS.view(np.float32).copy()
     if missing == 0:
         marks[0] = 0
-    refused = HAS_NON_FINITE if refuse_non_finite else 0
+    refused = layout.HAS_NON_FINITE if refuse_non_finite else 0
     start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
     if buffer.size < KERNELS_FROM_BYTES:
         return _all_doubtful(Rows(buffer, marks, max_columns, refused, width is None), start, width)
@@ -149,18 +138,13 @@ def _check_size(buffer: NDArray[np.uint8], n: int, width: int) -> None:
     )
 
 
-def available_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
     """Parse the rows flagged BAD once more, slowly: good ones are stored and lose their flag, bad
     ones are yielded, in the order of the file. ``line`` is the number of the first line."""
     number, counted = line, 0
     parsed: list[tuple[int, ParsedLine]] = []
-    for row in np.flatnonzero(rows.flags & BAD).tolist():
-        start, stop = int(rows.spans[row, LINE_START]), int(rows.spans[row, LINE_STOP])
+    for row in np.flatnonzero(rows.flags & layout.BAD).tolist():
+        start, stop = rows.spans[row, [layout.LINE_START, layout.LINE_STOP]].tolist()
         number += int(np.count_nonzero(rows.buffer[counted:start] == ord("\n")))
         counted = start
         text = rows.buffer[start:stop].tobytes()
@@ -184,8 +168,8 @@ def _all_doubtful(like: Rows, start: int, width: int | None) -> Rows:
         start += len(line) + 1
     rows = _empty_rows(like, len(spans))
     rows.X = np.zeros((len(spans), width or 0), dtype=np.float32)
-    rows.flags[:] = BAD
-    rows.spans[:, [LINE_START, LINE_STOP]] = np.reshape(spans, (-1, 2))
+    rows.flags[:] = layout.BAD
+    rows.spans[:, [layout.LINE_START, layout.LINE_STOP]] = np.reshape(spans, (-1, 2))
     return rows
 
 
@@ -194,7 +178,7 @@ def _empty_rows(like: Rows, n: int) -> Rows:
         like,
         X=np.empty((n, 0), dtype=np.float32),
         y=np.empty(n, dtype=np.float32),
-        spans=np.empty((n, N_SPANS), dtype=np.int64),
+        spans=np.empty((n, layout.N_SPANS), dtype=np.int64),
         flags=np.empty(n, dtype=np.uint8),
     )
 
@@ -202,7 +186,7 @@ def _empty_rows(like: Rows, n: int) -> Rows:
 def _read(rows: Rows, chunk: tuple[int, int], first: int) -> int:
     from letor.kernels import svmlight as kernels
 
-    arrays = RowArrays(rows.X, rows.y, rows.spans, rows.flags)
+    arrays = layout.RowArrays(rows.X, rows.y, rows.spans, rows.flags)
     return kernels.read_rows(
         rows.buffer, *chunk, first, rows.limit, rows.refused, rows.marks, arrays
     )
@@ -246,14 +230,14 @@ def _store(rows: Rows, parsed: list[tuple[int, ParsedLine]]) -> None:
         flag = 0
         for column, value, kind in zip(line.columns, line.values, line.kinds, strict=True):
             if kind != NUMBER:
-                flag |= HAS_NULL if kind == NULL else HAS_NON_FINITE
+                flag |= layout.HAS_NULL if kind == NULL else layout.HAS_NON_FINITE
                 value = rows.marks[kind - NULL + 1]
             if column <= rows.X.shape[1]:
                 rows.X[row, column - 1] = value
-        start = rows.spans[row, LINE_START]
-        rows.spans[row, QUERY_START] = start + line.query[0]
-        rows.spans[row, QUERY_STOP] = start + line.query[1]
-        rows.spans[row, CUT] = start + line.cut
+        start = rows.spans[row, layout.LINE_START]
+        rows.spans[row, layout.QUERY_START] = start + line.query[0]
+        rows.spans[row, layout.QUERY_STOP] = start + line.query[1]
+        rows.spans[row, layout.CUT] = start + line.cut
         rows.flags[row] = flag
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
-from letor.kernels import rows as kernels
+from letor.kernels import layout
 from letor.parser import KERNELS_FROM_BYTES, NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
@@ -104,10 +104,10 @@ def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
     """Make a data set of the rows that are not flagged BAD, marks replaced."""
     query_ids, query_index = _number_queries(rows)
     X, y, spans, flags = rows.X, rows.y, rows.spans, rows.flags
-    if np.any(flags & kernels.BAD):
-        kept = flags & kernels.BAD == 0
+    if np.any(flags & layout.BAD):
+        kept = flags & layout.BAD == 0
         X, y, spans, query_index = X[kept], y[kept], spans[kept], query_index[kept]
-    if np.any(flags & (kernels.HAS_NULL | kernels.HAS_NON_FINITE)):
+    if np.any(flags & (layout.HAS_NULL | layout.HAS_NON_FINITE)):
         _replace_marks(X, query_index, use_minimum)
     texts, documents = _pack_comments(rows.buffer, spans) if comments else (None, None)
     names = [str(j + 1) for j in range(X.shape[1])]
@@ -131,11 +131,11 @@ def _replace_marks(
 def _number_queries(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
     """The query ids in order of first appearance, and int64 [n], the position of each row's among
     them; anything for rows flagged BAD."""
-    bad = rows.flags & kernels.BAD != 0
-    begins = rows.flags & kernels.SAME_QUERY == 0
+    bad = rows.flags & layout.BAD != 0
+    begins = rows.flags & layout.SAME_QUERY == 0
     begins[1:] |= bad[:-1]
     begins &= ~bad
-    start, stop = rows.spans[begins][:, [kernels.QUERY_START, kernels.QUERY_STOP]].T
+    start, stop = rows.spans[begins][:, [layout.QUERY_START, layout.QUERY_STOP]].T
     ids, index = distinct(StringArray(rows.buffer, start, stop, is_text=True))
     return ids, index[np.cumsum(begins) - 1]
 
@@ -145,7 +145,7 @@ def _pack_comments(
 ) -> tuple[StringArray | None, StringArray | None]:
     """Comments and document ids, copied so that they outlive the mapped file."""
     offsets = np.zeros(len(spans) + 1, dtype=np.int64)
-    np.cumsum(spans[:, kernels.LINE_STOP] - spans[:, kernels.CUT], out=offsets[1:])
+    np.cumsum(spans[:, layout.LINE_STOP] - spans[:, layout.CUT], out=offsets[1:])
     if offsets[-1] == 0:
         return None, None
     packed = np.empty(offsets[-1], dtype=np.uint8)
@@ -173,7 +173,7 @@ def _pack_plainly(
 ) -> bool:
     """:func:`letor.kernels.svmlight.pack_comments`, for comments that numba is not worth loading
     for."""
-    for row, (start, stop) in enumerate(spans[:, [kernels.CUT, kernels.LINE_STOP]].tolist()):
+    for row, (start, stop) in enumerate(spans[:, [layout.CUT, layout.LINE_STOP]].tolist()):
         comment = buffer[start:stop].tobytes()
         packed[offsets[row] : offsets[row + 1]] = buffer[start:stop]
         found = {m[1]: m.span(2) for m in reversed(list(_DOCUMENT.finditer(comment)))}

@@ -17,10 +17,11 @@ from letor.compression import open_input, open_output
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import atomic_path
-from letor.kernels import rows as reading
+from letor.kernels import layout
 from letor.kernels import svmlight_writing as kernels
-from letor.parser import Rows, available_cores, parse, settle_doubtful_rows
+from letor.parser import Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
+from ltr_base.machine import available_cores
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
@@ -336,7 +337,7 @@ def _write_appended(
     threads: int | None,
 ) -> None:
     """Write a piece of the source with its rows' new values."""
-    cut, stop = rows.spans[:, reading.CUT], rows.spans[:, reading.LINE_STOP]
+    cut, stop = rows.spans[:, layout.CUT], rows.spans[:, layout.LINE_STOP]
     # What lies between the end of a row and the cut of the next (line end, other lines, data)
     # is the next one's head.
     heads = np.stack([np.concatenate([[0], stop[:-1]])[: len(stop)], cut], axis=1)

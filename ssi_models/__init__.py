@@ -10,8 +10,9 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ltr_base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ssi_models.base import NotFittedError
@@ -98,14 +99,8 @@ _HOMES = {
     "vocabulary": "Vocabulary",
     "weighting": "TfIdf",
 }
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f".{home}" for home, names in _HOMES.items() for name in names.split()}
+)

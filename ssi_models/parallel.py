@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+
+from ltr_base.machine import available_cores
 
 
 def thread_count(threads: int | None) -> int:
@@ -15,9 +16,7 @@ def thread_count(threads: int | None) -> int:
         ValueError: fewer than one thread.
     """
     if threads is None:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+        return available_cores()
     if threads < 1:
         raise ValueError(f"threads must be 1 or more, got {threads}")
     return threads

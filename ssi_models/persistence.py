@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from ltr_base.machine import temporary_paths
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.vocabulary import Vocabulary
 
@@ -45,8 +44,7 @@ def write_safetensors(
     Raises:
         OSError: it cannot be written.
     """
-    own = f"{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
-    partial = path.with_name(f".{path.name}.{own}.partial")
+    partial, _ = temporary_paths(path)
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     try:
         save_file(contiguous, partial, metadata=dict(metadata))
@@ -105,6 +103,8 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         raise FileNotFoundError(f"{path}: no such model file")
     try:
         yield
+    except ImportError:  # the installation's fault, never the file's
+        raise
     except Exception as error:
         if isinstance(error, ValueError) and str(path) in str(error):
             raise

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from letor.kernels.layout import (
+    BAD,
+    CUT,
+    HAS_NON_FINITE,
+    HAS_NULL,
+    LINE_START,
+    LINE_STOP,
+    QUERY_START,
+    QUERY_STOP,
+    SAME_QUERY,
+)
 from letor.kernels.numbers import (
     CARRIAGE_RETURN,
     COLON,
@@ -21,17 +32,6 @@ from letor.kernels.numbers import (
     read_number,
 )
 from letor.kernels.numbers_fast import read_common_number
-from letor.kernels.rows import (
-    BAD,
-    CUT,
-    HAS_NON_FINITE,
-    HAS_NULL,
-    LINE_START,
-    LINE_STOP,
-    QUERY_START,
-    QUERY_STOP,
-    SAME_QUERY,
-)
 from ltr_base.compiled import kernel
 
 _QID = b"qid:"

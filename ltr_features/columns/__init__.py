@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from letor.lazy_names import lazy_names
+from ltr_base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily, ColumnSpec

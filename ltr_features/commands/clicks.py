@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ltr_features.commands import completion
 from ltr_features.commands.options import settings
+
+if TYPE_CHECKING:
+    from ltr_features.clicks.base import ClickModel
+    from ltr_features.clicks.log import ClickLog
 
 app = typer.Typer(
     help="Judgements from click logs, click models, and simulated logs.", no_args_is_help=True
@@ -157,19 +162,13 @@ def clicks_models(
     """Fit click models and say how well each predicts a log: likelihood, perplexity, examination.
 
     Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
-    import time
-
-    import pandas as pd
-
     from letor.errors import InputError
     from ltr_features.clicks.models import click_models, get_click_model
-    from ltr_features.clicks.source import fitted_model
 
     rules = settings(rule or [], "rule")
     if split is not None and (test or {"since", "until"} & set(rules)):
         raise InputError("--split makes its own test log; leave out --test, since and until")
-    names = model or click_models()
-    kinds = {name: get_click_model(name) for name in names}
+    kinds = {name: get_click_model(name) for name in model or click_models()}
     earlier = rules if split is None else {**rules, "until": split}
     train = _read(log, layout, events, column, earlier, on_unknown)
     if test and layout == "ubi":
@@ -179,10 +178,24 @@ def clicks_models(
         held_out = _read(log, layout, events, column, {**rules, "since": split}, on_unknown)
     elif test:
         held_out = _read(test, layout, events, column, rules, on_unknown)
+    _predict(kinds, train, held_out, asked=bool(model))
+
+
+def _predict(
+    kinds: Mapping[str, type[ClickModel]], train: ClickLog, held_out: ClickLog, *, asked: bool
+) -> None:
+    """Fit models and print how well each predicts; ``asked``: by name, so that one that the log
+    cannot fit is an error."""
+    import time
+
+    import pandas as pd
+
+    from ltr_features.clicks.source import fitted_model
+
     rows, curves, remarks = [], {}, []
     for name, kind in kinds.items():
         if train.pages is None and not kind.from_counts:
-            if model:
+            if asked:
                 train.needed_pages(name)
             remarks.append(f"{name}: left out, the log has counts alone")
             continue

@@ -20,6 +20,7 @@ from ltr_features.sources.table_blocks import (
     blocks,
     find_columns,
     is_table,
+    present,
     table_columns,
 )
 
@@ -66,7 +67,7 @@ def score_columns(
     Raises:
         InputError: as :func:`read_scores`.
     """
-    path = _present(path)
+    path = present(Path(path))
     return _chosen(path, query, document, scores)[2] if is_table(path) else ["score"]
 
 
@@ -91,7 +92,7 @@ def read_scores(
             id that is missing, a score that is no finite number, or a pair with two different
             scores; named by file and line.
     """
-    path = _present(path)
+    path = present(Path(path))
     if is_table(path):
         query_column, document_column, names = _chosen(path, query, document, scores)
         found = blocks(path, [query_column, document_column, *names])
@@ -154,12 +155,6 @@ def _distinct(table: ScoreTable) -> ScoreTable:
         document=table.document[kept],
         scores={name: scores[kept] for name, scores in table.scores.items()},
     )
-
-
-def _present(path: str | os.PathLike[str]) -> Path:
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file")
-    return Path(path)
 
 
 def _chosen(

@@ -95,7 +95,7 @@ def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
         return next((list(record) for _, record in json_lines(path, (), encoding)), [])
     if kind == "parquet":
         with _told(path):
-            return list(pa.parquet.read_schema(_present(path)).names)
+            return list(pa.parquet.read_schema(present(path)).names)
     with _csv_reader(path, kind, encoding) as reader:
         return list(reader.schema.names)
 
@@ -218,7 +218,7 @@ def plain_name(name: str) -> str:
 
 
 def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    with _told(path), pa.parquet.ParquetFile(_present(path)) as file:
+    with _told(path), pa.parquet.ParquetFile(present(path)) as file:
         _check_columns(path, file.schema_arrow.names, columns)
         yield from file.iter_batches(columns=columns)
 
@@ -249,7 +249,12 @@ def _csv_reader(
         yield reader
 
 
-def _present(path: Path) -> Path:
+def present(path: Path) -> Path:
+    """The path of a file that is there.
+
+    Raises:
+        InputError: it is not.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     return path

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path, leftover_of
+from letor.files import atomic_path
+from ltr_base.machine import process_of
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.lock import locked
 
@@ -106,7 +107,7 @@ class Stages:
             ) from None
         with locked(self.folder) as said:
             for path in list(self.folder.rglob(".*")):
-                process = leftover_of(path.name)
+                process = process_of(path.name)
                 if process is not None and not _is_running(process):
                     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             try:

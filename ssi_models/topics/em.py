@@ -59,7 +59,8 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive pairs."""
+    """Consecutive pairs, ``start:stop`` of all, and how often each counts, float32 [n], or
+    None: once."""
 
     start: int
     stop: int
@@ -97,13 +98,10 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         for start in range(0, len(self.query), BLOCK):
             stop = min(start + BLOCK, len(self.query))
-            sides = (
-                Side.of(self.Q, self.query[start:stop]),
-                Side.of(self.D, self.document[start:stop]),
-            )
-            yield Block(
-                start, stop, *sides, None if self.weight is None else self.weight[start:stop]
-            )
+            queries = Side.of(self.Q, self.query[start:stop])
+            titles = Side.of(self.D, self.document[start:stop])
+            weight = None if self.weight is None else self.weight[start:stop]
+            yield Block(start, stop, queries, titles, weight)
 
 
 @dataclass(frozen=True)

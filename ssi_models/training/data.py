@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.matrices import arrays
 from ssi_models.training.held_out import hold_out_pairs, hold_out_queries
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
@@ -45,6 +46,17 @@ class TrainingData:
     part: int = 0
     candidate_lists: CandidateLists | None = None
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All that the data are, for digests."""
+        of = self.preferences
+        excluded = np.zeros(0, np.int64) if self.excluded is None else self.excluded
+        lists = () if self.candidate_lists is None else self.candidate_lists.arrays
+        return (
+            *arrays(self.Q), *arrays(self.D), of.query, of.document, of.grade, of.rejected_query,
+            of.rejected_document, self.candidates, excluded, *lists, *of.weights,
+        )  # fmt: skip
 
     def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """``make()``, called once: runs on the same matrices share its result. What depends on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
-from ssi_models.persistence import write_safetensors
+from ssi_models.persistence import count, numbers, write_safetensors
 
 
 class DivergenceWarning(UserWarning):
@@ -73,6 +73,24 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
     stopped: str = ""
+
+    def header(self) -> dict[str, Any]:
+        """For the header of a model file."""
+        epochs = [list(vars(epoch).values()) for epoch in self.epochs]
+        return {"epochs": epochs, "best_epoch": self.best_epoch, "stopped": self.stopped}
+
+    @classmethod
+    def from_header(cls, found: Mapping[str, Any]) -> History:
+        """What :meth:`header` wrote.
+
+        Raises:
+            KeyError, ValueError, IndexError: it is no history, or its best epoch is not there.
+        """
+        epochs = [Epoch(*numbers(values)) for values in found["epochs"]]
+        best = count(found, "best_epoch")
+        if best >= len(epochs):
+            raise IndexError(f"best_epoch is {best} of {len(epochs)} epochs")
+        return cls(epochs, best, found.get("stopped", ""))
 
     @property
     def best_validation(self) -> float:

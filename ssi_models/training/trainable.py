@@ -16,23 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
-from ssi_models.matrices import arrays, check_unit_rows
+from ssi_models.matrices import check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of, model_class
 from ssi_models.persistence import count, numbers
 from ssi_models.training.data import TrainingData, training_data
-from ssi_models.training.held_out import (
-    N_PARTS,
-    holds_out_parts,
-    split_queries,
-)
+from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
 from ssi_models.training.options import TrainingOptions
-from ssi_models.training.preferences import (
-    CandidateLists,
-    Preferences,
-    check_preferences,
-)
+from ssi_models.training.preferences import CandidateLists, Preferences, check_preferences
 from ssi_models.training.run import (
     JointRun,
     TrainingRun,
@@ -223,15 +215,9 @@ class TrainableModel(MatchingModel):
         options = self.training
         late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
         return Settings(
-            options.max_epochs,
-            options.patience,
-            options.least_gain,
-            rate,
-            checkpoint,
-            fingerprint,
-            callback,
-            late,
-        )
+            options.max_epochs, options.patience, options.least_gain, rate, checkpoint,
+            fingerprint, callback, late,
+        )  # fmt: skip
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
         """The trainable form of the model, initialised by ``seed``."""
@@ -376,10 +362,8 @@ class TrainableModel(MatchingModel):
 
     def _fitted_header(self) -> dict[str, Any]:
         return {
-            "epochs": [list(vars(epoch).values()) for epoch in self.history_.epochs],
-            "best_epoch": self.history_.best_epoch,
+            **self.history_.header(),
             "validation_queries": self.validation_queries_.tolist(),
-            "stopped": self.history_.stopped,
             "learning_rate": self.learning_rate_,
             "scale": self.scale_,
             "n_pairs": self.n_pairs_,
@@ -387,9 +371,7 @@ class TrainableModel(MatchingModel):
         }
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        epochs = [Epoch(*numbers(values)) for values in fitted["epochs"]]
-        self.history_ = History(epochs, count(fitted, "best_epoch"), fitted.get("stopped", ""))
-        epochs[self.history_.best_epoch]
+        self.history_ = History.from_header(fitted)
         amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
@@ -403,17 +385,9 @@ class TrainableModel(MatchingModel):
     ) -> str:
         """A digest of everything that the result depends on."""
         parameters = {k: v for k, v in self.get_params().items() if k != "threads"}
-        preferences = data.preferences
         labels = np.zeros(0) if groups is None else np.asarray(groups)
-        excluded = np.zeros(0, np.int64) if data.excluded is None else data.excluded
-        lists = () if data.candidate_lists is None else data.candidate_lists.arrays
         start = (self.fitted_parameters() or {}) if self.warm_start else {}
         return digest_of(
             [self.name, *sorted(parameters.items())],
-            (
-                *start.values(),
-                *arrays(data.Q), *arrays(data.D), preferences.query, preferences.document,
-                preferences.grade, preferences.rejected_query, preferences.rejected_document,
-                data.candidates, excluded, labels, *parts, *lists, *preferences.weights,
-            ),
-        )  # fmt: skip
+            (*start.values(), *data.arrays, labels, *parts),
+        )

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, leftover_of
+from letor.files import atomic_path
+from ltr_base.machine import process_of
 
 
 def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
@@ -83,7 +84,7 @@ def test_two_writers_of_one_file_do_not_meet_and_leftovers_tell_their_maker(tmp_
         other.write_text("other")
     assert target.read_text() == "one"  # the last to be renamed
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
-    assert leftover_of(one.name) == os.getpid()
-    assert leftover_of(".out.txt.77.old") == 77  # of former versions
-    assert leftover_of(f".out.txt.another-machine-00c0ffee.{os.getpid()}.partial") is None
-    assert leftover_of("out.txt") is None
+    assert process_of(one.name) == os.getpid()
+    assert process_of(".out.txt.77.old") == 77  # of former versions
+    assert process_of(f".out.txt.another-machine-00c0ffee.{os.getpid()}.partial") is None
+    assert process_of("out.txt") is None

@@ -16,6 +16,11 @@ def word_knowledge() -> Path:
     """Articles "Word0" to "Word19"; article i links to i + 1, i + 2 and i + 5."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return write_word_knowledge(folder)
+
+
+def write_word_knowledge(folder: Path) -> Path:
+    """The same, made in a folder that is there: its ``kb``."""
     pages = [
         page_xml(
             f"Word{i}",

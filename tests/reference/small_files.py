@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from dumps import dump_xml, page_xml
 from gensim.models import Doc2Vec as GensimDoc2Vec
 from gensim.models.doc2vec import TaggedDocument
+from knowledge import write_word_knowledge
 from safetensors.numpy import save_file
 
 from letor.column_names import write_rows
@@ -31,7 +32,6 @@ from ltr_features.columns.context import make_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
-from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.replay import save_annotations
 from ltr_features.entities.tagme_service import TagmeService
@@ -205,17 +205,7 @@ def _workspace(folder: Path) -> None:
 
 
 def _knowledge(folder: Path) -> None:
-    pages = [
-        page_xml(
-            f"Word{i}",
-            f"word{i} is word{(3 * i) % 50} of word{(7 * i) % 50} and "
-            + " ".join(f"[[Word{(i + k) % 20}]]" for k in (1, 2, 5)),
-            page_id=i + 1,
-        )
-        for i in range(20)
-    ]
-    (folder / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(folder / "dump.xml", folder / "kb")
+    write_word_knowledge(folder)
     (folder / "dump.xml").unlink()
 
 

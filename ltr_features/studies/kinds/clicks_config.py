@@ -37,6 +37,7 @@ class UsersSection(Section):
 
     @property
     def behaviour(self) -> Users:
+        """The users."""
         return Users(self.model, self.eta, self.noise, self.continuation)
 
     @model_validator(mode="after")

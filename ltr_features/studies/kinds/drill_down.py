@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.folds import Fold
+from letor.judged_runs import best_first
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.parallel import map_blocks
@@ -85,10 +86,8 @@ def query_rankings(
 
 
 def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Rank from 1 of each document, by query, in the order that the measures take: of equal scores
-    the smaller id is first."""
-    run = run[run["qid"].isin(set(queries))]
-    run = run.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+    """Rank from 1 of each document, by query."""
+    run = best_first(run[run["qid"].isin(set(queries))])
     return {
         str(query): {str(docno): rank for rank, docno in enumerate(rows, start=1)}
         for query, rows in run.groupby("qid", sort=False)["docno"]

@@ -8,7 +8,6 @@ import pandas as pd
 
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
-from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
@@ -62,17 +61,17 @@ def hard_queries(
 
 
 def fewer_queries(
-    config: ExperimentConfig,
+    experiment: RankingStages,
     output: SplitOutputs,
     per_query: dict[str, pd.DataFrame],
     fits: dict[str, list[pd.DataFrame]],
     test: TestSettings,
-    groups: dict[str, str] | None,
 ) -> pd.DataFrame | None:
     """The first screen's comparisons by the number of training queries; None if the experiment asks
     for none."""
     if not output.smaller:
         return None
+    config = experiment.config
     names = {name for pair in config.told_pairs for name in pair}
     untrained = {name: per_query[name] for name in names - set(fits)}
     found = [
@@ -88,7 +87,7 @@ def fewer_queries(
     ]
     measure = config.evaluation.measures[0]
     return learning_curve(
-        points, config.told_pairs, measure, test, untrained=untrained, groups=groups
+        points, config.told_pairs, measure, test, untrained=untrained, groups=experiment.groups
     )
 
 

@@ -181,7 +181,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         drill_down=_moves(experiment, output, per_query),
         precision_recall=recall,
         precision_recall_note=recall_note,
-        learning_curve=fewer_queries(config, output, per_query, fits, test, experiment.groups),
+        learning_curve=fewer_queries(experiment, output, per_query, fits, test),
         column_value=value_of_columns(experiment, output, per_query, fits, test),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.judged_runs import best_first
+
 LEVELS = np.linspace(0, 1, 11)
 """Of recall."""
 FEW = 2
@@ -54,7 +56,7 @@ def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np
     by document id."""
     relevant = qrels.loc[qrels["label"] >= 1, ["qid", "docno"]].assign(relevant=True)
     ranked = run[["qid", "docno", "score"]].merge(relevant, how="left", on=["qid", "docno"])
-    ranked = ranked.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+    ranked = best_first(ranked)
     totals = relevant.groupby("qid").size()
     hits = {query: rows.notna().to_numpy() for query, rows in ranked.groupby("qid")["relevant"]}
     values = np.zeros((len(totals), len(LEVELS)))
@@ -75,7 +77,7 @@ def _judged(qrels: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> str:
     judged = qrels[["qid", "docno"]].assign(judged=True)
     shares = []
     for run in runs:
-        run = run[run["qid"].isin(set(qrels["qid"]))].sort_values("score", ascending=False)
+        run = best_first(run[run["qid"].isin(set(qrels["qid"]))])
         first = run.groupby("qid").head(DEPTH).merge(judged, how="left", on=["qid", "docno"])
         shares.append(first["judged"].notna().mean())
     doubt = " So relevant documents are likely to be missing, and recall is too high."

@@ -1,0 +1,36 @@
+"""This machine: the cores that may be used, and names of temporary files that are its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+from pathlib import Path
+
+#: Names of temporary files, those of former versions among them: machine, and process.
+_TEMPORARY = re.compile(
+    r"\.(?:.*\.(?P<host>[^/]*)-[0-9a-f]{8}|.*)\.(?P<process>\d+)\.(?:partial|old)"
+)
+
+
+def available_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def temporary_paths(target: Path) -> tuple[Path, Path]:
+    """Two paths beside a file or folder that nobody else takes: of what is being written
+    (``.partial``), and of what it replaces (``.old``)."""
+    # Two machines may write to one folder, and numbers of processes come again.
+    own = f".{target.name}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
+    return target.with_name(f"{own}.partial"), target.with_name(f"{own}.old")
+
+
+def process_of(name: str) -> int | None:
+    """The process of this machine that the temporary file of that name was made by; None where it
+    is none, or another machine's."""
+    found = _TEMPORARY.fullmatch(name)
+    if found is None or found["host"] not in (None, platform.node()):
+        return None
+    return int(found["process"])
