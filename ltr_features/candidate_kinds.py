@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,24 @@ from ssi_models.registry import MODELS
 _SCORES = 2**23
 
 
+class Found(NamedTuple):
+    """What a source finds.
+
+    Attributes:
+        pairs: those of a query stand in the order of its ranking.
+        n_unknown: further pairs of a file, of queries or documents that the collection lacks.
+    """
+
+    pairs: Pairs
+    n_unknown: int = 0
+
+
 class CandidateSource(ABC):
     """One way to find candidates."""
 
     @abstractmethod
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
-        """Pairs, those of a query in the order of its ranking; ``extra`` more for each query than
-        asked for, where a number is asked for.
+    def find(self, context: ColumnContext, extra: int) -> Found:
+        """The pairs; ``extra`` more for each query than asked for, where a number is asked for.
 
         Raises:
             InputError: a file cannot be read or is about another collection.
@@ -57,9 +68,9 @@ class BM25Candidates(CandidateSource):
 
     depth: int = 100
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         depth, threads = self.depth + extra, context.threads
-        return bm25_candidates(context.index, context.query_counts, depth, threads=threads)
+        return Found(bm25_candidates(context.index, context.query_counts, depth, threads=threads))
 
 
 @dataclass(frozen=True)
@@ -72,10 +83,10 @@ class JudgedCandidates(CandidateSource):
 
     path: str | os.PathLike[str] | None = None
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         collection = context.collection
         if self.path is None:
-            return Pairs(collection.judgements.query, collection.judgements.document)
+            return Found(Pairs(collection.judgements.query, collection.judgements.document))
         rows = [row for _, row in judgement_rows(self.path)]
         found = []
         for side, wanted in (
@@ -105,7 +116,7 @@ class RunCandidates(CandidateSource):
     document: str | None = None
     scores: Sequence[str] = ()
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         if not os.fspath(self.path):
             raise InputError("candidates: run needs a path, path = 'engine.run'")
         table = read_scores(self.path, query=self.query, document=self.document, scores=self.scores)
@@ -115,8 +126,10 @@ class RunCandidates(CandidateSource):
         document = known[table.document]
         score = next(iter(table.scores.values()))
         order = np.lexsort((-score, query))
-        pairs = _in_collection(query[order], document[order])
-        return pairs if self.depth is None else best(pairs, self.depth + extra)
+        found = _in_collection(query[order], document[order])
+        if self.depth is None:
+            return found
+        return found._replace(pairs=best(found.pairs, self.depth + extra))
 
 
 @dataclass(frozen=True)
@@ -129,17 +142,18 @@ class LetorCandidates(CandidateSource):
 
     files: Sequence[str | os.PathLike[str]] = ()
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         if not self.files:
             raise InputError("candidates: letor needs files, files = ['train.txt', 'test.txt']")
         joined = [
-            join_letor(read_rows(path), context.collection, on_missing="zero").pairs
+            join_letor(read_rows(path), context.collection, on_missing="zero")
             for path in self.files
         ]
-        return Pairs(
-            np.concatenate([pairs.query for pairs in joined]),
-            np.concatenate([pairs.document for pairs in joined]),
+        pairs = Pairs(
+            np.concatenate([join.pairs.query for join in joined]),
+            np.concatenate([join.pairs.document for join in joined]),
         )
+        return Found(pairs, sum(join.n_without_text for join in joined))
 
 
 @dataclass(frozen=True)
@@ -159,7 +173,7 @@ class ModelCandidates(CandidateSource):
     terms: Terms = "words"
     stream: str = "whole"
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         recipe = LearnedColumn(
             "candidates", self.model, self.params, terms=self.terms, stream=self.stream
         )
@@ -173,7 +187,8 @@ class ModelCandidates(CandidateSource):
             trained = TrainedColumn(context, recipe, Path(folder))
             column = trained.fitted(np.arange(context.collection.n_queries))
         column.scores(context, np.zeros(0, dtype=np.int64))  # documents are made ready once
-        return _searched(context, self.depth + extra, lambda rows: column.scores(context, rows))
+        pairs = _searched(context, self.depth + extra, lambda rows: column.scores(context, rows))
+        return Found(pairs)
 
 
 @dataclass(frozen=True)
@@ -187,12 +202,13 @@ class Doc2VecCandidates(Doc2VecSource, CandidateSource):
     depth: int = 100
     stream: str = WHOLE
 
-    def find(self, context: ColumnContext, extra: int) -> Pairs:
+    def find(self, context: ColumnContext, extra: int) -> Found:
         if self.stream not in context.index:
             raise InputError(f"candidates: doc2vec: the collection has no stream {self.stream!r}")
         documents = self.stream_vectors(context, self.stream)
         queries = self.query_vectors(context)
-        return _searched(context, self.depth + extra, lambda rows: queries[rows] @ documents.T)
+        pairs = _searched(context, self.depth + extra, lambda rows: queries[rows] @ documents.T)
+        return Found(pairs)
 
 
 def _searched(
@@ -236,10 +252,10 @@ def top_rows(scores: NDArray[np.floating], depth: int) -> Pairs:
     return best(Pairs(row[order], column[order]), depth)
 
 
-def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Pairs:
+def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Found:
     """The pairs without those of which one side is -1."""
     known = (query >= 0) & (document >= 0)
-    return Pairs(query[known], document[known])
+    return Found(Pairs(query[known], document[known]), int((~known).sum()))
 
 
 def best(pairs: Pairs, depth: int) -> Pairs:

@@ -7,7 +7,7 @@ not. Sources that train a model train it on texts alone, so candidates are the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Literal
 
@@ -42,11 +42,24 @@ class Candidates:
             the second adds, and so on.
         sources: names of the sources.
         found_by: bool [n, number of sources], which sources have the pair.
+        n_unknown: by source, how many pairs of its files were left out, as the collection lacks
+            their query or document.
     """
 
     pairs: Pairs
     sources: tuple[str, ...]
     found_by: NDArray[np.bool_]
+    n_unknown: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be heard of the candidates, a sentence each, without its stop."""
+        return [
+            f"candidates {name}: {n:,} of its pairs are of queries or documents that the "
+            "collection does not have, and were left out"
+            for name, n in self.n_unknown.items()
+            if n
+        ]
 
     @property
     def origins(self) -> list[str] | None:
@@ -174,9 +187,9 @@ def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSourc
     """
     collection = context.collection
     own = collection.query_sources
-    found = []
-    for source in sources.values():
-        pairs = source.find(context, 0 if own is None else 1)
+    found, unknown = [], {}
+    for name, source in sources.items():
+        pairs, unknown[name] = source.find(context, 0 if own is None else 1)
         if own is not None:
             kept = pairs.document != own[pairs.query]
             pairs = Pairs(pairs.query[kept], pairs.document[kept])
@@ -191,4 +204,5 @@ def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSourc
         Pairs(keys // collection.n_documents, keys % collection.n_documents),
         tuple(sources),
         np.column_stack([np.isin(keys, of_source) for of_source in found]),
+        unknown,
     )

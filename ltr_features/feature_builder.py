@@ -178,7 +178,7 @@ class FeatureBuilder:
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
-        warn_of([*context.collection.remarks, *families, *told_once(notes)])
+        warn_of([*context.collection.remarks, *found.remarks, *families, *told_once(notes)])
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:

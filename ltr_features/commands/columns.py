@@ -210,7 +210,7 @@ def _tell(
     if without or (data.missing is not None and data.missing.n_relevant):
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
     told = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
-    for sentence in [*collection.remarks, *told, *told_once(provenance)]:
+    for sentence in [*collection.remarks, *found.remarks, *told, *told_once(provenance)]:
         typer.echo(sentence, err=True)
 
 

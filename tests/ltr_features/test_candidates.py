@@ -128,9 +128,13 @@ def test_files_name_candidates(context, tmp_path):
     run.write_text("".join(f"{q} Q0 {d} 1 {s} x\n" for q, d, s in lines))
     found = find(context, engine={"source": "run", "path": str(run)})
     assert listed(found.pairs) == [(0, 9), (0, 3), (1, 4)]
+    assert found.n_unknown == {"engine": 1}
+    assert "candidates engine: 1 of its pairs" in found.remarks[0]
     assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
     judged = tmp_path / "judged.csv"
     judged.write_text("qid,docno,grade\nq1,d4,0\ngone,d1,1\nq0,d3,2\n")
+    found = find(context, judged={"path": str(judged)}, bm25={"depth": 1})
+    assert found.n_unknown == {"judged": 1, "bm25": 0}
     assert listed(find(context, judged={"path": str(judged)}).pairs) == [(0, 3), (1, 4)]
     judged.write_text("qid,docno,grade\nq1,D4,0\n")
     with pytest.raises(InputError, match=r"document ids \('D4'\) is one of the 60 of the coll"):
@@ -140,7 +144,9 @@ def test_files_name_candidates(context, tmp_path):
         comments=np.array([b"#docid = d5", b"#docid = d1", b"#docid = d2"], dtype=object),
     )  # fmt: skip
     write_letor(data, rows)
-    assert listed(find(context, letor={"files": [str(rows)]}).pairs) == [(0, 1), (2, 5)]
+    found = find(context, letor={"files": [str(rows)]})
+    assert listed(found.pairs) == [(0, 1), (2, 5)]
+    assert found.n_unknown == {"letor": 1}
 
 
 @pytest.mark.parametrize(
@@ -240,13 +246,21 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     done("run e.toml --data . --out out")
     facts = Path("out/report/report.html").read_text(encoding="utf-8")
     assert "bm25 (10), lsi (10)" in facts
-    told = json.loads(Path("out/letor/base/recall.json").read_text())
-    assert f"{told['lsi']:.3f}" in facts
-    # Another run file makes the columns again, another spelling of its path does not.
+    told = json.loads(Path("out/letor/base/candidates.json").read_text())
+    assert f"{told['recall']['lsi']:.3f}" in facts
+    assert told["remarks"] == []
+    # A run file makes the columns again; what it has too much is left out, and told.
+    run = Path("sample/runs/lsa.run").read_text()
+    Path("more.run").write_text(f"{run}nobody Q0 nothing 1 1 t\n")
+    lost = "candidates run: 1 of its pairs are of queries or documents"
     Path("e.toml").write_text(
-        EXPERIMENT.replace("lsi = { depth = 10 }", 'run = { path = "sample/runs/lsa.run" }')
+        EXPERIMENT.replace("lsi = { depth = 10 }", 'run = { path = "more.run" }')
     )
     assert "candidates" in done("run e.toml --data . --out out --verbose").output
+    summary = Path("out/report/summary.txt").read_text(encoding="utf-8")
+    assert lost in " ".join(summary.split())
+    assert f"! {lost}"[:60] in Path("out/report/verdict.txt").read_text(encoding="utf-8")
+    assert lost in done(f"{build} some.txt --candidates run.path=more.run").stderr
     Path("e.toml").write_text(EXPERIMENT.replace("lsi", "lsj"))
     result = CliRunner().invoke(app, ["run", "e.toml", "--data", ".", "--out", "out"])
     assert "no source 'lsj'" in str(result.exception)

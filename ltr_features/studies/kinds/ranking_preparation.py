@@ -162,8 +162,11 @@ class Preparation(Study):
             )
             write_parquet(table, path / "table.parquet")
             recalls = found.recalls(self.collection.judgements, self.collection.n_queries)
-            told = {name: recall.mean for name, recall in recalls.items()}
-            (path / "recall.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+            told = {
+                "recall": {name: recall.mean for name, recall in recalls.items()},
+                "remarks": found.remarks,
+            }
+            (path / "candidates.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
 
         settings = {
             name: with_paths(source_kind(name, options), options, self.data)
@@ -263,10 +266,9 @@ class Preparation(Study):
         return {document: row for row, document in enumerate(self.collection.document_ids)}
 
     @cached_property
-    def recalls(self) -> dict[str, float]:
-        """Mean recall of each source of candidates."""
-        path = self.done(self.columns_stage).path / "recall.json"
-        found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+    def told_of_candidates(self) -> dict[str, Any]:
+        """Of the candidates: ``recall``, the mean of each source, and ``remarks``."""
+        found: dict[str, Any] = self.done(self.columns_stage).json("candidates.json")
         return found
 
     @cached_property

@@ -100,7 +100,7 @@ def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
     )
     facts = {"candidates (at most, per query)": ", ".join(told)}
     if len(settings) > 1:
-        for name, recall in experiment.recalls.items():
+        for name, recall in experiment.told_of_candidates["recall"].items():
             facts[f"mean recall of the candidates of {name}"] = f"{recall:.3f}"
     facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
     return facts
@@ -193,6 +193,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         test=test,
         remarks=[
             *experiment.collection.remarks,
+            *experiment.told_of_candidates["remarks"],
             *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
         ],
     )
