@@ -1,15 +1,17 @@
 """Folds: which queries train, validate and test.
 
 Queries are never split: all rows of a query lie in one part. ``letor_rotation`` gives LETOR's
-official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, and explicit lists are just
-``Fold(name, train, validation, test)``.
+official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, ``by_time`` those that train
+on earlier queries than they test, and explicit lists are just ``Fold(name, train, validation,
+test)``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,14 +25,20 @@ from letor.errors import InputError
 class Fold:
     """Three disjoint lists of query ids.
 
+    Attributes:
+        parts: the training queries in parts, of which each is scored by models of the others, where
+            not every part of them is the test part of another fold; see :func:`training_parts`.
+
     Raises:
-        InputError: a query id occurs twice, in one list or in two.
+        InputError: a query id occurs twice, in one list or in two; or ``parts`` are given and do
+            not hold just the training queries.
     """
 
     name: str
     train: Sequence[str]
     validation: Sequence[str]
     test: Sequence[str]
+    parts: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
@@ -42,15 +50,19 @@ class Fold:
                         f"{seen[query_id]}; each query belongs to one part"
                     )
                 seen[query_id] = part
+        if self.parts and sorted(chain.from_iterable(self.parts)) != sorted(self.train):
+            raise InputError(f"fold {self.name!r}: parts must hold just the training queries")
 
     def only(self, query_ids: Collection[str]) -> Fold:
         """The fold without queries that are not among ``query_ids``: those that have no rows,
         because retrieval found no candidate for them."""
         known = set(query_ids)
-        parts = (
-            [q for q in part if q in known] for part in (self.train, self.validation, self.test)
-        )
-        return Fold(self.name, *parts)
+
+        def of(part: Sequence[str]) -> list[str]:
+            return [query for query in part if query in known]
+
+        parts = [part for part in map(of, self.parts) if part] or ()
+        return Fold(self.name, of(self.train), of(self.validation), of(self.test), parts)
 
     def split(self, data: RankingData) -> tuple[RankingData, RankingData, RankingData]:
         """The rows of the training, validation and test queries, in the order of ``data``, and what
@@ -133,8 +145,53 @@ def k_fold(
     )
 
 
+def by_time(
+    query_ids: Sequence[str], times: Sequence[float] | NDArray[np.float64], k: int = 4
+) -> list[Fold]:
+    """Folds that train on earlier queries than they validate and test on.
+
+    Queries are cut by time into k parts of nearly equal size; those of one time stay together.
+    Fold i tests part i + 3, stops on the part before it, and trains on all earlier ones, so that
+    k parts give k - 3 folds; the first three parts are tested by none.
+
+    Args:
+        query_ids: distinct query ids, [m]. times: [m], any numbers that grow with time.
+        k: number of parts, at least 4.
+
+    Raises:
+        InputError: ids occur twice, lengths differ, times that are no numbers, or fewer different
+            times than parts.
+    """
+    at = np.asarray(times, np.float64)
+    if len(set(query_ids)) != len(query_ids) or at.shape != (len(query_ids),):
+        raise InputError(f"by_time: {len(query_ids)} distinct query ids need as many times")
+    if not np.isfinite(at).all():
+        first = query_ids[int(np.argmin(np.isfinite(at)))]
+        raise InputError(f"by_time: query {first!r} has no time")
+    different, counts = np.unique(at, return_counts=True)
+    if k < 4 or len(different) < k:
+        raise InputError(
+            f"k={k}: give at least 4 parts (two or more to train on, one to stop, one to test) and "
+            f"no more than there are different times of queries ({len(different)})"
+        )
+    cut = np.arange(1, k)
+    # How many times lie before each cut: their middle queries do, and each part has a time.
+    before = np.searchsorted(np.cumsum(counts) - counts / 2, cut * len(at) / k)
+    before = np.maximum.accumulate(np.clip(before, cut, len(different) - k + cut) - cut) + cut
+    part = np.searchsorted(different[before], at, side="right")
+    parts = [[query_ids[i] for i in np.flatnonzero(part == p).tolist()] for p in range(k)]
+    return [
+        Fold(f"Fold{number}", list(chain.from_iterable(train)), parts[last], parts[last + 1], train)
+        for number, last in enumerate(range(2, k - 1), start=1)
+        for train in [parts[:last]]
+    ]
+
+
 def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:
-    """The queries that a fold trains on, by the fold of ``folds`` that tests them."""
+    """The queries that a fold trains on, by the fold of ``folds`` that tests them, unless the fold
+    has parts of its own."""
+    if fold.parts:
+        return [list(part) for part in fold.parts]
     train = set(fold.train)
     parts = ([q for q in other.test if q in train] for other in folds)
     return [part for part in parts if part]
@@ -149,21 +206,28 @@ def with_fewer_queries(
 ) -> list[Fold]:
     """The folds with a share of their training queries; validation and test stay.
 
-    Of each part the first queries in a seeded order train, so that a larger share has those of a
-    smaller one, and a part gives the same queries to every fold that trains on it.
+    Of each part that is tested or trained on the first queries in a seeded order train, so that a
+    larger share has those of a smaller one, and a part gives the same queries to every fold that
+    trains on it.
 
     Args:
         share: in (0, 1]; of each part at least one query stays.
         groups: group of each query; queries of one group stand together in the order.
     """
     kept: set[str] = set()
-    for number, fold in enumerate(folds):
-        label = [query if groups is None else groups.get(query, query) for query in fold.test]
+    tested = [tuple(fold.test) for fold in folds]
+    others = dict.fromkeys(tuple(part) for fold in folds for part in fold.parts)
+    for number, part in enumerate(dict.fromkeys([*tested, *others])):
+        label = [query if groups is None else groups.get(query, query) for query in part]
         codes = _codes(label)
         order = np.random.default_rng([seed, number]).permutation(codes.max(initial=-1) + 1)
-        queries = [fold.test[i] for i in np.argsort(np.argsort(order)[codes], kind="stable")]
+        queries = [part[i] for i in np.argsort(np.argsort(order)[codes], kind="stable")]
         kept |= set(queries[: math.ceil(round(share * len(queries), 6))])
-    return [Fold(f.name, [q for q in f.train if q in kept], f.validation, f.test) for f in folds]
+    fewer = []
+    for fold in folds:
+        rest = fold.only(kept)
+        fewer.append(replace(rest, validation=fold.validation, test=fold.test))
+    return fewer
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:

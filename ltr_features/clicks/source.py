@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ltr_features.clicks.log import ClickLog
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.tables import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
 from ltr_features.sources.table import read_documents
@@ -76,6 +79,7 @@ def read_clicks(
     columns: Mapping[str, str] | None = None,
     events: str | None = None,
     rules: Mapping[str, Any] | None = None,
+    cuts: Sequence[str | float | date] = (),
     model: str = "pbm",
     model_options: Mapping[str, Any] | None = None,
     min_evidence: float = 10.0,
@@ -87,11 +91,16 @@ def read_clicks(
     """Read a collection of documents from a table, with queries and judgements from a click log.
 
     Queries are the normalised texts of the log that have a judged document; their ids are numbers
-    from 1 in order of first appearance in the log.
+    from 1 in order of first appearance in the log. With ``cuts`` each period between them has
+    queries of its own, judged by its own pages alone, so that splits "by time" train on earlier
+    clicks than they test: the query 17 of the first period is 17-2 when it is asked in the second.
+    The two are one group, and are tested together.
 
     Args:
         log, layout, columns, events, rules: see :func:`read_log`; of ``rules``, queries must be
             texts.
+        cuts: ascending times (numbers as in the log, or ISO 8601) at which another period begins;
+            rows need a column ``time``. The log is read once for each period.
         documents, document_columns: a table (.csv, .tsv, .jsonl, .parquet) with a row per document,
             and its columns, as of the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
@@ -107,41 +116,74 @@ def read_clicks(
         raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
-    fitted = fitted_model(
-        read_log(
-            log, layout=layout, columns=columns, events=events, rules=rules, on_unknown=on_unknown
-        ),
-        model,
-        model_options,
-    )
-    judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
     table = read_documents(Path(documents), document_columns)
-    ids = table.ids
-    query, document, grade, n_unknown = _judged_rows(judged, ids, Path(documents), on_unknown)
-    kept, query = np.unique(query, return_inverse=True)
+    ids, numbered = table.ids, enumerate(_periods(cuts, rules), start=1)
+    numbers: dict[str, int] = {}
+    places: dict[tuple[int, int], int] = {}
+    judgements: list[NDArray[np.int64]] = []
+    told = []
+    for period, within in numbered:
+        try:
+            read = read_log(
+                log, layout=layout, columns=columns, events=events, rules=within,
+                on_unknown=on_unknown,
+            )  # fmt: skip
+            fitted = fitted_model(read, model, model_options)
+            judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
+        except InputError as error:
+            raise InputError(f"period {period} of cuts: {error}" if cuts else str(error)) from None
+        of = [numbers.setdefault(text, len(numbers) + 1) for text in judged.log.query_ids]
+        rows, n_unknown = _judged_rows(judged, ids, Path(documents), on_unknown)
+        row = [places.setdefault((period, of[q]), len(places)) for q in rows[0].tolist()]
+        judgements.append(np.stack([np.array(row, np.int64), *rows[1:]]))
+        told.append(
+            {
+                **describe(judged),
+                "judgements of documents that are not there, left out": n_unknown,
+                "log": dict(judged.log.description),
+                "remarks": fitted.remarks_,
+            }
+        )
+    texts = list(numbers)
     return Collection(
         name=name or Path(documents).name.split(".")[0],
         document_ids=ids,
         streams=table.streams,
-        query_ids=[str(row + 1) for row in kept.tolist()],
-        query_texts=[judged.log.query_ids[row] for row in kept.tolist()],
-        judgements=Judgements(query.astype(np.int64), document, grade),
+        query_ids=[f"{n}-{period}" if period > 1 else str(n) for period, n in places],
+        query_texts=[texts[n - 1] for _, n in places],
+        judgements=Judgements(*np.concatenate(judgements, axis=1)),
+        query_groups=[str(n) for _, n in places] if cuts else None,
+        query_times=np.array([float(period) for period, _ in places]) if cuts else None,
         description={
             "source": "clicks",
             "documents": len(ids),
             **table.repeated,
             "click model": model,
-            **describe(judged),
-            "judgements of documents that are not there, left out": n_unknown,
-            "log": dict(judged.log.description),
-            "remarks": list(fitted.remarks_),
+            **({"periods": told} if cuts else told[0]),
         },
     )
 
 
+def _periods(
+    cuts: Sequence[str | float | date], rules: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The rules of each period."""
+    given = dict(rules or {})
+    edges = [given.get("since"), *cuts, given.get("until")]
+    at = [time_of(str(edge)) for edge in edges if edge is not None]
+    # A text that is no time is NaN, which is below nothing.
+    if cuts and not all(earlier < later for earlier, later in pairwise([-math.inf, *at])):
+        raise InputError(
+            "cuts must be ascending numbers or times (ISO 8601), within since and until, got "
+            f"{', '.join(map(str, cuts))}"
+        )
+    ends = ({"since": since, "until": until} for since, until in pairwise(edges))
+    return [given | {name: at for name, at in end.items() if at is not None} for end in ends]
+
+
 def _judged_rows(
     judged: ClickJudgements, ids: Sequence[str], path: Path, on_unknown: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+) -> tuple[list[NDArray[np.int64]], int]:
     """Query, document and grade of each judged pair, by rows of the log's queries and of the ids;
     how many pairs have a document that is not there."""
     log = judged.log
@@ -158,7 +200,7 @@ def _judged_rows(
     pair = pair[there]
     if not len(pair):
         raise InputError(f"{path}: no document of the table has a judgement from the clicks")
-    return log.pair_query[pair], rows[log.pair_document[pair]], judged.grade[pair], n_unknown
+    return [log.pair_query[pair], rows[log.pair_document[pair]], judged.grade[pair]], n_unknown
 
 
 def fitted_model(log: ClickLog, name: str, options: Mapping[str, Any] | None = None) -> ClickModel:

@@ -4,6 +4,7 @@ scores of training rows lie from those of the others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,10 @@ def fold_scores(
         InputError: fewer than two parts, an empty part, or parts that share a query.
     """
     if len(train_parts) < 2 or any(len(part) == 0 for part in train_parts):
-        raise InputError("out-of-fold scores need at least two non-empty parts of training queries")
+        raise InputError(
+            "out-of-fold scores need at least two non-empty parts of training queries: folds whose "
+            "training queries other folds test, or Fold(..., parts=[...])"
+        )
     train = np.sort(np.concatenate(train_parts))
     if len(np.unique(train)) != len(train):
         raise InputError("the parts of the training queries share a query")
@@ -123,14 +127,15 @@ def train_parts(
     """Query rows of each part that a fold trains on, for :func:`fold_scores`.
 
     Args:
-        folds: all folds; every part is the test part of one of them.
+        folds: all folds, see :func:`letor.folds.training_parts`.
         n_parts: join the parts to so many, taken in turn; by default they stay as they are.
 
     Raises:
         InputError: the folds have a query that the collection does not have.
     """
     row = {query: i for i, query in enumerate(collection.query_ids)}
-    unknown = next((q for part in folds for q in part.test if q not in row), None)
+    asked = chain.from_iterable((*part.train, *part.test) for part in folds)
+    unknown = next((query for query in asked if query not in row), None)
     if unknown is not None:
         raise InputError(
             f"folds: query {unknown!r} is not in collection {collection.name!r}; make the folds of "

@@ -109,6 +109,13 @@ def columns_build(
     by_group: Annotated[
         bool, typer.Option(help="Keep queries of one group in one part of the folds.")
     ] = False,
+    by_time: Annotated[
+        bool,
+        typer.Option(
+            help="Train on earlier queries than are tested: of N --folds, 4 or more, the first "
+            "three are tested by none."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
     threads: Threads = None,
     progress: Progress = None,
@@ -139,7 +146,7 @@ def columns_build(
     _check_target(out, folds=n_folds)
     context = open_workspace(workspace, threads=threads)
     _check_ids(context.collection, out)
-    split = _split(context.collection, n_folds, by_group=by_group, seed=seed)
+    split = _split(context.collection, n_folds, by_group=by_group, by_time=by_time, seed=seed)
     found = choose_candidates(context, chosen, on_empty="keep")
     reporter = Reporter(shown=progress)
 
@@ -182,14 +189,28 @@ def _check_ids(collection: Collection, out: Path) -> None:
         check_ids(collection.document_ids, "document id")
 
 
-def _split(collection: Collection, n_folds: int, *, by_group: bool, seed: int) -> list[Fold]:
+def _split(
+    collection: Collection, n_folds: int, *, by_group: bool, by_time: bool, seed: int
+) -> list[Fold]:
     """The folds of the collection's queries; none where 0 are wanted."""
-    from letor.folds import k_fold
+    from letor import folds
+    from letor.errors import InputError
 
+    groups, times = collection.query_groups, collection.query_times
+    asked = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
+    if len(asked) > 1 or (asked and not n_folds):
+        reason = "give one of them" if n_folds else "there are no folds: give --folds too"
+        raise InputError(f"{', '.join(asked)}: {reason}")
     if not n_folds:
         return []
-    groups = _groups(collection) if by_group else None
-    return k_fold(collection.query_ids, n_folds, seed=seed, groups=groups)
+    if by_group and groups is None:
+        raise InputError(f"--by-group: collection {collection.name!r} has no groups of queries")
+    if by_time:
+        if times is None:
+            raise InputError(f"--by-time: collection {collection.name!r} has no times of queries")
+        return folds.by_time(collection.query_ids, times, n_folds)
+    together = groups if by_group else None
+    return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
 
 
 def _tell(
@@ -338,14 +359,6 @@ def _check_target(out: Path, *, folds: int) -> None:
             f"{out} has {', '.join(others)} of other folds, which would be taken for parts of "
             f"these {folds}; remove them, or name another folder"
         )
-
-
-def _groups(collection: Collection) -> Sequence[str]:
-    from letor.errors import InputError
-
-    if collection.query_groups is None:
-        raise InputError(f"--by-group: collection {collection.name!r} has no groups of queries")
-    return collection.query_groups
 
 
 def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:

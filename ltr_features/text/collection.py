@@ -98,6 +98,8 @@ class Collection:
             see ``remarks``, and ``withheld`` for the better way.
         query_groups: a label per query; queries of one group (made from one article, say) are
             kept together by splits "by group"; or None.
+        query_times: float64 [n_queries], when each query was asked, in numbers that grow with time,
+            for splits "by time"; or None.
         withheld: what was kept out of the documents because the queries were drawn from it, or
             None. Whatever else is made of the same texts (a knowledge base) must leave it out too.
         description: how the collection came about (files, rules, counts); JSON-compatible.
@@ -112,6 +114,7 @@ class Collection:
     links: Links | None = None
     query_sources: NDArray[np.int64] | None = None
     query_groups: Sequence[str] | None = None
+    query_times: NDArray[np.float64] | None = None
     withheld: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
 
@@ -134,7 +137,7 @@ class Collection:
         self._check_queries()
         _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
         _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
-        for name in ("query_sources", "query_groups"):
+        for name in ("query_sources", "query_groups", "query_times"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.query_ids):
                 raise InputError(
@@ -165,6 +168,7 @@ class Collection:
             "judgements": Judgements(none, none, none),
             "query_sources": None,
             "query_groups": None,
+            "query_times": None,
         }.items():
             object.__setattr__(other, name, value)
         other._check_queries()

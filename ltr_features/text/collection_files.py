@@ -41,6 +41,7 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
     _write_lines(folder / "corpus.jsonl", documents)
     ids = np.array(collection.document_ids, dtype=object)
     sources, groups = collection.query_sources, collection.query_groups
+    times = collection.query_times
     queries: list[dict[str, Any]] = [
         {"_id": query_id, "text": text}
         for query_id, text in zip(collection.query_ids, collection.query_texts, strict=True)
@@ -50,6 +51,8 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
             query["source"] = ids[sources[row]]
         if groups is not None:
             query["group"] = groups[row]
+        if times is not None:
+            query["time"] = repr(float(times[row]))
     _write_lines(folder / "queries.jsonl", queries)
     judged = collection.judgements
     query_ids = np.array(collection.query_ids, dtype=object)
@@ -107,6 +110,9 @@ def _load(folder: Path) -> Collection:
         links=links,
         query_sources=_sources(queries, row_of),
         query_groups=[q["group"] for q in queries] if queries and "group" in queries[0] else None,
+        query_times=np.array([float(q["time"]) for q in queries])
+        if queries and "time" in queries[0]
+        else None,
         withheld=header.get("withheld"),
         description=header["description"],
     )

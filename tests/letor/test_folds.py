@@ -1,5 +1,7 @@
 """Folds: LETOR's rotation, seeded k-fold, strata, groups, errors."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,15 @@ from hypothesis import strategies as st
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.folds import Fold, has_relevant, k_fold, letor_rotation
+from letor.folds import (
+    Fold,
+    by_time,
+    has_relevant,
+    k_fold,
+    letor_rotation,
+    training_parts,
+    with_fewer_queries,
+)
 
 
 def test_letor_rotation_is_the_official_one():
@@ -129,3 +139,69 @@ def test_queries_keep_their_order_within_a_part():
     ids = [f"q{i:02d}" for i in range(40)]
     for fold in k_fold(ids, 4, seed=5, groups=np.arange(40) // 2):
         assert fold.test == sorted(fold.test)
+
+
+@given(st.integers(4, 7), st.lists(st.integers(0, 30), min_size=12, max_size=60))
+def test_folds_by_time_train_on_earlier_queries_than_they_test(k, times):
+    ids = [f"q{i}" for i in range(len(times))]
+    at = dict(zip(ids, times, strict=True))
+    if len(set(times)) < k:
+        with pytest.raises(InputError, match=rf"different times of queries \({len(set(times))}\)"):
+            by_time(ids, times, k)
+        return
+    folds = by_time(ids, times, k)
+    assert [fold.name for fold in folds] == [f"Fold{i + 1}" for i in range(k - 3)]
+    for fold in folds:
+        train, validation, test = (
+            [at[q] for q in part] for part in (fold.train, fold.validation, fold.test)
+        )
+        assert max(train) < min(validation) <= max(validation) < min(test)
+    last = folds[-1]
+    assert sorted([*last.train, *last.validation, *last.test]) == sorted(ids)
+    assert len(last.parts) == k - 2
+    for earlier, later in pairwise([*last.parts, last.validation, last.test]):
+        assert max(at[q] for q in earlier) < min(at[q] for q in later)
+    for fold, next_fold in pairwise(folds):
+        assert next_fold.validation == fold.test
+        assert next_fold.parts == [*fold.parts, fold.validation]
+
+
+def test_folds_by_time_have_equal_parts_where_times_differ():
+    ids = [f"q{i}" for i in range(40)]
+    (fold,) = by_time(ids, np.random.default_rng(0).permutation(40), 4)
+    assert [len(p) for p in (*fold.parts, fold.validation, fold.test)] == [10, 10, 10, 10]
+    # One time that has most queries leaves one to each of the others.
+    (fold,) = by_time(ids, [0] * 37 + [1, 2, 3], 4)
+    assert [len(p) for p in (*fold.parts, fold.validation, fold.test)] == [37, 1, 1, 1]
+
+
+def test_training_parts_are_those_of_the_fold_or_the_others_tests():
+    folds = by_time(list("abcdef"), range(6), 6)
+    assert training_parts(folds, folds[0]) == [["a"], ["b"]]
+    assert training_parts(folds, folds[2]) == [["a"], ["b"], ["c"], ["d"]]
+    assert training_parts(folds, folds[2].only("acef")) == [["a"], ["c"]]
+    rotation = letor_rotation([["a"], ["b"], ["c"], ["d"]])
+    assert training_parts(rotation, rotation[0]) == [["a"], ["b"]]
+
+
+def test_fewer_queries_of_folds_by_time():
+    ids = [f"q{i}" for i in range(60)]
+    whole = by_time(ids, np.arange(60), 6)
+    fewer = with_fewer_queries(whole, 0.5, seed=1)
+    for fold, half in zip(whole, fewer, strict=True):
+        assert (half.validation, half.test) == (fold.validation, fold.test)
+        assert [len(part) for part in half.parts] == [5] * len(fold.parts)
+        assert all(set(a) <= set(b) for a, b in zip(half.parts, fold.parts, strict=True))
+    assert set(fewer[0].train) <= set(fewer[1].train)
+    assert with_fewer_queries(whole, 1, seed=1) == whole
+
+
+def test_errors_of_folds_by_time():
+    with pytest.raises(InputError, match="4 distinct query ids need as many times"):
+        by_time(list("abcd"), [1, 2, 3])
+    with pytest.raises(InputError, match="query 'b' has no time"):
+        by_time(list("abcd"), [1, float("nan"), 3, 4])
+    with pytest.raises(InputError, match="at least 4 parts"):
+        by_time(list("abcd"), [1, 2, 3, 4], 3)
+    with pytest.raises(InputError, match="parts must hold just the training queries"):
+        Fold("f", ["a", "b"], ["c"], ["d"], parts=[["a"]])

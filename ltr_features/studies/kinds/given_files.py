@@ -1,15 +1,18 @@
-"""Groups of queries from files, whether files are about what is compared, and digests of rows."""
+"""Groups and times of queries from files, whether files are about what is compared, and digests of
+rows."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
+from ltr_features.clicks.tables import time_of
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.text.collection import examples
 
@@ -25,23 +28,52 @@ def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]
         InputError: the file cannot be read, a line is something else, or a query has two groups or
             none.
     """
-    groups: dict[str, str] = {}
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        query, _, group = (part.strip() for part in line.partition("\t"))
-        if not query or not group:
-            raise InputError(f"{path}, line {number}: expected query id, tab, group")
-        if groups.setdefault(query, group) != group:
-            raise InputError(
-                f"{path}, line {number}: query {query!r} is of group {group!r} here, of "
-                f"{groups[query]!r} before"
-            )
+    groups = {query: group for _, query, group in _of_queries(path, "group")}
     try:
         group_labels(queries, groups)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return groups
+
+
+def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float]:
+    """Time by query id: id, tab, a number or ISO 8601 (UTC where no zone is named).
+
+    Args:
+        queries: that must have a time.
+
+    Raises:
+        InputError: as of :func:`read_query_groups`.
+    """
+    times: dict[str, float] = {}
+    for number, query, text in _of_queries(path, "time"):
+        times[query] = time_of(text)
+        if not math.isfinite(times[query]):
+            raise InputError(
+                f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"
+            )
+    without = [query for query in queries if query not in times]
+    if without:
+        raise InputError(f"{path}: {len(without)} queries have no time, {without[0]!r} for one")
+    return times
+
+
+def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
+    """Line, query and what a file of two columns says of it; once for each query."""
+    said: dict[str, str] = {}
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        query, _, value = (part.strip() for part in line.partition("\t"))
+        if not query or not value:
+            raise InputError(f"{path}, line {number}: expected query id, tab, {what}")
+        if query not in said:
+            yield number, query, value
+        if said.setdefault(query, value) != value:
+            raise InputError(
+                f"{path}, line {number}: query {query!r} is of {what} {value!r} here, of "
+                f"{said[query]!r} before"
+            )
 
 
 def not_found(path: Path, option: str, known: Collection[str], wanted: Collection[str]) -> int:

@@ -38,8 +38,8 @@ class RankingStudy(RankingStages):
             }
             for output in self.outputs
         }
-        groups = {} if self.groups_file is None else self.identity(self.groups_file)
-        return {"files": self.input_files(), "runs": runs, "groups": groups}
+        of_queries = {name: self.identity(file) for name, file in self.query_files.items()}
+        return {"files": self.input_files(), "runs": runs, **of_queries}
 
     @property
     def seeds(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import read_config, slug
-from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import (
     ExperimentConfig,
     FamilyConfig,
     ModelConfig,
     RankerConfig,
-    demo_path,
 )
 from ltr_features.studies.kinds.ranking_models import has_word_vectors
 from ltr_features.studies.statistics.significance import CORRECTIONS
@@ -51,7 +51,8 @@ def load_config(
 def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
     """The experiment that ``ltr-features demo`` runs, on another dump or with another seed if one
     is given."""
-    config = load_config(demo_path())
+    experiments = resources.files("ltr_features.studies") / "experiments"
+    config = load_config(Path(str(experiments / "demo.toml")))
     if seed is not None:
         config = config.model_copy(update={"seed": seed})
     if dump is None:
@@ -69,7 +70,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
     """What is wrong with names, options, files and how the parts fit together."""
     return [
         *_collection_problems(config, data),
-        *_group_problems(config, data),
+        *_query_file_problems(config, data),
         *_text_problems(config),
         *_candidate_problems(config, data),
         *(said for part in config.columns for said in _family_problems(part, data)),
@@ -101,13 +102,17 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
     yield from _missing_files("collection", source, options)
 
 
-def _group_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
-    if config.groups is None:
-        return
-    try:
-        read_query_groups(data / config.groups)
-    except InputError as error:
-        yield f"groups: {error}"
+def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    """Of the files of groups and times."""
+    for name, read in (("groups", read_query_groups), ("times", read_query_times)):
+        file = getattr(config, name)
+        try:
+            if file is not None:
+                read(data / file)
+        except InputError as error:
+            yield f"{name}: {error}"
+    if config.times is not None and all(split.by != "time" for split in config.splits):
+        yield 'times: no split is by time; say by = "time", or leave the times out'
 
 
 def _candidate_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
@@ -229,7 +234,7 @@ def _family_columns(part: FamilyConfig) -> list[str]:
 def _system_problems(config: ExperimentConfig) -> Iterator[str]:
     columns = _names_of_columns(config)
     rankers = [ranker.name for ranker in config.rankers]
-    n_parts = min(split.folds for split in config.splits) - 1
+    n_parts = min(split.train_parts for split in config.splits) + 1
     for system in config.systems:
         place = f"system {system.name!r}"
         if columns is not None:
@@ -252,10 +257,10 @@ def _system_problems(config: ExperimentConfig) -> Iterator[str]:
                 f"use 0 to {n_parts - 1}"
             )
     for split in config.splits:
-        if split.inner_parts is not None and split.inner_parts > split.folds - 2:
+        if split.inner_parts is not None and split.inner_parts > split.train_parts:
             yield (
                 f"split {split.name!r}: inner_parts is {split.inner_parts}, but a fold trains on "
-                f"{split.folds - 2} parts"
+                f"{split.train_parts} parts"
             )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
@@ -97,7 +95,8 @@ class SplitConfig(Section):
 
     Attributes:
         name: part of paths. title: of the study; its name by default.
-        by: what stays in one part, each query or each group. folds: of which there are 4 or more.
+        by: what stays in one part, each query or each group; or "time": earlier queries train,
+            later ones are tested, see :func:`letor.folds.by_time`. folds: parts, 4 or more.
         inner_parts: into how many parts the training queries are grouped for scores out of fold;
             by default the training parts of the folds. Fewer parts need fewer models.
     """
@@ -105,7 +104,7 @@ class SplitConfig(Section):
     name: str = Field(pattern=r"^[\w-]+$")  # part of paths
     title: str = ""
     description: str = ""
-    by: Literal["query", "group"] = "query"
+    by: Literal["query", "group", "time"] = "query"
     folds: int = 5
     inner_parts: int | None = Field(None, ge=2)
     _fit: int = PrivateAttr(0)
@@ -124,12 +123,23 @@ class SplitConfig(Section):
         return {"title": given["name"], **given} if named else given
 
     @property
+    def n_folds(self) -> int:
+        """How many folds the parts give."""
+        return self.folds - 3 if self.by == "time" else self.folds
+
+    @property
+    def train_parts(self) -> int:
+        """On how many parts each fold trains at least."""
+        return 2 if self.by == "time" else self.folds - 2
+
+    @property
     def fit(self) -> int:
         """Number of the fit, from 0; it is added to the seeds of folds, models and rankers."""
         return self._fit
 
     def refit(self, number: int) -> SplitConfig:
-        """The split once more, with folds dealt anew and other seeds; 0 is the split itself."""
+        """The split once more, with folds dealt anew (those by time stay) and other seeds; 0 is the
+        split itself."""
         if not number:
             return self
         # No split of a file has a dot in its name.
@@ -272,6 +282,8 @@ class ExperimentConfig(Section):
         repeats: fits of each trained system.
         groups: a file, query id, tab, group: queries that belong together are tested together, and
             kept together by splits "by group"; by default the groups that the collection has.
+        times: a file, query id, tab, time (a number or ISO 8601), for splits "by time"; by default
+            the times that the collection has.
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
             default BM25's best ``candidate_depth``.
         nearest_words: words whose neighbours under each model the report lists.
@@ -287,6 +299,7 @@ class ExperimentConfig(Section):
     text: TextConfig = TextConfig()
     repeats: int = Field(1, ge=1)
     groups: str | None = None
+    times: str | None = None
     candidate_depth: int = Field(100, ge=1)
     candidates: dict[str, dict[str, Any]] | None = None
     columns: tuple[FamilyConfig, ...] = ()
@@ -392,8 +405,3 @@ def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> Syste
     return system.model_copy(
         update={"name": name, "label": "", "description": text, "columns": columns}
     )
-
-
-def demo_path() -> Path:
-    """The experiment that ``ltr-features demo`` runs."""
-    return Path(str(resources.files("ltr_features.studies") / "experiments" / "demo.toml"))

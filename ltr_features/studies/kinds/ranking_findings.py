@@ -36,7 +36,7 @@ def precision_by_recall(
         ]
         for name in names
     }
-    return precision_recall(experiment.qrels, runs)
+    return precision_recall(experiment.test_qrels(output.split), runs)
 
 
 def hard_queries(
@@ -122,7 +122,7 @@ def value_of_columns(
         [load_ranker(folder / fold.name) for fold in output.folds],
         parts,
         {g: lambda c, g=g: g in (c, family[c]) for g in whole.columns},  # type: ignore[misc]
-        experiment.qrels,
+        experiment.test_qrels(output.split),
         measure,
         seed=config.seed,
     )

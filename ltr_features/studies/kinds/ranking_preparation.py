@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.folds import Fold, k_fold, with_fewer_queries
+from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.parquet import read_parquet, write_parquet
 from letor.writing import check_ids
 from ltr_features.candidates import choose_candidates, source_kind
@@ -25,7 +26,7 @@ from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import build_columns, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
-from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
 from ltr_features.studies.runner import Planned
@@ -33,7 +34,7 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import candidate_recall
-from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection import Collection, Pairs, rows_of
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
 
@@ -85,23 +86,31 @@ class Preparation(Study):
 
     @cached_property
     def collection(self) -> Collection:
-        """The collection, read back from its stage, with the groups of the file if it names some.
+        """The collection, read back from its stage, with groups and times of queries from files
+        where the experiment names such.
 
         Raises:
-            InputError: a judged query without a group.
+            InputError: a judged query without a group, or without a time.
         """
         collection = load_collection(self.done(self.collection_stage).path)
-        if self.groups_file is None:
-            return collection
         ids = collection.query_ids
         judged = [ids[row] for row in np.unique(collection.judgements.query)]
-        groups = read_query_groups(self.groups_file, judged)
-        return replace(collection, query_groups=[groups.get(query, query) for query in ids])
+        files = self.query_files
+        if "groups" in files:
+            of = read_query_groups(files["groups"], judged)
+            collection = replace(collection, query_groups=[of.get(query, query) for query in ids])
+        if "times" in files:
+            times = read_query_times(files["times"], judged)
+            at = np.array([times.get(query, np.nan) for query in ids])
+            collection = replace(collection, query_times=at)
+        return collection
 
-    @cached_property
-    def groups_file(self) -> Path | None:
-        """The file that says which queries belong together, if there is one."""
-        return None if self.config.groups is None else self.data / self.config.groups
+    @property
+    def query_files(self) -> dict[str, Path]:
+        """The files that say which queries belong together ("groups"), and when each was asked
+        ("times"), of those that the experiment names."""
+        given = {"groups": self.config.groups, "times": self.config.times}
+        return {name: self.data / file for name, file in given.items() if file is not None}
 
     @property
     def groups(self) -> dict[str, str] | None:
@@ -214,7 +223,8 @@ class Preparation(Study):
         """The folds of a split, of all judged queries.
 
         Raises:
-            InputError: a split by group of a collection without groups, or too few queries.
+            InputError: a split by group of a collection without groups, by time of one without
+                times, or too few queries.
         """
         groups = self.groups
         seed = self.config.seed + split.fit
@@ -224,11 +234,31 @@ class Preparation(Study):
                 "queries; split by query, or name a file of groups by groups = FILE"
             )
         together = groups if split.by == "group" else None
-        labels = group_labels(self.judged, together)
-        folds = k_fold(self.judged, split.folds, seed=seed, groups=labels)
+        if split.by == "time":
+            folds = by_time(self.judged, self._times(split), split.folds)
+        else:
+            labels = group_labels(self.judged, together)
+            folds = k_fold(self.judged, split.folds, seed=seed, groups=labels)
         if split.share == 1:
             return folds
         return with_fewer_queries(folds, split.share, seed=seed, groups=together)
+
+    def _times(self, split: SplitConfig) -> NDArray[np.float64]:
+        """When each judged query was asked."""
+        times, collection = self.collection.query_times, self.collection
+        if times is None:
+            raise InputError(
+                f"split {split.name!r}: collection {collection.name!r} has no times of queries; "
+                "split by query, name a file of times by times = FILE, or give the source 'clicks' "
+                "cuts"
+            )
+        return times[rows_of(self.judged, collection.query_ids)]
+
+    def test_qrels(self, split: SplitConfig) -> pd.DataFrame:
+        """The judgements of all queries that a fold of the split tests: all, but for splits by
+        time."""
+        tested = {query for fold in self.whole_folds(split) for query in fold.test}
+        return self.qrels[self.qrels["qid"].isin(tested)]
 
     @cached_property
     def qrels(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from letor.folds import Fold
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
@@ -156,7 +157,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     return Study(
         name=output.split.title,
         description=output.split.description,
-        split_rule=_split_rule(config, output, fits),
+        split_rule=_split_rule(experiment, output, fits),
         systems=[
             _system(output, system, per_query[system.name], fits.get(system.name, []))
             for system in config.all_systems
@@ -212,9 +213,12 @@ def _test_settings(config: ExperimentConfig) -> TestSettings:
 
 
 def _split_rule(
-    config: ExperimentConfig, output: SplitOutputs, fits: Mapping[str, Sequence[pd.DataFrame]]
+    experiment: RankingStages, output: SplitOutputs, fits: Mapping[str, Sequence[pd.DataFrame]]
 ) -> str:
     """How training and test queries were separated."""
+    if output.split.by == "time":
+        return f"{_time_rule(output.folds, experiment.groups)} {fits_told(fits)}"
+    config = experiment.config
     what = "queries" if output.split.by == "query" else "query groups (articles)"
     fold = output.folds[0]
     train, validation, test = map(len, (fold.train, fold.validation, fold.test))
@@ -223,6 +227,23 @@ def _split_rule(
         f"{train} training, {validation} validation and {test} test queries; every query is a test "
         f"query once. {fits_told(fits)}"
     )
+
+
+def _time_rule(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> str:
+    """The rule of a split by time, and how many test queries training has met before."""
+    sizes = "; ".join(
+        f"{len(fold.train):,} train, {len(fold.validation):,} later ones stop it, "
+        f"{len(fold.test):,} still later ones test"
+        for fold in folds
+    )
+    told = f"Earlier queries train, later ones are tested, folds: {len(folds)} ({sizes})."
+    if groups is None:
+        return told
+    again = 0
+    for fold in folds:
+        trained = {groups.get(query, query) for query in fold.train}
+        again += sum(groups.get(query, query) in trained for query in fold.test)
+    return f"{told} Of the test queries {again:,} are of a group that was trained on too."
 
 
 def first_verdict(experiment: RankingStages) -> str:

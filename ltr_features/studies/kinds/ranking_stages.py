@@ -202,8 +202,9 @@ class RankingStages(Preparation):
         rule = split.model_dump(exclude={"name", "title", "description"})
         if split.share < 1:
             rule["share"] = split.share
-        if split.by == "group" and self.groups_file is not None:
-            rule["groups"] = self.runner.stages.digests.identity(self.groups_file)
+        name = {"group": "groups", "time": "times"}.get(split.by, "")
+        if name in self.query_files:
+            rule[name] = self.runner.stages.digests.identity(self.query_files[name])
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -222,7 +223,7 @@ class RankingStages(Preparation):
             "candidates": {} if unlabelled else self.candidate_inputs,
             "seed": self.config.seed + (0 if unlabelled else split.fit),
         }
-        n = split.folds * (1 + (split.inner_parts or split.folds - 2))
+        n = split.n_folds * (1 + (split.inner_parts or split.folds - 2))
         size = "1 model of the documents" if unlabelled else f"at most {n} models"
         group = "documents" if unlabelled else split.name
         name = f"models/{group}/{slug(model.name)}"
@@ -248,8 +249,8 @@ class RankingStages(Preparation):
             "seed": self.config.seed + split.fit,
         }
         name = f"scores/{split.name}/{slug(model.name)}"
-        size, kind = f"{split.folds} folds", f"scores {model.name}"
-        return Planned(name, inputs, make, size, kind, split.folds, code=_TRAINING)
+        size, kind = f"{split.n_folds} folds", f"scores {model.name}"
+        return Planned(name, inputs, make, size, kind, split.n_folds, code=_TRAINING)
 
     def letor_stage(self, split: SplitConfig) -> Planned:
         models = self.models_of(split)
@@ -266,7 +267,7 @@ class RankingStages(Preparation):
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
-        size = f"one fold of {split.folds}, {len(models)} trained columns added"
+        size = f"one fold of {split.n_folds}, {len(models)} trained columns added"
         name = f"letor/{split.name}"
         return Planned(name, inputs, make, size, "letor", code=_TRAINING)
 
@@ -281,11 +282,11 @@ class RankingStages(Preparation):
                 self.folds(split),
                 lambda fold, part: self.part(split, fold, part),
                 ranker,
-                self.qrels,
+                self.test_qrels(split),
                 config.evaluation.all_measures,
                 slug(system.name),
                 self.threads_each,
-                on_fold=lambda done: self.part_done(done, split.folds),
+                on_fold=lambda done: self.part_done(done, split.n_folds),
             )
 
         seen = _seen(system)
@@ -305,11 +306,11 @@ class RankingStages(Preparation):
             "measures": config.evaluation.all_measures,
             "seed": config.seed + split.fit,
         }
-        what = "no ranker" if ranker is None else f"{split.folds} {ranker.ranker} rankers"
+        what = "no ranker" if ranker is None else f"{split.n_folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
         return Planned(
-            name, inputs, make, what, kind, split.folds, code=_RANKING, together=split.name
+            name, inputs, make, what, kind, split.n_folds, code=_RANKING, together=split.name
         )
 
 
