@@ -86,7 +86,7 @@ def test_tables_come_from_the_program():
         ("api", "::: ssi_models.ssi.low_rank.LowRankSSI\n    options: { members: false }"),
         (
             "toml",
-            "of which there are 4 or more.<br><small>whole number; default `5`</small> |",
+            "parts, 4 or more.<br><small>whole number; default `5`</small> |",
         ),
     ):
         text = fill((DOCS / f"{page}.md").read_text(encoding="utf-8"))  # type: ignore[operator]
