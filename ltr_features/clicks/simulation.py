@@ -14,7 +14,7 @@ import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
 from letor.compression import open_output
-from letor.dataset import RankingData
+from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
@@ -167,25 +167,24 @@ class Simulation:
         return [str(row) if ids is None else str(ids[row]) for row in range(len(self.data))]
 
     def log(self, n_sessions: int) -> ClickLog:
-        """The log of so many sessions, aggregated; its documents are the data's rows.
+        """The log of so many sessions, aggregated.
 
         Raises:
             InputError: fewer than one session.
         """
-        builder = LogBuilder()
+        builder, (names, document) = LogBuilder(), distinct(self.document_ids)
         for block in self._blocks(n_sessions):
             shown = block.row >= 0
             sizes = shown.sum(axis=1)
             builder.add_pages(
                 np.repeat(block.query, sizes),
-                block.row[shown],
+                document[block.row[shown]],
                 np.broadcast_to(np.arange(block.row.shape[1]), shown.shape)[shown],
                 block.click[shown],
                 np.concatenate([[0], np.cumsum(sizes)]),
             )
-        return builder.finish(
-            list(self.data.query_ids), self.document_ids, {"source": "simulation", **self._said()}
-        )
+        description = {"source": "simulation", **self._said()}
+        return builder.finish(list(self.data.query_ids), names, description)
 
     def write(self, n_sessions: int, path: str | os.PathLike[str]) -> int:
         """Write the log of so many sessions with a row per shown result: session (from 1), query,

@@ -10,6 +10,8 @@ from letor.measures import parse_measure
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import Simulation, Users
 from ltr_features.studies.config import Section
+from ltr_features.studies.kinds.ranking_config import CollectionConfig, ModelConfig
+from ssi_models.registry import get_model
 
 #: The click model of raw clicks: click rates.
 RAW = "ctr"
@@ -21,6 +23,33 @@ class ProductionSection(Section):
 
     share: float = Field(default=0.05, gt=0, le=1)
     trees: int = Field(default=20, ge=1)
+
+
+class MatchingSection(Section):
+    """Matching models learn from the clicks of users who see BM25's best ``depth`` documents of a
+    text collection; they rank these documents anew for test queries.
+
+    Attributes:
+        collection: as in experiments of the kind "ranking". models: likewise; each is a learner.
+        depth: documents of each query.
+        folds: parts that the judged queries are dealt into; one tests, the others are shown.
+        tested: how many of the folds are run.
+    """
+
+    collection: CollectionConfig
+    models: tuple[ModelConfig, ...] = Field(min_length=1)
+    depth: int = Field(100, ge=1)
+    folds: int = Field(5, ge=3)
+    tested: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _there(self) -> MatchingSection:
+        for model in self.models:
+            if get_model(model.model).learns_from != "preferences":
+                raise ValueError(f"model {model.name!r} learns from no judgements, and no clicks")
+        if self.tested > self.folds:
+            raise ValueError(f"tested is {self.tested}, but there are {self.folds} folds")
+        return self
 
 
 class UsersSection(Section):
@@ -57,7 +86,9 @@ class ClicksConfig(Section):
     """A file of the kind "clicks".
 
     Attributes:
-        folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`. n_columns: theirs.
+        folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`, on which LambdaMART
+            learns. n_columns: theirs. production: what users see of them.
+        matching: a collection and models, instead.
         sessions: sizes of the logs, which share their beginnings.
         repeats: simulations with other seeds, each of all folds; values are means over them.
         model: the click model that debiases. min_evidence, n_grades: of judgements from clicks, see
@@ -70,12 +101,13 @@ class ClicksConfig(Section):
     kind: Literal["clicks"]
     title: str
     introduction: str = ""
-    folder: str
+    folder: str | None = None
     n_columns: int | None = None
     sessions: tuple[int, ...] = Field((1_000, 10_000, 100_000), min_length=1)
     repeats: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
     production: ProductionSection = ProductionSection()
+    matching: MatchingSection | None = None
     users: UsersSection = UsersSection()
     model: str = "pbm"
     min_evidence: float = Field(1.0, gt=0)
@@ -89,6 +121,10 @@ class ClicksConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> ClicksConfig:
+        if (self.folder is None) == (self.matching is None):
+            raise ValueError("give either folder, of LETOR files, or matching, for models of texts")
+        if self.matching is not None and "production" in self.model_fields_set:
+            raise ValueError("production is about folder; with matching users see BM25's ranking")
         parse_measure(self.measure)
         get_click_model(self.model)
         if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):

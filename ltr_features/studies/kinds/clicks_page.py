@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from letor.measures import parse_measure
 from ltr_features.studies.kinds.clicks_simulation import PRODUCTION, TRUE
@@ -15,37 +16,42 @@ from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
 
-def document(results: Results) -> Document:
-    """The gap that is closed, what clicks say, and the clicks of another ranking."""
-    config = results.config
+def document(every: Sequence[Results]) -> Document:
+    """The gap that each learner closes, what clicks say, and the clicks of other rankings."""
+    first, config = every[0], every[0].config
     measure = parse_measure(config.measure)
     sections = [
         Section(
-            "rankers", "Rankers trained on clicks",
+            f"learner-{number}", f"{results.learner} trained on clicks",
             facts=_facts(results),
             tables=[_gaps(results)],
             checks=_checks(results),
             figures=_by_sessions(results, measure.name),
-        ),
-        Section(
-            "clicks", "What clicks say", tables=[_labels(results)], figures=_positions(results)
-        ),
-        Section("estimates", "Clicks on another ranking", tables=[_estimates(results)]),
+        )
+        for number, results in enumerate(every, start=1)
     ]  # fmt: skip
+    # Users, and what they see, are the same for all learners.
+    sections += [
+        Section("clicks", "What clicks say", tables=[_labels(first)], figures=_positions(first)),
+        Section(
+            "estimates", "Clicks on another ranking", tables=[_estimates(one) for one in every]
+        ),
+    ]
     means = {
-        f"{n:,} sessions": {
+        f"{results.learner}, {n:,} sessions": {
             name: float(results.values[column].mean())
             for name, column in (
                 ("in production", PRODUCTION), ("raw clicks", f"raw {n}"),
                 ("debiased clicks", f"debiased {n}"), ("true labels", TRUE),
             )
         }
+        for results in every
         for n in reversed(config.sessions)
     }  # fmt: skip
     definitions = {
         measure.name: measure.definition,
-        "Gap": "The mean of rankers trained on true labels minus that of those trained on raw "
-        "clicks; closed: the share of it by which those trained on debiased clicks are better. "
+        "Gap": "The mean of what was trained on true labels minus that of what was trained on raw "
+        "clicks; closed: the share of it by which what learned from debiased clicks is better. "
         "Intervals are of a paired bootstrap over test queries (95 %), after averaging over "
         "simulations.",
         "p": "Debiased against raw clicks: Fisher's randomisation test over queries and, with "
@@ -61,11 +67,11 @@ def document(results: Results) -> Document:
 
 def _facts(results: Results) -> str:
     config = results.config
-    users, weak = config.users, config.production
+    users = config.users
     return (
         f"{len(results.values):,} test queries; simulations: {len(results.fits)}. In production: "
-        f"{weak.trees} trees, from the labels of {weak.share:.0%} of the training queries "
-        f"({value(float(results.values[PRODUCTION].mean()))}). Users: {users.model}, eta "
+        f"{results.shown_by} ({value(float(results.values[PRODUCTION].mean()))}). "
+        f"Users: {users.model}, eta "
         f"{users.eta:g}, noise {users.noise:g}, {users.depth} results a page, exploration "
         f"{users.exploration:g}. Debiased by {config.model}."
     )
@@ -163,7 +169,7 @@ def _estimates(results: Results) -> Table:
         )  # fmt: skip
     heads = ["Sessions", "In the log", "Estimated", "Asked", "Never shown", "Within the interval"]
     caption = (
-        "Clicks per page of the ranker that was trained on debiased clicks. Never shown: share of "
+        f"Clicks per page of {results.learner} trained on debiased clicks. Never shown: share of "
         "its users' looks that fall on results which the log has not shown."
     )
-    return Table("Clicks per page", heads, rows, caption)
+    return Table(f"Clicks per page, {results.learner}", heads, rows, caption)

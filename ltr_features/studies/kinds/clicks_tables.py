@@ -24,11 +24,14 @@ class Results:
         fits: of each simulation the measure of each test query (index) by ranker (column).
         told: for each simulation, fold and size what clicks say, see
             :func:`clicks_simulation.simulate_fold`.
+        learner: what learned. shown_by: what ranked the results that users saw.
     """
 
     config: ClicksConfig
     fits: Sequence[pd.DataFrame]
     told: Sequence[Mapping[str, Any]]
+    learner: str
+    shown_by: str
 
     @cached_property
     def values(self) -> pd.DataFrame:
@@ -94,10 +97,14 @@ class Results:
         return pd.DataFrame(found).groupby(key).mean()
 
     def frames(self) -> dict[str, pd.DataFrame]:
-        """The tables by name."""
-        return {
+        """The tables by name, each with a column ``learner`` at its front."""
+        frames = {
             "means": self.gaps,
             "comparisons": self.comparisons,
             "estimates": self.estimates,
             "per_query": self.values.reset_index(),
+        }
+        return {
+            name: frame.assign(learner=self.learner)[["learner", *frame.columns]]
+            for name, frame in frames.items()
         }

@@ -1,0 +1,244 @@
+"""What learns from clicks in an experiment of the kind "clicks": rankers on LETOR files, or
+matching models on the texts of a collection."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import RankingData
+from letor.fold_files import concatenate, read_folds
+from letor.folds import Fold, k_fold
+from letor.rankers.lambdamart import LambdaMART
+from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn, ModelTexts
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.feature_table import grades, missing_rows, table_pairs
+from ltr_features.sources.registry import get_source, read_collection
+from ltr_features.studies.identity import Digests
+from ltr_features.studies.kinds.clicks_config import ClicksConfig, MatchingSection
+from ltr_features.studies.kinds.given_files import digest_of_rows
+from ltr_features.studies.kinds.path_options import with_content, with_paths
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.candidates import BM25Retriever
+from ltr_features.text.collection import rows_of
+from ltr_features.text.index import TermIndex
+from ssi_models.training.preferences import Preferences
+
+#: Scores of rows, float [n].
+Scores = Callable[[RankingData], NDArray[Any]]
+
+
+class Learner(ABC):
+    """What learns in a fold, from labels or from clicks.
+
+    Attributes:
+        shown: rows of the queries whose results users see, with document ids.
+        test: rows of the test queries, which are ranked.
+    """
+
+    shown: RankingData
+    test: RankingData
+
+    @abstractmethod
+    def production(self) -> Scores:
+        """What ranks the results that users see."""
+
+    @abstractmethod
+    def of_labels(self) -> Scores:
+        """Trained on the true labels of the shown rows."""
+
+    @abstractmethod
+    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+        """Trained on judgements of clicks on the shown rows, and on nothing else."""
+
+
+class Learners(ABC):
+    """All learners of an experiment: one for each name, fold and seed.
+
+    Attributes:
+        names: of the learners.
+        folds: which queries are shown, and which are tested.
+        settings: what they depend on, JSON-compatible.
+        production: what ranks the results that users see, in words.
+    """
+
+    names: tuple[str, ...]
+    folds: list[Fold]
+    settings: Mapping[str, Any]
+    production: str
+
+    @abstractmethod
+    def learner(self, name: str, fold: Fold, seed: int) -> Learner:
+        """One of them."""
+
+
+class RankerLearners(Learners):
+    """LambdaMART on LETOR files with folds."""
+
+    names = ("LambdaMART",)
+
+    def __init__(self, config: ClicksConfig, folder: Path) -> None:
+        self._config = config
+        rows, self.folds = read_folds(folder, n_columns=config.n_columns)
+        ids = np.array([f"row{row}" for row in range(len(rows))], dtype=object)
+        self._rows = replace(rows, document_ids=ids)
+        self.settings = {"rows": digest_of_rows(self._rows)}
+        weak = config.production
+        self.production = (
+            f"{weak.trees} trees, from the labels of {weak.share:.0%} of the training queries"
+        )
+
+    def learner(self, name: str, fold: Fold, seed: int) -> Learner:
+        return RankerLearner(self._config, fold.split(self._rows), seed)
+
+
+class RankerLearner(Learner):
+    """LambdaMART; early stopping sees what training sees."""
+
+    def __init__(
+        self,
+        config: ClicksConfig,
+        parts: tuple[RankingData, RankingData, RankingData],
+        seed: int,
+    ) -> None:
+        self._config, self._seed = config, seed
+        self._train, self._valid, self.test = parts
+        self.shown = concatenate([self._train, self._valid])
+
+    def production(self) -> Scores:
+        """A weak ranker: few queries, few trees. Draws whose labels are all the same are drawn
+        anew."""
+        weak, train = self._config.production, self._train
+        rng = np.random.default_rng([self._seed, 1])
+        size = max(1, round(weak.share * train.n_queries))
+        for _ in range(1_000):
+            chosen = np.sort(rng.choice(train.n_queries, size, replace=False))
+            rows = train.select_queries([train.query_ids[q] for q in chosen])
+            if len(np.unique(rows.y)) > 1:
+                break
+        ranker = LambdaMART(n_estimators=weak.trees, min_data_in_leaf=5, seed=self._seed)
+        return ranker.fit(rows).predict
+
+    def of_labels(self) -> Scores:
+        return LambdaMART(seed=self._seed).fit(self._train, self._valid).predict
+
+    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+        measure = f"linear:{self._config.measure}"
+        ranker = LambdaMART(gain="linear", measure=measure, seed=self._seed)
+        return ranker.fit(judgements.label(self._train), judgements.label(self._valid)).predict
+
+
+class MatchingLearners(Learners):
+    """Matching models on a collection; users see BM25's best documents."""
+
+    production = "BM25"
+
+    def __init__(
+        self, config: ClicksConfig, matching: MatchingSection, data: Path, digests: Digests
+    ) -> None:
+        self._section, self._data = matching, data
+        self.names = tuple(model.name for model in matching.models)
+        given = matching.collection
+        source = get_source(given.source)
+        self.settings = {"collection": with_content(source, given.options, data, digests)}
+        self._options = with_paths(source, given.options, data)
+        self.folds = self._dealt(config.seed)
+
+    def _dealt(self, seed: int) -> list[Fold]:
+        """Of the judged queries with candidates."""
+        section = self._section
+        folds = k_fold(self.rows.query_ids, section.folds, seed=seed)
+        return folds[: section.tested]
+
+    @cached_property
+    def context(self) -> ColumnContext:
+        """The collection, and its index."""
+        collection = read_collection(self._section.collection.source, **self._options)
+        return ColumnContext(collection, TermIndex.build(collection, Analyzer()))
+
+    @cached_property
+    def rows(self) -> RankingData:
+        """BM25's best documents of each judged query, with their score and grade."""
+        context = self.context
+        collection = context.collection
+        pairs, scores = BM25Retriever(context.index).top(context.query_counts, self._section.depth)
+        ids = np.array(collection.query_ids, dtype=object)
+        rows = RankingData.from_rows(
+            scores[:, None].astype(np.float32),
+            grades(collection, pairs),
+            ids[pairs.query],
+            column_names=["bm25"],
+            document_ids=np.array(collection.document_ids, dtype=object)[pairs.document],
+        )
+        judged = {collection.query_ids[q] for q in collection.judgements.query.tolist()}
+        rows = replace(rows, missing=missing_rows(collection, pairs))
+        return rows.select_queries([query for query in rows.query_ids if query in judged])
+
+    def learner(self, name: str, fold: Fold, seed: int) -> Learner:
+        described = next(model for model in self._section.models if model.name == name)
+        recipe = LearnedColumn(**described.model_dump())
+        if "seed" in recipe.kind.default_params():
+            recipe = replace(recipe, params={"seed": seed, **recipe.params})
+        train, valid, test = fold.split(self.rows)
+        return MatchingLearner(self.context, recipe, concatenate([train, valid]), test)
+
+
+class MatchingLearner(Learner):
+    """A matching model; when to stop is decided by training queries that it holds out, by their
+    clicks."""
+
+    def __init__(
+        self, context: ColumnContext, recipe: LearnedColumn, shown: RankingData, test: RankingData
+    ) -> None:
+        self._context, self._recipe = context, recipe
+        self.shown, self.test = shown, test
+
+    def production(self) -> Scores:
+        return lambda rows: rows.X[:, 0].astype(np.float64)
+
+    def of_labels(self) -> Scores:
+        collection = self._context.collection
+        pairs = table_pairs(collection, self.shown)
+        return self._fitted(
+            Preferences.from_pairs(
+                pairs.query, pairs.document, self.shown.y,
+                n_queries=collection.n_queries, n_documents=collection.n_documents,
+            )
+        )  # fmt: skip
+
+    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+        collection, log = self._context.collection, judgements.log
+        pairs = weighted_pairs(judgements)
+        return self._fitted(
+            Preferences.from_pairs(
+                rows_of(log.query_ids, collection.query_ids)[pairs.query],
+                rows_of(log.document_ids, collection.document_ids)[pairs.document],
+                weight=pairs.weight,
+                n_queries=collection.n_queries,
+                n_documents=collection.n_documents,
+            )
+        )
+
+    def _fitted(self, preferences: Preferences) -> Scores:
+        texts = ModelTexts.of(self._context, self._recipe)
+        model = self._recipe.new_model()
+        model.fit(
+            texts.Q, texts.D, preferences, candidates="relevant",
+            vocabulary=texts.vocabulary, weighting=texts.weighting,
+        )  # fmt: skip
+        column = FittedColumn(self._recipe, model)
+
+        def scores(rows: RankingData) -> NDArray[np.float32]:
+            pairs = table_pairs(self._context.collection, rows)
+            return np.asarray(column.compute(self._context, pairs)[:, 0])
+
+        return scores
