@@ -60,7 +60,8 @@ class Results:
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = {"gap": gap, "gain": gain, "closed": gain / gap}
             for name, draws in found.items():
-                low, high = np.nanquantile(draws[1:], [0.025, 0.975])
+                known = draws[1:][np.isfinite(draws[1:])]  # a draw without a gap closes none
+                low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
                 row |= {name: draws[0], f"{name}_low": low, f"{name}_high": high}
             rows.append(row)
         return pd.DataFrame(rows)

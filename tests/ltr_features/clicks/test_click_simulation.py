@@ -33,6 +33,18 @@ def test_the_file_says_what_the_log_says(tmp_path):
         assert read.clicked.sum() == log.clicked.sum()
 
 
+def test_a_document_of_several_queries_is_one_document():
+    ids = np.array(["a", "b", "c", "b", "a", "d"], dtype=object)
+    data = RankingData.from_rows(
+        np.arange(6)[:, None], [1, 0, 2, 0, 1, 2], ["p", "p", "p", "q", "q", "q"], document_ids=ids
+    )
+    log = Simulation(data, data.X[:, 0]).log(200)
+    assert sorted(log.document_ids) == ["a", "b", "c", "d"]
+    shown = {(log.query_ids[q], log.document_ids[d])
+             for q, d in zip(log.pair_query, log.pair_document, strict=True)}  # fmt: skip
+    assert shown == {*zip("pppqqq", ids, strict=True)}
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     data = rows()
     for name, seed in (("a", 7), ("b", 7), ("c", 8)):

@@ -8,9 +8,36 @@ import pytest
 from small_studies import write_clicks
 
 from letor.errors import InputError
+from ltr_features.clicks.judging import ClickJudgements
+from ltr_features.clicks.position_models import PositionBased
+from ltr_features.clicks.simulation import Simulation
+from ltr_features.sample import write_sample
+from ltr_features.studies.identity import Digests
+from ltr_features.studies.kinds.clicks import ClicksStudy
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
+from ltr_features.studies.kinds.clicks_learners import MatchingLearner, MatchingLearners
 from ltr_features.studies.kinds.clicks_tables import Results
 from ltr_features.studies.run import run_file
+
+MATCHING = """
+sessions = [100, 2000]
+asked = 500
+n_resamples = 200
+[users]
+noise = 0.0
+depth = 6
+[matching]
+collection = { source = "beir", folder = "beir" }
+depth = 12
+tested = 2
+[[matching.models]]
+name = "ssi"
+model = "ssi"
+params = { rank = 4, max_epochs = 2 }
+[[matching.models]]
+name = "words and topics"
+model = "wtm"
+"""
 
 
 def results(raw, debiased, true, **config):
@@ -22,7 +49,7 @@ def results(raw, debiased, true, **config):
         ).rename_axis("qid")
         for r, d, t in zip(raw, debiased, true, strict=True)
     ]
-    return Results(ClicksConfig.model_validate(settings), fits, [])
+    return Results(ClicksConfig.model_validate(settings), fits, [], "a ranker", "another")
 
 
 def test_the_share_of_the_gap_is_that_of_means():
@@ -48,7 +75,7 @@ def report(tmp_path_factory):
 
 def test_users_look_as_they_are_said_to(report):
     """The position-based model finds 1 / rank, in every fold, from logs of 400 pages."""
-    stages = sorted(report.parent.glob("simulations/*/*/clicks.json"))
+    stages = sorted(report.parent.glob("simulations/*/*/*/clicks.json"))
     assert len(stages) == 2 * 4
     found = [json.loads(path.read_text())[-1] for path in stages]
     examination = np.mean([[row["examination"] for row in one["positions"]] for one in found], 0)
@@ -81,10 +108,80 @@ def test_the_report_tells_the_expectation(report):
         ("sessions = [400, 100]", "sessions must ascend"),
         ("expected = [{ sessions = 7, closed = 0.5 }]", "7 is none of the sessions"),
         ("[users]\nmodel = 'crowd'", "users must be pbm"),
+        (MATCHING, "give either folder, of LETOR files, or matching"),
     ],
 )
 def test_mistakes_are_told(tmp_path, line, message):
     toml = tmp_path / "x.toml"
     toml.write_text(f'kind = "clicks"\ntitle = "T"\nfolder = "toy"\n{line}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_file(toml, data=tmp_path, out=tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """The sample collection, and a study of models on it."""
+    folder = tmp_path_factory.mktemp("texts")
+    write_sample(folder / "sample")
+    toml = folder / "x.toml"
+    toml.write_text(f'kind = "clicks"\ntitle = "T"\n{MATCHING}', encoding="utf-8")
+    return toml, folder / "sample"
+
+
+def test_models_learn_from_the_clicks_of_others(texts, tmp_path):
+    toml, data = texts
+    report = run_file(toml, data=data, out=tmp_path / "out")
+    text = (report / "tables.txt").read_text(encoding="utf-8")
+    assert "ssi trained on clicks" in text
+    assert "words and topics trained on clicks" in text
+    assert "In production: BM25" in text
+    values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
+    of = dict(iter(values.groupby("learner")))
+    assert set(of) == {"ssi", "words and topics"}
+    first, second = (frame.set_index("qid") for frame in of.values())
+    assert len(first) == len(set(first.index))
+    # Users, and what they see, are the same for all learners.
+    pd.testing.assert_series_equal(first["in production"], second["in production"])
+    assert not first["true labels"].equals(second["true labels"])
+
+
+def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
+    """Users without noise click relevant documents alone; after many sessions, on each of them that
+    is shown."""
+    toml, data = texts
+    config = ClicksStudy.read(toml, data)
+    learners = MatchingLearners(config, config.matching, data, Digests())
+    learner = learners.learner("ssi", learners.folds[0], 0)
+    seen = []
+    monkeypatch.setattr(MatchingLearner, "_fitted", lambda self, pairs: seen.append(pairs))
+    users = config.users.behaviour
+    log = Simulation(learner.shown, learner.production()(learner.shown), users, 6, 1.0).log(20_000)
+    learner.of_clicks(ClickJudgements(PositionBased().fit(log), min_evidence=1.0))
+    learner.of_labels()
+    clicked, labelled = ({*zip(p.query.tolist(), p.document.tolist(), strict=True)} for p in seen)
+    assert clicked <= labelled
+    assert len(clicked) > 0.9 * len(labelled)
+    collection = learners.context.collection
+    every = collection.judgements
+    judged = {*zip(every.query.tolist(), every.document.tolist(), strict=True)}
+    assert labelled <= judged
+    tested = {collection.query_ids.index(query) for query in learner.test.query_ids}
+    assert not tested & {query for query, _ in labelled}
+    mates = {collection.query_ids.index(query) for query in learner.shown.query_ids}
+    assert {query for query, _ in labelled} <= mates
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('model = "wtm"', 'model = "lsa"', "'words and topics' learns from no judgements"),
+        ("tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
+        ("[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
+    ],
+)
+def test_mistakes_of_matching_are_told(tmp_path, old, new, message):
+    toml = tmp_path / "x.toml"
+    text = f'kind = "clicks"\ntitle = "T"\n{MATCHING}'.replace(old, new)
+    toml.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         run_file(toml, data=tmp_path, out=tmp_path / "out")
