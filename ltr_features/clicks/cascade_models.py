@@ -144,14 +144,18 @@ class Cascade(Downwards):
 
     def _fit(self, log: ClickLog) -> None:
         pages = log.needed_pages("Cascade")
-        seen = pages.place <= pages.first_click[pages.row_page]
-        facts = Facts.of(log, pages)
-        self.evidence_ = facts.by_pair(seen)
-        alpha, error = self._estimate(facts.by_pair(seen & pages.click), self.evidence_)
+        # Rows from the top of each page to its first click.
+        seen = np.flatnonzero(pages.place <= pages.first_click[pages.row_page])
+        clicked = seen[pages.click[seen]]
+        self.evidence_, clicks = (
+            np.bincount(pages.pair[rows], pages.row_count[rows], log.n_pairs).astype(np.float64)
+            for rows in (seen, clicked)
+        )
+        alpha, error = self._estimate(clicks, self.evidence_)
         self.attractiveness_, self.standard_error_ = alpha, error
-        p = inside(alpha)[pages.pair]
-        each = np.where(pages.click, np.log(p), np.log1p(-p))
-        self.objective_ = [float((pages.row_count * each)[seen].sum()) + self._log_prior(alpha)]
+        p = inside(alpha)
+        likelihood = clicks @ np.log(p) + (self.evidence_ - clicks) @ np.log1p(-p)
+        self.objective_ = [float(likelihood) + self._log_prior(alpha)]
         several = int(pages.count[pages.last_click > pages.first_click].sum())
         if several:
             self.remarks_.append(
