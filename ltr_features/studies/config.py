@@ -7,6 +7,7 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,14 +26,24 @@ class Section(BaseModel):
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a TOML file.
+    """The content of a TOML file; dates and times are texts, as the file has them (ISO 8601).
 
     Raises:
         InputError: it cannot be read, or is not TOML.
     """
     path = Path(path)
     with reading(path, "it cannot be read as TOML"):
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = _with_texts(tomllib.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+def _with_texts(value: Any) -> Any:
+    """The value with dates and times as texts, which JSON can hold."""
+    if isinstance(value, dict):
+        return {key: _with_texts(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(one) for one in value]
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def read_config(

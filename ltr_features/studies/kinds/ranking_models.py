@@ -40,8 +40,8 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
     after = [h.best_validation for h in histories]
     return {
         f"{model.name}, MAP on held-out training queries": f"{np.mean(before):.4f} before training "
-        f"({trained[0].start}), {np.mean(after):.4f} at the epoch kept (mean of {len(trained)} "
-        "folds)",
+        f"({trained[0].start}), {np.mean(after):.4f} at the epoch kept (mean over folds: "
+        f"{len(trained)})",
         f"{model.name}, epochs kept": ", ".join(str(h.best_epoch) for h in histories),
     }
 

@@ -38,3 +38,12 @@ def test_mistakes_are_named_all_at_once(tmp_path, content, message):
         file.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_config(file, Small)
+
+
+def test_dates_are_texts(tmp_path):
+    """Which stages and manifests can hold."""
+    text = "a = 2026-08-25\nb = [2026-08-25T10:00:00Z, 1]\nc = { d = 10:30:00 }"
+    (tmp_path / "x.toml").write_text(text)
+    assert read_toml(tmp_path / "x.toml") == {
+        "a": "2026-08-25", "b": ["2026-08-25T10:00:00+00:00", 1], "c": {"d": "10:30:00"},
+    }  # fmt: skip
