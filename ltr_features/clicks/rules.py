@@ -41,6 +41,7 @@ class LogRules:
         max_pages: sessions with more pages are left out (a robot that asks all day). The files
             are read twice then.
         pages: keep distinct pages, which all models but ctr and pbm need.
+        actions: names of the UBI events that are clicks, one or several.
 
     Raises:
         InputError: a value outside these.
@@ -54,6 +55,7 @@ class LogRules:
     max_clicks: int | None = None
     max_pages: int | None = None
     pages: bool = True
+    actions: str | Sequence[str] = ("click", "item_click")
 
     @property
     def query_rule(self) -> Callable[[str], str] | None:
@@ -61,6 +63,10 @@ class LogRules:
         return normalised if self.queries == "text" else None
 
     def __post_init__(self) -> None:
+        given = [self.actions] if isinstance(self.actions, str) else list(self.actions)
+        object.__setattr__(self, "actions", tuple(given))
+        if not given or not all(isinstance(name, str) and name for name in given):
+            raise InputError(f"actions must be names of events, got {self.actions!r}")
         if self.queries not in ("text", "id"):
             raise InputError(f"queries must be 'text' or 'id', got {self.queries!r}")
         if self.first_position not in (None, 0, 1):

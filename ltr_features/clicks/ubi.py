@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from letor.errors import InputError
+from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
 from ltr_features.clicks.tables import time_of
@@ -32,7 +34,6 @@ def read_ubi(
     queries: str | os.PathLike[str],
     events: str | os.PathLike[str],
     *,
-    action: str = "click",
     rules: LogRules | None = None,
     on_unknown: str = "raise",
 ) -> ClickLog:
@@ -41,22 +42,22 @@ def read_ubi(
 
     A record of ``queries`` is a page: ``query_response_hit_ids`` were shown in this order, the
     first at position 0; a ``query_id`` that comes again counts once, a query without hits not at
-    all. A record of ``events`` whose ``action_name`` is ``action`` is a click on
+    all. A record of ``events`` whose ``action_name`` is one of ``rules.actions`` is a click on
     ``event_attributes.object.object_id``, by its ``query_id`` (clicks that have none are counted
-    and left out); several on one object count as one. Clicks belong to their page by its id: those
-    that are stamped before it (clocks differ) count all the same, and their number is said. Clicks
-    are held in memory, queries are streamed.
+    and left out, and so are other events); several on one object count as one. Clicks belong to
+    their page by its id: those that are stamped before it (clocks differ) count all the same, and
+    their number is said. Clicks are held in memory, queries are streamed.
 
     Args:
         queries, events: paths.
-        action: the events that are clicks.
         rules: as for rows; a page's time is its ``timestamp``, its session its ``client_id``.
         on_unknown: "raise" or "skip" (and count) clicks on pages, or on objects of a page, that
             ``queries`` does not have.
 
     Raises:
         InputError: no such file, a line that is no JSON object or lacks a field, an object twice
-            on a page, clicks without a showing; named by file and line, without texts of queries.
+            on a page, clicks without a showing, events of which none is a click; named by file and
+            line, without texts of queries.
 
     Source: User Behavior Insights, index schemas of version 1.
     """
@@ -64,7 +65,7 @@ def read_ubi(
     if on_unknown not in ("raise", "skip"):
         raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
     reader = _Ubi(Path(queries), Path(events), rules)
-    reader.read_events(action)
+    reader.read_events()
     reader.read_queries()
     return reader.finish(on_unknown)
 
@@ -78,10 +79,13 @@ class _Ubi:
         self._query: dict[str, int] = {}
         self._document: dict[str, int] = {}
 
-    def read_events(self, action: str) -> None:
+    def read_events(self) -> None:
+        others: Counter[str] = Counter()
         for number, record in json_lines(self.events):
             where, event = f"{self.events}, line {number}", _source(record)
-            if _text(where, event, "action_name") != action:
+            action = _text(where, event, "action_name")
+            if action not in self.rules.actions:
+                others[action] += 1
                 continue
             query_id = event.get("query_id")
             if not query_id:
@@ -97,6 +101,14 @@ class _Ubi:
             self._count("clicks")
             if known is not click:
                 self._count("clicks on an object clicked before, counted as one")
+        told = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
+        if others and not self._clicks:
+            raise InputError(
+                f"{self.events}: no event is a click ({', '.join(self.rules.actions)}); there are "
+                f"{told}; name those that are clicks by the rule actions"
+            )
+        if others:
+            self._count(f"events that are no clicks, left out: {told}", others.total())
 
     def read_queries(self) -> None:
         robots = self._robots()

@@ -369,6 +369,28 @@ def test_ubi_pages_and_clicks(tmp_path):
     assert said["pages without results, left out"] == 1
 
 
+def test_ubi_events_that_are_clicks_are_named(tmp_path):
+    queries = [ubi_query("1", SECRET, ["a", "b"])]
+    events = [ubi_event("1", "a", "item_click"), ubi_event("1", "b", "open"),
+              ubi_event("1", "b", "hover"), ubi_event("1", "a", "hover")]  # fmt: skip
+    paths = write_ubi(tmp_path, queries, events)
+    log = read_ubi(*paths)
+    assert log.clicked.tolist() == [1, 0]
+    told = "events that are no clicks, left out: hover (2), open (1)"
+    assert log.description[told] == 3
+    log = read_ubi(*paths, rules=LogRules(actions=["open", "item_click"]))
+    assert log.clicked.tolist() == [1, 1]
+    assert read_ubi(*paths, rules=LogRules(actions="open")).clicked.tolist() == [0, 1]
+    with pytest.raises(
+        InputError, match=r"no event is a click \(tap\); there are hover \(2\)"
+    ) as e:
+        read_ubi(*paths, rules=LogRules(actions="tap"))
+    assert SECRET not in str(e.value)
+    for bad in ("", [], [1]):
+        with pytest.raises(InputError, match="actions must be names of events"):
+            LogRules(actions=bad)
+
+
 def test_ubi_clicks_without_a_showing(tmp_path):
     paths = write_ubi(
         tmp_path, [ubi_query("1", SECRET, ["a"])], [ubi_event("1", "z"), ubi_event("9", "a")]
