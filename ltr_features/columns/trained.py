@@ -99,7 +99,7 @@ class TrainedColumn:
         path = self.path(train_queries)
         if not path.exists():
             model, texts, preferences, options = self._prepared(train_queries, path)
-            with _divergence_in_remarks():
+            with divergence_in_remarks():
                 model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
             model.save(path)
         return self.recipe.kind.load(path)
@@ -119,7 +119,7 @@ class TrainedColumn:
             model, texts, preferences, options = self._prepared(train, paths[0])
             for part in train_parts:
                 self.preferences(np.setdiff1d(train, part))  # there is something to learn from
-            with _divergence_in_remarks():
+            with divergence_in_remarks():
                 models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
             for fitted, path in zip([model, *models], paths, strict=True):
                 fitted.save(path)
@@ -281,7 +281,7 @@ class FoldColumn:
 
 
 @contextmanager
-def _divergence_in_remarks() -> Iterator[None]:
+def divergence_in_remarks() -> Iterator[None]:
     """No warning of divergence: the model's remarks say it to whoever makes the column."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)

@@ -4,8 +4,8 @@ matching models on the texts of a collection."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, ModelTexts
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.feature_table import grades, missing_rows, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import Digests
@@ -33,8 +34,17 @@ from ltr_features.text.collection import rows_of
 from ltr_features.text.index import TermIndex
 from ssi_models.training.preferences import Preferences
 
-#: Scores of rows, float [n].
-Scores = Callable[[RankingData], NDArray[Any]]
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned.
+
+    Attributes:
+        scores: of rows, float [n]. remarks: what must be heard of the fit, a sentence each.
+    """
+
+    scores: Callable[[RankingData], NDArray[Any]]
+    remarks: Sequence[str] = ()
 
 
 class Learner(ABC):
@@ -49,15 +59,15 @@ class Learner(ABC):
     test: RankingData
 
     @abstractmethod
-    def production(self) -> Scores:
+    def production(self) -> Learned:
         """What ranks the results that users see."""
 
     @abstractmethod
-    def of_labels(self) -> Scores:
+    def of_labels(self) -> Learned:
         """Trained on the true labels of the shown rows."""
 
     @abstractmethod
-    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+    def of_clicks(self, judgements: ClickJudgements) -> Learned:
         """Trained on judgements of clicks on the shown rows, and on nothing else."""
 
 
@@ -114,7 +124,7 @@ class RankerLearner(Learner):
         self._train, self._valid, self.test = parts
         self.shown = concatenate([self._train, self._valid])
 
-    def production(self) -> Scores:
+    def production(self) -> Learned:
         """A weak ranker: few queries, few trees. Draws whose labels are all the same are drawn
         anew."""
         weak, train = self._config.production, self._train
@@ -126,15 +136,16 @@ class RankerLearner(Learner):
             if len(np.unique(rows.y)) > 1:
                 break
         ranker = LambdaMART(n_estimators=weak.trees, min_data_in_leaf=5, seed=self._seed)
-        return ranker.fit(rows).predict
+        return Learned(ranker.fit(rows).predict)
 
-    def of_labels(self) -> Scores:
-        return LambdaMART(seed=self._seed).fit(self._train, self._valid).predict
+    def of_labels(self) -> Learned:
+        return Learned(LambdaMART(seed=self._seed).fit(self._train, self._valid).predict)
 
-    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+    def of_clicks(self, judgements: ClickJudgements) -> Learned:
         measure = f"linear:{self._config.measure}"
         ranker = LambdaMART(gain="linear", measure=measure, seed=self._seed)
-        return ranker.fit(judgements.label(self._train), judgements.label(self._valid)).predict
+        ranker.fit(judgements.label(self._train), judgements.label(self._valid))
+        return Learned(ranker.predict)
 
 
 class MatchingLearners(Learners):
@@ -202,10 +213,10 @@ class MatchingLearner(Learner):
         self._context, self._recipe = context, recipe
         self.shown, self.test = shown, test
 
-    def production(self) -> Scores:
-        return lambda rows: rows.X[:, 0].astype(np.float64)
+    def production(self) -> Learned:
+        return Learned(lambda rows: rows.X[:, 0].astype(np.float64))
 
-    def of_labels(self) -> Scores:
+    def of_labels(self) -> Learned:
         collection = self._context.collection
         pairs = table_pairs(collection, self.shown)
         return self._fitted(
@@ -215,7 +226,7 @@ class MatchingLearner(Learner):
             )
         )  # fmt: skip
 
-    def of_clicks(self, judgements: ClickJudgements) -> Scores:
+    def of_clicks(self, judgements: ClickJudgements) -> Learned:
         collection, log = self._context.collection, judgements.log
         pairs = weighted_pairs(judgements)
         return self._fitted(
@@ -228,17 +239,18 @@ class MatchingLearner(Learner):
             )
         )
 
-    def _fitted(self, preferences: Preferences) -> Scores:
+    def _fitted(self, preferences: Preferences) -> Learned:
         texts = ModelTexts.of(self._context, self._recipe)
         model = self._recipe.new_model()
-        model.fit(
-            texts.Q, texts.D, preferences, candidates="relevant",
-            vocabulary=texts.vocabulary, weighting=texts.weighting,
-        )  # fmt: skip
+        with divergence_in_remarks():
+            model.fit(
+                texts.Q, texts.D, preferences, candidates="relevant",
+                vocabulary=texts.vocabulary, weighting=texts.weighting,
+            )  # fmt: skip
         column = FittedColumn(self._recipe, model)
 
         def scores(rows: RankingData) -> NDArray[np.float32]:
             pairs = table_pairs(self._context.collection, rows)
             return np.asarray(column.compute(self._context, pairs)[:, 0])
 
-        return scores
+        return Learned(scores, model.remarks)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 from letor.measures import parse_measure
@@ -15,6 +17,9 @@ from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
+#: Numbers of a remark, which differ from fit to fit.
+_NUMBERS = re.compile(r"(only )?\b\d[\d,.]*\b")
+
 
 def document(every: Sequence[Results]) -> Document:
     """The gap that each learner closes, what clicks say, and the clicks of other rankings."""
@@ -26,6 +31,7 @@ def document(every: Sequence[Results]) -> Document:
             facts=_facts(results),
             tables=[_gaps(results)],
             checks=_checks(results),
+            remarks=_remarks(results),
             figures=_by_sessions(results, measure.name),
         )
         for number, results in enumerate(every, start=1)
@@ -106,6 +112,20 @@ def _checks(results: Results) -> list[tuple[str, str]]:
             held = bool(row["closed"] >= one.closed)
             checks.append(("✓" if held else "✗", f"{claim}: {row['closed']:.0%}"))
     return checks
+
+
+def _remarks(results: Results) -> list[tuple[str, str]]:
+    """What must be heard of fits, each sentence once, with the fits that it is about."""
+    about: dict[str, Counter[str]] = {}
+    for told in results.told:
+        for judge, remarks in told["remarks"].items():
+            for remark in remarks:
+                fits = about.setdefault(_NUMBERS.sub("some", remark), Counter())
+                fits[f"{judge}, {told['sessions']:,} sessions"] += 1
+    return [
+        ("; ".join(f"{fit} ({n})" for fit, n in fits.items()), remark)
+        for remark, fits in about.items()
+    ]
 
 
 def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:

@@ -19,7 +19,7 @@ from ltr_features.clicks.output import by_label, curve
 from ltr_features.clicks.position_models import PositionBased
 from ltr_features.clicks.simulation import Simulation
 from ltr_features.studies.kinds.clicks_config import RAW, ClicksConfig
-from ltr_features.studies.kinds.clicks_learners import Learner, Scores
+from ltr_features.studies.kinds.clicks_learners import Learned, Learner
 
 TRUE, PRODUCTION = "true labels", "in production"
 #: What judges the training queries, for a log of some size.
@@ -42,12 +42,12 @@ def simulate_fold(
     """
     shown, test = learner.shown, learner.test
 
-    def measured(scores: Scores) -> pd.Series:
-        return per_query(test, scores(test), [parse_measure(config.measure)]).iloc[:, 0]
+    def measured(learned: Learned) -> pd.Series:
+        return per_query(test, learned.scores(test), [parse_measure(config.measure)]).iloc[:, 0]
 
     production = learner.production()
     simulation = Simulation(
-        shown, production(shown), config.users.behaviour, config.users.depth,
+        shown, production.scores(shown), config.users.behaviour, config.users.depth,
         config.users.exploration, seed,
     )  # fmt: skip
     values = {TRUE: measured(learner.of_labels()), PRODUCTION: measured(production)}
@@ -56,10 +56,11 @@ def simulate_fold(
         log = simulation.log(n)
         found = {judge: _judged(config, judge, log) for judge in JUDGES}
         learned = {judge: learner.of_clicks(judgements) for judge, judgements in found.items()}
-        values |= {f"{judge} {n}": measured(scores) for judge, scores in learned.items()}
+        values |= {f"{judge} {n}": measured(of) for judge, of in learned.items()}
         told.append(
             {
                 "sessions": n,
+                "remarks": {judge: list(of.remarks) for judge, of in learned.items()},
                 **_what_clicks_say(found["debiased"], shown),
                 **_estimated(config, simulation, n, learned["debiased"]),
             }
@@ -92,12 +93,12 @@ def _what_clicks_say(judgements: ClickJudgements, rows: RankingData) -> dict[str
 
 
 def _estimated(
-    config: ClicksConfig, simulation: Simulation, n: int, learned: Scores
+    config: ClicksConfig, simulation: Simulation, n: int, learned: Learned
 ) -> Mapping[str, float]:
     """Clicks per page of what was trained: estimated from as many other sessions, since those that
     it was trained on flatter it, and asked of the users."""
     rows = simulation.data
-    scores = learned(rows)
+    scores = learned.scores(rows)
     log = replace(simulation, seed=simulation.seed + _ANOTHER).log(n)
     model = PositionBased(prior=_prior(config, log), jackknife=True).fit(log)
     estimate = estimate_clicks(

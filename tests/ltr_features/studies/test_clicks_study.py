@@ -135,6 +135,7 @@ def test_models_learn_from_the_clicks_of_others(texts, tmp_path):
     assert "ssi trained on clicks" in text
     assert "words and topics trained on clicks" in text
     assert "In production: BM25" in text
+    assert "debiased, 100 sessions (2)" in text  # two folds, of which something must be said
     values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
     of = dict(iter(values.groupby("learner")))
     assert set(of) == {"ssi", "words and topics"}
@@ -155,7 +156,8 @@ def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
     seen = []
     monkeypatch.setattr(MatchingLearner, "_fitted", lambda self, pairs: seen.append(pairs))
     users = config.users.behaviour
-    log = Simulation(learner.shown, learner.production()(learner.shown), users, 6, 1.0).log(20_000)
+    scores = learner.production().scores(learner.shown)
+    log = Simulation(learner.shown, scores, users, 6, 1.0).log(20_000)
     learner.of_clicks(ClickJudgements(PositionBased().fit(log), min_evidence=1.0))
     learner.of_labels()
     clicked, labelled = ({*zip(p.query.tolist(), p.document.tolist(), strict=True)} for p in seen)
