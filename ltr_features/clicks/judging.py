@@ -255,6 +255,8 @@ class ClickEstimate:
         logged: clicks per page that the log has.
         unseen: share of the other ranking's examinations that falls on results which the log has
             never shown for their query: their clicks are missing from the value.
+        most: what ``high`` would be if all of these, and of those that ``largest`` cuts off, were
+            clicks.
     """
 
     value: float
@@ -264,6 +266,7 @@ class ClickEstimate:
     confidence: float
     logged: float
     unseen: float
+    most: float
 
 
 def estimate_clicks(
@@ -280,7 +283,8 @@ def estimate_clicks(
     have it examined than the log did, examination(new position of d) over the mean examination of d
     on the query's pages (0 on those that did not show it). Clicks on documents which the other
     ranking does not show count 0. It is right if clicks are position-based and every result of the
-    other ranking has been shown; queries are as frequent as in the log. The interval is normal,
+    other ranking has been shown; of those that were not, nothing is known but that no more than all
+    who look at them click. Queries are as frequent as in the log. The interval is normal,
     over pages as independent draws, with the means' own error in it (delta method), and that of the
     examination, if its covariance is given; else it is taken as known.
 
@@ -310,12 +314,13 @@ def estimate_clicks(
     shown[log.result_position] = True
     if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():
         raise InputError("examination must be above 0 at every position that the log shows")
-    new, unseen = _new_positions(log, run, examination)
+    new, looks, unseen_looks = _new_positions(log, run, examination)
     page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
     n_pages = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
     examined = log.by_pair(log.shown * examination[log.result_position])
     at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
-    weight = np.minimum(at_new * n_pages[log.pair_query] / examined, largest)
+    quotient = at_new * n_pages[log.pair_query] / examined
+    weight = np.minimum(quotient, largest)
     rate = log.by_pair(log.clicked) / examined
     of_query = np.bincount(
         log.pair_query, weights=weight * rate * examined, minlength=len(n_pages)
@@ -338,15 +343,20 @@ def estimate_clicks(
         variance += float(slope @ covariance @ slope)
     error = float(np.sqrt(variance))
     margin = float(norm.ppf(0.5 + confidence / 2)) * error
-    logged = float(log.clicked.sum()) / n
-    return ClickEstimate(value, value - margin, value + margin, error, confidence, logged, unseen)
+    cut_off = float((quotient - weight) @ examined)
+    return ClickEstimate(
+        value, value - margin, value + margin, error, confidence,
+        logged=float(log.clicked.sum()) / n,
+        unseen=unseen_looks / looks if looks > 0 else 0.0,
+        most=value + margin + (unseen_looks + cut_off) / n,
+    )  # fmt: skip
 
 
 def _new_positions(
     log: ClickLog, run: pd.DataFrame, examination: Array
-) -> tuple[NDArray[np.int64], float]:
-    """int64 [pairs]: each pair's position in the run, -1 for none; the share of examinations that
-    goes to pairs which the log lacks."""
+) -> tuple[NDArray[np.int64], float, float]:
+    """int64 [pairs]: each pair's position in the run, -1 for none; examinations of the run over the
+    log's pages, and those of them that go to pairs which the log lacks."""
     missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
     if missing:
         raise InputError(f"run: columns missing: {', '.join(missing)}")
@@ -373,8 +383,7 @@ def _new_positions(
     )
     new = np.full(log.n_pairs, -1, np.int64)
     new[rows[rows >= 0]] = position[rows >= 0]
-    total = float(weight.sum())
-    return new, float(weight[rows < 0].sum()) / total if total > 0 else 0.0
+    return new, float(weight.sum()), float(weight[rows < 0].sum())
 
 
 def describe(judgements: ClickJudgements) -> dict[str, Any]:

@@ -180,16 +180,18 @@ def _labels(results: Results) -> Table:
 def _estimates(results: Results) -> Table:
     rows = []
     for n, found in results.estimates.groupby("sessions"):
-        means = found.drop(columns="within").mean()
+        means = found.drop(columns=["within", "possible"]).mean()
         rows.append(
             [
                 f"{n:,}", value(means["logged"]), value(means["estimate"]), value(means["asked"]),
-                f"{means['never shown']:.1%}", f"{found['within'].sum()} of {len(found)}",
+                f"{means['never shown']:.1%}",
+                *(f"{found[name].sum()} of {len(found)}" for name in ("within", "possible")),
             ]
         )  # fmt: skip
-    heads = ["Sessions", "In the log", "Estimated", "Asked", "Never shown", "Within the interval"]
+    heads = ["Sessions", "In the log", "Estimated", "Asked", "Never shown", "Within", "Possible"]
     caption = (
         f"Clicks per page of {results.learner} trained on debiased clicks. Never shown: share of "
-        "its users' looks that fall on results which the log has not shown."
+        "its users' looks that fall on results which the log has not shown. Within: the interval "
+        "(95 %); possible: the interval, or more by what clicks on such results may add."
     )
     return Table(f"Clicks per page, {results.learner}", heads, rows, caption)

@@ -113,5 +113,6 @@ def _estimated(
         "low": estimate.low,
         "high": estimate.high,
         "never shown": estimate.unseen,
+        "most": estimate.most,
         "asked": float(shown.clicked.sum() / shown.n_pages),
     }

@@ -85,11 +85,12 @@ class Results:
     @cached_property
     def estimates(self) -> pd.DataFrame:
         """Clicks per page of another ranking, a row per simulation, fold and size; ``within``: what
-        users did lies in the interval."""
+        users did lies in the interval; ``possible``: or in what clicks on unseen results add."""
         names = ["fit", "fold", "sessions", "logged", "estimate", "low", "high", "never shown",
-                 "asked"]  # fmt: skip
+                 "most", "asked"]  # fmt: skip
         frame = pd.DataFrame([{name: found[name] for name in names} for found in self.told])
         frame["within"] = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["high"])
+        frame["possible"] = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["most"])
         return frame
 
     def mean_of(self, what: str, key: str, sessions: int) -> pd.DataFrame:

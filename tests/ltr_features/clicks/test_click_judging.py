@@ -150,6 +150,7 @@ def test_another_rankings_clicks_are_within_the_interval(seed, depth):
     assert estimate.low - 0.01 < truth < estimate.high + 0.01
     assert abs(estimate.logged - log.clicked.sum() / 30_000) < 1e-12
     assert estimate.unseen == 0
+    assert estimate.most == estimate.high
     model = PositionBased().fit(log)
     with_model = estimate_clicks(
         log, model.examination_, run, covariance=model.examination_covariance_, confidence=0.999
@@ -203,6 +204,13 @@ def test_results_never_shown_are_told():
     estimate = estimate_clicks(log, np.array([1.0, 0.5]), run)
     assert estimate.unseen == pytest.approx(1 / 1.5)
     assert estimate.value == pytest.approx(0.5)
+    assert estimate.most == pytest.approx(estimate.high + 1.0)  # "new" is looked at on every page
+    swapped = run.assign(docno=["b", "a"])
+    whole = estimate_clicks(log, np.array([1.0, 0.5]), swapped)
+    assert whole.most == whole.high
+    # b is looked at on every page, and was on half of them: of its quotient 2 the half is cut off.
+    cut = estimate_clicks(log, np.array([1.0, 0.5]), swapped, largest=1.0)
+    assert cut.most == pytest.approx(cut.high + 0.5)
     with pytest.raises(InputError, match="columns missing: score"):
         estimate_clicks(log, np.array([1.0, 0.5]), run.drop(columns="score"))
     with pytest.raises(InputError, match="examination must be above 0"):
