@@ -211,7 +211,7 @@ def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
 
 @dataclass(frozen=True)
 class WeightedPairs:
-    """Clicked pairs and their weights, for matching models.
+    """Good pairs by their clicks, and their weights, for matching models.
 
     Attributes:
         query, document: int64 [n], rows of the log's queries and documents, ascending.
@@ -222,23 +222,46 @@ class WeightedPairs:
     document: NDArray[np.int64]
     weight: NDArray[np.float32]
 
+    @classmethod
+    def none(cls) -> WeightedPairs:
+        """No pairs."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
-def weighted_pairs(judgements: ClickJudgements, *, largest: float = 100.0) -> WeightedPairs:
-    """Clicked pairs with enough evidence, weighted by their clicks, each counting by the inverse of
-    its position's examination: the clicks there would have been, had all users looked at all.
+
+def weighted_pairs(
+    judgements: ClickJudgements, *, errors_above: float = 1.0, largest: float = 100.0
+) -> WeightedPairs:
+    """Pairs that are surely better than what is shown on average, weighted by their clicks, each
+    counting by the inverse of its position's examination: the clicks there would have been, had all
+    users looked at all.
+
+    After enough sessions nearly every result has been clicked by somebody. So of the clicked pairs
+    with enough evidence those are taken whose relevance is above the mean over all examinations of
+    the log by so many standard errors.
 
     Args:
-        largest: of these inverses, see :func:`inverse_propensity`.
+        errors_above: 0 or more; minus infinity takes every clicked pair.
+        largest: of the inverses, see :func:`inverse_propensity`.
 
     Raises:
-        InputError: no clicked pair has enough evidence.
+        InputError: ``errors_above`` is not a number; no pair is left.
     """
+    if np.isnan(errors_above):
+        raise InputError("errors_above must be a number, got nan")
     log, model = judgements.log, judgements.model
     weight = inverse_propensity(model.examination_, largest=largest)
     clicks = log.by_pair(log.clicked * weight[log.result_position])
-    chosen = np.flatnonzero(judgements.enough & (clicks > 0))
+    known = judgements.enough & (clicks > 0)
+    mean = np.average(model.relevance_, weights=model.evidence_)
+    with np.errstate(invalid="ignore"):  # infinity times 0
+        surely = model.relevance_ - errors_above * model.relevance_error_ > mean
+    chosen = np.flatnonzero(known & (surely | (errors_above == -np.inf)))
     if not len(chosen):
-        raise InputError("no pair with enough evidence was clicked: there is nothing to learn from")
+        raise InputError(
+            f"of {int(known.sum()):,} clicked pairs with enough evidence none is surely better "
+            f"than the average result (by {errors_above:g} standard errors): bring more clicks, or "
+            "lower errors_above"
+        )
     value = clicks[chosen] / clicks[chosen].mean()
     return WeightedPairs(
         log.pair_query[chosen], log.pair_document[chosen], value.astype(np.float32)

@@ -16,6 +16,7 @@ from letor.trec import write_qrels
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import (
     ClickJudgements,
+    WeightedPairs,
     describe,
     inverse_propensity,
     weighted_pairs,
@@ -33,16 +34,19 @@ def check_folder(folder: Path) -> None:
 
 def write_judgements(
     judgements: ClickJudgements, folder: Path, provenance: Mapping[str, Any]
-) -> None:
+) -> list[str]:
     """Write a folder of judgements, tab-separated text with a header unless said otherwise.
 
     - ``queries.tsv``: id, text. Ids are numbers from 1 where the log's queries are texts, else the
       log's own.
     - ``judgements.tsv``: the rows of ``ClickJudgements.frame``, queries by id.
     - ``qrels.txt``: TREC's format, pairs with a grade.
-    - ``pairs.tsv``: query, document, weight of clicked pairs, see ``weighted_pairs``.
+    - ``pairs.tsv``: query, document, weight of pairs that are surely good, see ``weighted_pairs``.
     - ``examination.tsv``: a row per position, from 1, see :func:`curve`.
     - ``clicks.json``: how it came about.
+
+    Returns:
+        What must be heard of the model and its judgements, a sentence each.
 
     Raises:
         InputError: another folder is there; a document id with blanks, which qrels cannot hold.
@@ -55,7 +59,12 @@ def write_judgements(
     documents = np.asarray(log.document_ids, dtype=object)
     table = judgements.frame().assign(query=named[log.pair_query])
     graded = table[table["grade"] >= 0]
-    pairs = weighted_pairs(judgements)
+    remarks = list(judgements.model.remarks_)
+    try:
+        pairs = weighted_pairs(judgements)
+    except InputError as error:
+        pairs = WeightedPairs.none()
+        remarks.append(f"pairs.tsv is empty: {error}")
     frames = {
         "queries.tsv": pd.DataFrame({"query": ids, "text": log.query_ids}),
         "judgements.tsv": table,
@@ -79,10 +88,11 @@ def write_judgements(
             "log": dict(log.description),
             "judgements": describe(judgements),
             "converged": judgements.model.converged_,
-            "remarks": judgements.model.remarks_,
+            "remarks": remarks,
         }
         text = json.dumps(said, indent=1, ensure_ascii=False)
         (temporary / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    return remarks
 
 
 def curve(model: ClickModel) -> pd.DataFrame:

@@ -125,13 +125,13 @@ def clicks_judge(
         "model": model,
         "parameters": {name: str(value) for name, value in options.items()},
     }
-    write_judgements(judgements, out, provenance)
+    remarks = write_judgements(judgements, out, provenance)
     for name, value in describe(judgements).items():
         typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
     typer.echo(curve(fitted).round(4).to_string(index=False))
     if known is not None:
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))
-    for remark in fitted.remarks_:
+    for remark in remarks:
         typer.echo(f"note: {remark}", err=True)
     typer.echo(f"{model}: {out}")
 

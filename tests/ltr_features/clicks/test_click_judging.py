@@ -108,15 +108,30 @@ def test_propensities_are_clipped():
 def test_pairs_weigh_their_clicks_by_the_inverse_propensity():
     log = counted([(0, 0, 0, 50, 20), (0, 0, 1, 50, 5), (0, 1, 1, 50, 10), (0, 2, 0, 50, 0)])
     model = PositionBased().fit(log)
-    pairs = weighted_pairs(ClickJudgements(model))
+    pairs = weighted_pairs(ClickJudgements(model), errors_above=-np.inf)
     second = 1 / model.examination_[1]
     clicks = np.array([20 + 5 * second, 10 * second])
     np.testing.assert_allclose(pairs.weight, clicks / clicks.mean(), rtol=1e-6)
     assert pairs.document.tolist() == [0, 1]
     assert pairs.weight.dtype == np.float32
     nothing = counted([(0, 0, 0, 50, 0)])
-    with pytest.raises(InputError, match="nothing to learn from"):
+    with pytest.raises(InputError, match="of 0 clicked pairs with enough evidence none"):
         weighted_pairs(ClickJudgements(ClickRate().fit(nothing)))
+
+
+def test_pairs_are_surely_better_than_the_average_result():
+    """The mean click rate is 42 / 300 = .14; rates and errors: .4 (.07), .2 (.04), .33 (.27, of
+    three showings), .007 (.007)."""
+    log = counted([(0, 0, 0, 50, 20), (0, 1, 0, 100, 20), (0, 2, 0, 3, 1), (0, 3, 0, 147, 1)])
+    judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(log), min_evidence=1)
+    assert weighted_pairs(judged, errors_above=0).document.tolist() == [0, 1, 2]
+    assert weighted_pairs(judged, errors_above=1).document.tolist() == [0, 1]
+    assert weighted_pairs(judged, errors_above=2).document.tolist() == [0]
+    assert weighted_pairs(judged, errors_above=-np.inf).document.tolist() == [0, 1, 2, 3]
+    with pytest.raises(InputError, match=r"of 4 clicked pairs .* none is surely"):
+        weighted_pairs(judged, errors_above=9)
+    with pytest.raises(InputError, match="errors_above must be a number"):
+        weighted_pairs(judged, errors_above=np.nan)
 
 
 def test_debiased_labels_are_nearer_to_the_truth():
