@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import io
 import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,53 @@ from letor.errors import InputError
 
 # Arrow's streams read files of several frames and, unlike others, notice a truncated one.
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-
-
 #: How every Parquet file begins.
 _PARQUET = b"PAR1"
+#: What a compressed file may hold: so many bytes in any case, and so many times its own. (Tables,
+#: LETOR text and logs have 3 to 20 times the bytes of their files; what is made to fill the memory
+#: has 1,000 times as many, or a million times.)
+ALWAYS_UNPACKED, LARGEST_MULTIPLE = 2**25, 32
+_BLOCK_BYTES = 1 << 20
+
+
+class Unpacked(io.RawIOBase):
+    """What a compressed file holds, as a stream that refuses to go on for ever.
+
+    Args:
+        stream: the decompressed bytes.
+        path: the compressed file.
+    """
+
+    def __init__(self, stream: IO[bytes], path: str | os.PathLike[str]) -> None:
+        self._stream, self._path = stream, path
+        self._size = os.stat(path).st_size
+        self._left = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * self._size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; 0 at the end.
+
+        Raises:
+            InputError: the file holds more than it may.
+        """
+        n = cast(Any, self._stream).readinto(buffer) or 0
+        self._left -= n
+        if self._left < 0:
+            most = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * self._size)
+            raise InputError(
+                f"{self._path}: its {self._size:,} bytes hold more than {most:,} bytes, "
+                f"{most // self._size:,} times as many, which may be meant to fill the memory; if "
+                "you trust the file, decompress it and name what comes of it"
+            )
+        return n
+
+    def readall(self) -> bytes:
+        whole = io.BytesIO()
+        while block := self.read(_BLOCK_BYTES):
+            whole.write(block)
+        return whole.getvalue()
 
 
 @contextmanager
@@ -28,9 +72,16 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A text file's content as a stream of bytes, decompressed according to its suffix.
 
     Raises:
-        InputError: no such file, or a Parquet file; or its compressed data is damaged (raised while
-            reading).
+        InputError: no such file, or a Parquet file; or its compressed data is damaged, or as
+            :class:`Unpacked` (raised while reading).
     """
+    with _open_arrow(path) as stream:
+        yield cast(IO[bytes], Unpacked(stream, path)) if Path(path).suffix in _CODECS else stream
+
+
+@contextmanager
+def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A text file's content as a stream of Arrow's own, however long it is."""
     import pyarrow as pa
 
     path = Path(path)
@@ -38,8 +89,6 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
     codec = _CODECS.get(path.suffix)
     try:
-        # A stream of Arrow's own: threads of its readers that are left behind by an error wait for
-        # Python's objects at exit, and for ever.
         with pa.OSFile(str(path)) as raw:
             if raw.read(len(_PARQUET)) == _PARQUET:
                 raise InputError(
@@ -85,21 +134,45 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
     Raises:
         InputError: as there; an unknown encoding, or bytes of another one (while reading).
     """
+    check_encoding(encoding)
+    if codecs.lookup(encoding).name == "utf-8":
+        with open_input(path) as stream:
+            yield stream  # readers decode it, and know the line
+        return
+    with open_input(path) as stream:
+        content = stream.read()
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.object[error.start]:#04x} is not {encoding}; name another "
+            "encoding, 'utf-8', 'cp1252' or 'latin-1', say"
+        ) from None
+    yield io.BytesIO(text.encode("utf-8"))
+
+
+@contextmanager
+def open_for_arrow(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator[IO[bytes]]:
+    """As :func:`open_utf8`, as a stream of Arrow's own for readers of Arrow: their threads, left
+    behind by an error, would wait for objects of Python at exit, and for ever. So the content of a
+    compressed file is read through once before.
+
+    Raises:
+        InputError: as there, before the stream is given.
+    """
     import pyarrow as pa
 
     check_encoding(encoding)
-    with open_input(path) as stream:
-        if codecs.lookup(encoding).name == "utf-8":
-            yield stream  # readers decode it, and know the line
-            return
-        try:
-            text = stream.read().decode(encoding)
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{path}: byte {error.object[error.start]:#04x} is not {encoding}; name another "
-                "encoding, 'utf-8', 'cp1252' or 'latin-1', say"
-            ) from None
-    yield pa.BufferReader(text.encode("utf-8"))
+    if codecs.lookup(encoding).name != "utf-8":
+        with open_utf8(path, encoding) as stream:
+            yield pa.BufferReader(stream.read())
+        return
+    if Path(path).suffix in _CODECS:
+        with open_input(path) as stream:
+            while stream.read(_BLOCK_BYTES):
+                pass
+    with _open_arrow(path) as stream:
+        yield stream
 
 
 def text_lines(
@@ -113,13 +186,17 @@ def text_lines(
     Raises:
         InputError: no such file, damaged compressed data, or bytes of another encoding.
     """
-    rest, number = b"", 0
+    pieces: list[bytes] = []  # of a line whose end is still to come
+    number = 0
     with open_utf8(path, encoding) as stream:
         while True:
-            block = stream.read(1 << 20)
-            lines = (rest + block).split(b"\n")
+            block = stream.read(_BLOCK_BYTES)
+            pieces.append(block)
+            if block and b"\n" not in block:
+                continue
+            lines = b"".join(pieces).split(b"\n")
             # After the last line end there is a line only if it has content.
-            rest = lines.pop() if block else b""
+            pieces = [lines.pop()] if block else []
             if not block and lines[-1] == b"":
                 lines.pop()
             for line in lines:

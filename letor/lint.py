@@ -18,7 +18,7 @@ from letor.errors import InputError, reading
 from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.lint_rules import LEVELS, RULES, Finding
-from letor.parser import MARK_BITS, BadLine, Rows, parse, settle_doubtful_rows
+from letor.parser import MARK_BITS, BadLine, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 
 _BLOCK = 1 << 12  # rows looked at together, so that no copy of X is made
@@ -75,12 +75,13 @@ def validate(
     """Look through a LETOR file, and what the file of names beside it says of its columns.
 
     Raises:
-        InputError: no such file, damaged compression, not a single good line, or a damaged file
-            of names.
+        InputError: no such file, damaged compression, not a single good line, as
+            :func:`~letor.parser.bad_lines`, or a damaged file of names.
     """
     with reading(path):
-        rows = parse(read_buffer(path), max_columns=max_columns, threads=threads)
-        bad = list(settle_doubtful_rows(rows))
+        buffer, stored = read_buffer(path), os.stat(path).st_size
+        rows = parse(buffer, max_columns=max_columns, stored=stored, threads=threads)
+        bad = bad_lines(rows)
     good = rows.flags & layout.BAD == 0
     if not good.any():
         raise InputError(f"{path}: no rows{f'; {bad[0]}' if bad else ''}")

@@ -47,6 +47,8 @@ _LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with thei
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
 
 
+#: So many bad lines are too many where they are most of the lines.
+MANY_BAD_LINES = 500_000
 #: Bytes that columns may take in any case, and how many times the bytes of the text.
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 64
 
@@ -61,6 +63,7 @@ class Rows:
         limit: rows with larger ids are layout.BAD.
         refused: flags that make a row layout.BAD.
         growing: whether ``X`` takes as many columns as the rows have.
+        stored: bytes of the file.
         largest: the largest id of a row that is not layout.BAD.
         X, y: float32 [n, p] and [n]; ``X`` holds marks (``MARK_BITS``).
         spans: int64 [n, 5], positions in ``buffer`` (see letor.kernels.svmlight).
@@ -72,6 +75,7 @@ class Rows:
     limit: int
     refused: int
     growing: bool
+    stored: int
     largest: int = 0
     X: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
     y: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, dtype=np.float32))
@@ -86,6 +90,7 @@ def parse(
     width: int | None = None,
     max_columns: int,
     refuse_non_finite: bool = False,
+    stored: int | None = None,
     threads: int | None = None,
 ) -> Rows:
     """Run the parsing kernels over the chunks of a buffer; all rows of a short one are left to
@@ -97,6 +102,7 @@ def parse(
         width: number of columns to store; default: the largest id.
         max_columns: rows with larger ids are flagged layout.BAD.
         refuse_non_finite: whether rows with nan, infinite or huge values are flagged layout.BAD.
+        stored: bytes of the file, if it is compressed.
         threads: number of threads; default: all cores.
     """
     marks = MARK_BITS.view(np.float32).copy()
@@ -104,19 +110,20 @@ def parse(
         marks[0] = 0
     refused = layout.HAS_NON_FINITE if refuse_non_finite else 0
     start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
+    like = Rows(buffer, marks, max_columns, refused, width is None, stored or buffer.size)
     if buffer.size < KERNELS_FROM_BYTES:
-        return _all_doubtful(Rows(buffer, marks, max_columns, refused, width is None), start, width)
+        return _all_doubtful(like, start, width)
     from letor.kernels import svmlight as kernels  # with numba
 
     chunks = _line_chunks(buffer, start, CHUNK_BYTES)
     with ThreadPoolExecutor(threads or available_cores()) as pool:
         counts = list(pool.map(lambda chunk: kernels.count_rows(buffer, *chunk), chunks))
         first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
-        rows = _empty_rows(Rows(buffer, marks, max_columns, refused, width is None), first[-1])
+        rows = _empty_rows(like, first[-1])
         wanted = _sampled_width(rows, start) if width is None else width
         while True:
             if width is None:
-                _check_size(buffer, first[-1], wanted)
+                _check_size(rows, wanted)
             rows.X = np.empty((first[-1], wanted), dtype=np.float32)
             rows.largest = max(pool.map(partial(_read, rows), chunks, first), default=0)
             if not rows.growing or rows.largest <= wanted:
@@ -124,16 +131,17 @@ def parse(
             wanted = rows.largest
 
 
-def _check_size(buffer: NDArray[np.uint8], n: int, width: int) -> None:
+def _check_size(rows: Rows, width: int) -> None:
     """Refuse one large id in a file of many short rows: absent values take memory, too."""
+    n = len(rows.y)
     size = 4 * n * width
-    if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * len(buffer)):
+    if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * rows.stored):
         return
-    narrow = settle_doubtful_rows(parse(buffer, width=0, max_columns=width - 1))
+    narrow = settle_doubtful_rows(parse(rows.buffer, width=0, max_columns=width - 1))
     at = next((line.number for line in narrow if "is above max_columns" in line.reason), "?")
     raise InputError(
         f"line {at} has the column {width}: {n:,} rows of so many columns take "
-        f"{size / 2**30:.1f} GiB, {size // len(buffer)} times the text; mend the line, lower "
+        f"{size / 2**30:.1f} GiB, {size // rows.stored} times the file; mend the line, lower "
         "max_columns, or say by n_columns that the rows really have so many"
     )
 
@@ -143,7 +151,7 @@ def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
     ones are yielded, in the order of the file. ``line`` is the number of the first line."""
     number, counted = line, 0
     parsed: list[tuple[int, ParsedLine]] = []
-    for row in np.flatnonzero(rows.flags & layout.BAD).tolist():
+    for row in map(int, np.flatnonzero(rows.flags & layout.BAD)):
         start, stop = rows.spans[row, [layout.LINE_START, layout.LINE_STOP]].tolist()
         number += int(np.count_nonzero(rows.buffer[counted:start] == ord("\n")))
         counted = start
@@ -156,6 +164,23 @@ def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
             _store(rows, parsed)
             parsed = []
     _store(rows, parsed)
+
+
+def bad_lines(rows: Rows) -> list[BadLine]:
+    """All that :func:`settle_doubtful_rows` refuses.
+
+    Raises:
+        InputError: they are many, and most of the lines.
+    """
+    bad = []
+    for line in settle_doubtful_rows(rows):
+        bad.append(line)
+        if len(bad) > max(MANY_BAD_LINES, len(rows.y) // 2):
+            raise InputError(
+                f"{len(bad):,} and more of {len(rows.y):,} lines are bad: this is hardly LETOR "
+                f"text; the first is {bad[0]}"
+            )
+    return bad
 
 
 def _all_doubtful(like: Rows, start: int, width: int | None) -> Rows:
@@ -222,7 +247,7 @@ def _store(rows: Rows, parsed: list[tuple[int, ParsedLine]]) -> None:
     rows.largest = max(rows.largest, largest)
     extra = largest - rows.X.shape[1]
     if rows.growing and extra > 0:
-        _check_size(rows.buffer, len(rows.X), largest)
+        _check_size(rows, largest)
         rows.X = np.pad(rows.X, ((0, 0), (0, extra)), constant_values=rows.marks[0])
     for row, line in parsed:
         rows.y[row] = line.label

@@ -14,7 +14,15 @@ from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
 from letor.kernels import layout
-from letor.parser import KERNELS_FROM_BYTES, NULL_BITS, BadLine, Rows, parse, settle_doubtful_rows
+from letor.parser import (
+    KERNELS_FROM_BYTES,
+    NULL_BITS,
+    BadLine,
+    Rows,
+    bad_lines,
+    parse,
+    settle_doubtful_rows,
+)
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 
@@ -83,13 +91,13 @@ def read_letor(
             width=n_columns,
             max_columns=limit,
             refuse_non_finite=non_finite == "raise",
+            stored=os.stat(path).st_size,
             threads=threads,
         )
-        bad = []
-        for line in settle_doubtful_rows(rows):
-            if on_error == "raise":
+        if on_error == "raise":
+            for line in settle_doubtful_rows(rows):
                 raise InputError(f"{path}, {line}")
-            bad.append(line)
+        bad = bad_lines(rows)
     if rejected is not None:
         rejected.extend(bad)
     elif bad:

@@ -48,11 +48,12 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
             iteration), its label is not a whole number, or a document is judged twice for a query;
             the message names file and line.
     """
-    rows, lines = [], []
+    rows: list[tuple[Any, ...]] = []
+    seen: dict[tuple[str, str], int] = {}
     for number, query, document, label in qrels_lines(path):
+        _refuse_again(seen, query, document, path, number)
         rows.append((query, document, _number(int, label, path, number, "label")))
-        lines.append(number)
-    return _checked_frame(rows, QRELS_COLUMNS, lines, path)
+    return _frame(rows, QRELS_COLUMNS)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -66,15 +67,16 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
         InputError: a line does not have six fields, its rank or score is not a number, or a
             document occurs twice for a query; the message names file and line.
     """
-    rows, lines = [], []
+    rows: list[tuple[Any, ...]] = []
+    seen: dict[tuple[str, str], int] = {}
     for number, fields in _fields(path, 6, "qid Q0 docno rank score tag"):
+        _refuse_again(seen, fields[0], fields[2], path, number)
         score = _number(float, fields[4], path, number, "score")
         if not math.isfinite(score):
             raise InputError(f"{path}:{number}: score {fields[4]!r} is not finite")
         rank = _number(int, fields[3], path, number, "rank")
         rows.append((fields[0], fields[2], score, rank, fields[5]))
-        lines.append(number)
-    return _checked_frame(rows, RUN_COLUMNS, lines, path)
+    return _frame(rows, RUN_COLUMNS)
 
 
 def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -216,17 +218,19 @@ def _number(kind: Callable[[str], Any], text: str, path: Any, line_number: int, 
     raise InputError(f"{path}:{line_number}: {what} {text[:40]!r} is not a number")
 
 
-def _checked_frame(
-    rows: list[tuple[Any, ...]], columns: list[str], lines: list[int], path: Any
-) -> pd.DataFrame:
-    seen: dict[tuple[str, str], int] = {}
-    for row, number in zip(rows, lines, strict=True):
-        earlier = seen.setdefault(row[:2], number)
-        if earlier != number:
-            raise InputError(
-                f"{path}:{number}: document {row[1]!r} of query {row[0]!r} is already in line "
-                f"{earlier}"
-            )
+def _refuse_again(
+    seen: dict[tuple[str, str], int], query: str, document: str, path: Any, number: int
+) -> None:
+    """Raise InputError if a pair was seen in an earlier line."""
+    earlier = seen.setdefault((query, document), number)
+    if earlier != number:
+        raise InputError(
+            f"{path}:{number}: document {document!r} of query {query!r} is already in line "
+            f"{earlier}"
+        )
+
+
+def _frame(rows: list[tuple[Any, ...]], columns: list[str]) -> pd.DataFrame:
     numbers = {"label": np.int64, "rank": np.int64, "score": np.float64}
     values = zip(*rows, strict=True) if rows else [()] * len(columns)
     return pd.DataFrame(

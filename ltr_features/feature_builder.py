@@ -336,6 +336,8 @@ class FeatureBuilder:
                 FittedColumn(column, column.kind.load(path))
                 for column, path in zip(made.models, paths, strict=True)
             ]
+            # Prepares the documents, and finds here what does not go together.
+            made.compute([], np.zeros(0, np.int64), [])
         return made
 
     def _context(

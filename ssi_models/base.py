@@ -300,6 +300,9 @@ class MatchingModel(Parameters):
             raise ValueError(f"{path}: of a newer version of this package; update it")
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
+        for name, value in params.items():
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise ValueError(f"parameter {name} is {value}, which no kernel takes")
         model = cls(**{cls.former_params.get(k, k): v for k, v in params.items()})
         model.check_params()
         model.n_words_ = persistence.count(header, "n_words")

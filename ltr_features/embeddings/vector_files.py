@@ -23,6 +23,7 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import Unpacked
 from letor.errors import InputError
 
 _CHUNK = 1 << 22
@@ -68,7 +69,8 @@ def read_vectors(
     try:
         with gzip.open(path) if zipped else open(path, "rb") as file:
             rows = _Rows(path)
-            for place, word, numbers in _records(file, path, layout, rows):
+            content = Unpacked(cast(IO[bytes], file), path) if zipped else file
+            for place, word, numbers in _records(content, path, layout, rows):
                 try:
                     name = word.decode("utf-8")
                 except UnicodeDecodeError:
@@ -144,11 +146,9 @@ class _Rows:
                     raise InputError(f"{self.path}, {place}: {field[:40]!r} is not a number")
 
 
-def _records(
-    file: IO[bytes] | gzip.GzipFile, path: Path, layout: str, rows: _Rows
-) -> Iterator[tuple[str, bytes, bytes]]:
+def _records(file: Any, path: Path, layout: str, rows: _Rows) -> Iterator[tuple[str, bytes, bytes]]:
     """(place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
-    stream = io.BufferedReader(cast(Any, file), _CHUNK)
+    stream = io.BufferedReader(file, _CHUNK)
     first = stream.readline(_CHUNK)
     header = _HEADER.fullmatch(first)
     if layout == "auto":

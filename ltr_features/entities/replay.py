@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.entities.linker import Mention
+from ltr_features.text.records import json_lines
 
 _NAMES = [part.name for part in fields(Mention)]
 
@@ -62,20 +64,12 @@ class StoredAnnotations:
 
     @cached_property
     def _known(self) -> dict[str, tuple[Mention, ...]]:
-        known = {}
-        try:
-            with Path(self.path).open(encoding="utf-8") as lines:
-                for number, line in enumerate(lines, start=1):
-                    text, mentions = self._read(line, number)
-                    known[text] = mentions
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.path}: cannot be read as annotations ({error})") from None
-        return known
+        lines = json_lines(Path(self.path), ("text", "mentions"))
+        return dict(self._read(record, number) for number, record in lines)
 
-    def _read(self, line: str, number: int) -> tuple[str, tuple[Mention, ...]]:
+    def _read(self, record: Mapping[str, Any], number: int) -> tuple[str, tuple[Mention, ...]]:
+        text = record["text"]
         try:
-            record = json.loads(line)
-            text = record["text"]
             mentions = tuple(Mention(**found) for found in record["mentions"])
             valid = isinstance(text, str) and all(
                 0 <= m.start <= m.end <= len(text)

@@ -17,8 +17,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, cast
 
+from letor.compression import Unpacked
 from letor.errors import InputError
 from ltr_features.sources.wiki_links import DEFAULT_SITE, Site
 
@@ -58,7 +59,8 @@ class DumpStream:
         size: bytes of the file as stored (compressed).
 
     Raises:
-        InputError: the file is missing, a folder, unreadable or not a MediaWiki dump.
+        InputError: the file is missing, a folder, unreadable or not a MediaWiki dump, or as
+            :class:`~letor.compression.Unpacked`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -70,7 +72,7 @@ class DumpStream:
             raise InputError(f"{self.path}: {_open_failure(self.path, error)}") from error
         try:
             self.size = os.fstat(self._file.fileno()).st_size
-            self._stream = _decompressed(self._file)
+            self._stream = _decompressed(self._file, self.path)
             self._head = self._read_header()
             self.site = self._parse_site()
         except BaseException:
@@ -167,14 +169,14 @@ def _open_failure(path: Path, error: OSError) -> str:
     return f"cannot be read ({error.strerror})"
 
 
-def _decompressed(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
+def _decompressed(file: IO[bytes], path: Path) -> IO[bytes] | Unpacked:
     """The file's content; the format is told by its first bytes, whatever its name."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(b"BZh"):
-        return bz2.open(file)
+        return Unpacked(bz2.open(file), path)
     if magic.startswith(b"\x1f\x8b"):
-        return gzip.open(file)
+        return Unpacked(cast(IO[bytes], gzip.open(file)), path)
     return file
 
 

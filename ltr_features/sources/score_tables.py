@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from letor.compression import text_lines
 from letor.errors import InputError
 from letor.trec import read_run
 from ltr_features.sources.table_blocks import (
@@ -99,7 +101,11 @@ def read_scores(
     else:
         run = read_run(path)
         query_column, document_column, names = "qid", "docno", ["score"]
-        columns = {name: pa.array(run[name]) for name in (query_column, document_column, *names)}
+        try:
+            columns = {name: pa.array(run[name]) for name in ("qid", "docno", "score")}
+        except UnicodeEncodeError:
+            deque(text_lines(path), maxlen=0)  # says in which line
+            raise
         found = iter([Block(path, np.arange(1, len(run) + 1), columns)])
     queries, documents = Codes(), Codes()
     parts = [

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import check_encoding, open_utf8, text_lines
+from letor.compression import check_encoding, open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.frames import arrow_table
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
@@ -242,7 +242,7 @@ def _csv_reader(
     parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     with (
         _told(path, encoding),
-        open_utf8(path, encoding) as stream,
+        open_for_arrow(path, encoding) as stream,
         # Closed before the stream: its threads read on from there.
         pa.csv.open_csv(stream, parse_options=parse, convert_options=options) as reader,
     ):

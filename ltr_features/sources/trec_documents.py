@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from letor.compression import open_input
 from letor.errors import InputError
-from ltr_features.sources.trec_topics import TAG, inner, tidy
+from ltr_features.sources.trec_topics import TAG, elements, inner, real_references, tidy
 
 _TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
-_DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.S | re.I)
-_DOCHDR = re.compile(r"<DOCHDR>\s*(.*?)\s*</DOCHDR>", re.S | re.I)
+_END = re.compile(rb"</DOC>\s*", re.I)
 _BLOCK = 1 << 20
 
 
@@ -52,24 +51,32 @@ def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument
         InputError: a document without an end or number, or bytes of another encoding.
     """
     for ordinal, text in enumerate(_elements(path, encoding), start=1):
-        number = _DOCNO.search(text)
-        if number is None or not number[1]:
+        number = next(elements(text, "DOCNO"), None)
+        docno = text[number.content].strip() if number else ""
+        if number is None or not docno:
             raise InputError(f"{path}: document {ordinal} has no <DOCNO>")
-        header = _DOCHDR.search(text)
-        rest = text[number.end() :]
+        header = next(elements(text, "DOCHDR"), None)
         if header is None:
-            yield TrecDocument(number[1], _plain_streams(rest))
+            yield TrecDocument(docno, _plain_streams(text[number.whole.stop :]))
         else:
-            yield TrecDocument(number[1], web_streams(text[header.end() :], header[1]))
+            page = text[header.whole.stop :]
+            yield TrecDocument(docno, web_streams(page, text[header.content]))
 
 
 def _elements(path: Path, encoding: str) -> Iterator[str]:
     """The content of each ``<DOC>`` element."""
-    rest, done = b"", 0
+    pieces: list[bytes] = []  # of a document whose end is still to come
+    tail, done = b"", 0
     with open_input(path) as stream:
         while True:
             block = stream.read(_BLOCK)
-            *whole, rest = re.split(rb"</DOC>\s*", rest + block, flags=re.I)
+            pieces.append(block)
+            tail += block
+            if block and b"</doc>" not in tail.lower():
+                tail = tail[-len(b"</doc>") :]
+                continue
+            *whole, rest = _END.split(b"".join(pieces))
+            pieces, tail = [rest], rest[-len(b"</doc>") :]
             for part in whole:
                 done += 1
                 start = re.search(rb"<DOC>", part, re.I)
@@ -93,16 +100,26 @@ def _plain_streams(text: str) -> dict[str, str]:
     bodies = list(inner(text, "TEXT"))
     if not bodies:
         for tag in _TITLES:
-            text = re.sub(rf"<{tag}\b[^>]*>.*?</{tag}>", " ", text, flags=re.S | re.I)
+            text = _without(text, tag)
         bodies = [TAG.sub(" ", text)]
     return {"title": tidy(title), "body": tidy(" ".join(bodies))}
+
+
+def _without(text: str, tag: str) -> str:
+    """The text with a blank for each element of a name."""
+    parts, at = [], 0
+    for place in elements(text, tag):
+        parts.append(text[at : place.whole.start])
+        at = place.whole.stop
+    return " ".join([*parts, text[at:]])
 
 
 def web_streams(html: str, header: str = "") -> dict[str, str]:
     """Streams of a web page: title, body, keywords, description, and the url of the header."""
     page = _Page()
-    page.feed(html)
-    page.close()
+    page.feed(real_references(html))
+    if not page.rawdata.startswith("<"):  # a tag or comment without an end is left out, as browsers
+        page.close()  # do; looking for the end of each once more would take quadratic time
     streams = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
     url = header.split(maxsplit=1)[0] if header.strip() else ""
     return {**streams, "url": url}
@@ -118,6 +135,13 @@ class _Page(HTMLParser):
         }
         self._silent: list[str] = []
         self._in_title = False
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """The end of ``<![...]>``; Python 3.11 and 3.12 fail at those that mean nothing."""
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("script", "style"):

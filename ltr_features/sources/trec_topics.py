@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from typing import NamedTuple
 
 from letor.compression import text_lines
 from letor.errors import InputError
@@ -14,9 +15,8 @@ from letor.errors import InputError
 TOPIC_FIELDS = ("title", "desc", "narr")
 #: Any element's start or end.
 TAG = re.compile(r"<[^<>]*>")
-#: A query per line: id, colon or tab, text. Ids with blanks need a tab, with colons a name in .tsv.
-_LINE = re.compile(r"\s*([^\t:]+(?=\t)|[^\s:]+(?=\s*:))\s*[:\t]\s*(.*?)\s*$")
-_TABS = re.compile(r"\s*([^\t]+)\t\s*(.*?)\s*$")
+#: A reference to a character that there is none of, whose number may be too long to be read.
+_NO_CHARACTER = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
 
 
 def read_topics(
@@ -33,14 +33,13 @@ def read_topics(
             f"topic_fields: {', '.join(unknown) or 'none'} given; use {', '.join(TOPIC_FIELDS)}"
         )
     path = Path(path)
-    lines = list(text_lines(path))
-    text = "\n".join(line for _, line in lines)
+    text = "\n".join(line for _, line in text_lines(path))
     if re.search(r"<top>", text, re.I):
         found = _sgml_topics(path, text, fields)
     elif re.search(r"<topic\b", text):
         found = _xml_topics(path, text, fields)
     else:
-        found = _line_topics(path, lines)
+        found = _line_topics(path, text)
     topics: dict[str, str] = {}
     for query, words in found:
         if query in topics:
@@ -55,12 +54,12 @@ def read_topics(
 
 def _sgml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Classic topics, whose elements have no end tags."""
-    for ordinal, match in enumerate(re.finditer(r"<top>(.*?)</top>", text, re.S | re.I), start=1):
+    for ordinal, place in enumerate(elements(text, "top"), start=1):
         parts = {
             tag.lower(): tidy(re.sub(r"</\w+>", " ", content))
             for tag, content in re.findall(
-                r"<(num|title|desc|narr)\b[^>]*>(.*?)(?=<(?:num|title|desc|narr)\b|$)",
-                match[1],
+                r"<(num|title|desc|narr)\b[^<>]*>(.*?)(?=<(?:num|title|desc|narr)\b|$)",
+                text[place.content],
                 re.S | re.I,
             )
         }
@@ -73,38 +72,67 @@ def _sgml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple
 
 
 def _xml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
-    elements = {"title": ("title", "query"), "desc": ("desc", "description", "question"),
+    tags = {"title": ("title", "query"), "desc": ("desc", "description", "question"),
                 "narr": ("narr", "narrative")}  # fmt: skip
-    for ordinal, match in enumerate(
-        re.finditer(r"<topic\b([^>]*)>(.*?)</topic>", text, re.S), start=1
-    ):
-        number = re.search(r"\bnumber\s*=\s*[\"']\s*([^\"']+?)\s*[\"']", match[1])
-        if number is None:
+    for ordinal, place in enumerate(elements(text, "topic"), start=1):
+        number = re.search(r"\bnumber\s*=\s*[\"']([^\"']*)[\"']", text[place.tag])
+        if number is None or not number[1].strip():
             raise InputError(f"{path}: topic {ordinal} has no attribute number")
-        words = [part for f in fields for tag in elements[f] for part in inner(match[2], tag)]
-        yield number[1], tidy(" ".join(words))
+        content = text[place.content]
+        words = [part for f in fields for tag in tags[f] for part in inner(content, tag)]
+        yield number[1].strip(), tidy(" ".join(words))
 
 
-def _line_topics(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, str]]:
-    form = _TABS if ".tsv" in path.suffixes else _LINE
-    for number, line in lines:
+def _line_topics(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    """A query per line: id, colon or tab, text. Ids with blanks need a tab, with colons a name in
+    .tsv."""
+    only_tabs = ".tsv" in path.suffixes
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        match = form.match(line)
-        if match is None:
+        query, separator, words = line.strip().partition("\t")
+        if not only_tabs and (not separator or ":" in query):
+            query, separator, words = line.strip().partition(":")
+            separator = separator if len(query.split()) == 1 else ""
+        if not (separator and query):
             raise InputError(
                 f"{path}, line {number}: {line[:60]!r} is no topic; expected <top> elements, "
                 "<topic> elements, or lines 'id:text' or id, tab, text"
             )
-        yield match[1], match[2]
+        yield query.strip(), words.strip()
+
+
+class Element(NamedTuple):
+    """Where an element stands in a text: all of it, its start tag, what is between its tags."""
+
+    whole: slice
+    tag: slice
+    content: slice
+
+
+def elements(text: str, tag: str) -> Iterator[Element]:
+    """All elements of a name, each up to the first end tag. Takes a time that grows with the text's
+    length, whatever is in it."""
+    start, end = re.compile(rf"<{tag}\b[^<>]*>", re.I), re.compile(rf"</{tag}>", re.I)
+    at = 0
+    while (opened := start.search(text, at)) and (closed := end.search(text, opened.end())):
+        at = closed.end()
+        yield Element(
+            slice(opened.start(), at), slice(*opened.span()), slice(opened.end(), closed.start())
+        )
 
 
 def inner(text: str, tag: str) -> Iterator[str]:
     """The texts of all elements of a name, without the tags inside them."""
-    for match in re.finditer(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.S | re.I):
-        yield TAG.sub(" ", match[1])
+    for place in elements(text, tag):
+        yield TAG.sub(" ", text[place.content])
 
 
 def tidy(text: str) -> str:
     """The text with character references resolved and single blanks."""
-    return " ".join(unescape(text).split())
+    return " ".join(unescape(real_references(text)).split())
+
+
+def real_references(text: str) -> str:
+    """The text without references to characters that there are none of."""
+    return _NO_CHARACTER.sub("\ufffd", text)

@@ -119,8 +119,9 @@ class QueryExpansion(Baseline):
 def _best(
     Q: sp.csr_matrix, D: sp.csr_matrix, n: int, excluded: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
-    """int64 [m, n], the rows of the n best documents of each query but the excluded one, ties by
-    row; -1 where there are no more."""
+    """int64 [m, n], or as many columns as there are documents: the rows of the n best documents of
+    each query but the excluded one, ties by row; -1 where there are no more."""
+    n = min(n, D.shape[0])
     postings = D.T.tocsr()
     best = np.full((Q.shape[0], n), -1)
     for i in range(Q.shape[0]):

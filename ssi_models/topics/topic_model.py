@@ -35,6 +35,8 @@ from ssi_models.topics.state import Iteration, State
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
+MOST_FOLD_IN_ITERATIONS = 10_000
+
 
 @model_class
 class TopicModel(LanguageModel):
@@ -109,6 +111,11 @@ class TopicModel(LanguageModel):
         super().check_params()
         check_least(self, 1, "n_topics", "fold_in_iterations")
         check_least(self, 0, "iterations")
+        if self.fold_in_iterations > MOST_FOLD_IN_ITERATIONS:
+            raise ValueError(
+                f"fold_in_iterations must be {MOST_FOLD_IN_ITERATIONS:,} or fewer, got "
+                f"{self.fold_in_iterations}"
+            )
         for name in ("alpha", "beta"):
             if not 1 <= getattr(self, name) < np.inf:
                 raise ValueError(

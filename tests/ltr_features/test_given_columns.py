@@ -20,6 +20,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.sample import write_sample
+from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 
@@ -115,6 +116,13 @@ def test_bad_scores_are_refused_by_file_and_line(context, tmp_path, text, messag
     with pytest.raises(InputError, match=message) as error:
         GivenScores(files={"s": path}).check(context)
     assert str(path) in str(error.value)
+
+
+def test_ids_of_runs_are_utf8(tmp_path):
+    path = tmp_path / "a.run"
+    path.write_bytes(b"a Q0 d0 1 1 t\na Q0 d\xe9 2 0 t\n")
+    with pytest.raises(InputError, match=r"a\.run, line 2: byte 0xe9 .*not UTF-8"):
+        read_scores(path)
 
 
 def test_files_are_looked_at_before_anything_else(context, tmp_path):

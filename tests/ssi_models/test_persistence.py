@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from safetensors import SafetensorError
 
-from ssi_models.persistence import save_tensors
+from ssi_models import get_model, load_model
+from ssi_models.persistence import load_tensors, save_tensors
+from ssi_models.training.preferences import Preferences
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
@@ -20,3 +23,34 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"x\.safetensors: cannot be written \(No space left"):
         save_tensors(tmp_path / "x.safetensors", {}, {"a": np.zeros(1, np.float32)})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "said"),
+    [
+        ("fold_in_iterations", 2**31, "fold_in_iterations must be 10,000 or fewer"),
+        ("alpha", 2**70, f"parameter alpha is {2**70}"),
+    ],
+)
+def test_numbers_that_no_kernel_comes_to_an_end_with(param, value, said, tmp_path):
+    path = tmp_path / "model.safetensors"
+    counts = sp.csr_matrix(np.eye(3, dtype=np.int32))
+    preferences = Preferences.from_pairs(np.arange(3), np.arange(3), n_queries=3, n_documents=3)
+    get_model("plsa")(n_topics=2, iterations=1).fit(counts, counts, preferences).save(path)
+    header, tensors = load_tensors(path)
+    assert param in header["params"]
+    save_tensors(path, header | {"params": {**header["params"], param: value}}, tensors)
+    with pytest.raises(ValueError, match=rf"model\.safetensors: .*{said}"):
+        load_model(path)
+
+
+def test_more_feedback_than_there_are_documents(tmp_path):
+    path = tmp_path / "model.safetensors"
+    D = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    preferences = Preferences.from_pairs(np.arange(3), np.arange(3), n_queries=3, n_documents=3)
+    model = get_model("query-expansion")(beta=0.5, n_expansion=3).fit(D, D, preferences)
+    model.save(path)
+    header, tensors = load_tensors(path)
+    save_tensors(path, header, {**tensors, "n_expansion": np.array([2**40])})
+    n = np.arange(3)
+    np.testing.assert_array_equal(load_model(path).score(D, D, n, n), model.score(D, D, n, n))

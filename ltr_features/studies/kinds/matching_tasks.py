@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.compression import text_lines
+from letor.errors import InputError, reading
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.records import json_lines, text_value
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
@@ -168,7 +169,8 @@ def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
     texts: dict[str, list[str]] = {config.query_language: [], config.document_language: []}
     sizes = []
     for path in paths:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with reading(path, "it is not UTF-8"):
+            lines = path.read_text(encoding="utf-8").splitlines()
         texts[path.suffix[1:]] += lines
         sizes.append(len(lines))
     if sizes[::2] != sizes[1::2]:
@@ -324,16 +326,9 @@ def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp
 
 def _read_corpus(path: Path) -> tuple[list[str], list[str]]:
     ids, texts = [], []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = json.loads(line)
-                ids.append(entry["_id"])
-                texts.append(entry["text"])
-            except (ValueError, KeyError, TypeError):
-                raise InputError(
-                    f"{path}, line {number}: not a JSON object with _id and text"
-                ) from None
+    for number, entry in json_lines(path, ("_id", "text")):
+        ids.append(text_value(path, number, entry, "_id"))
+        texts.append(text_value(path, number, entry, "text"))
     return ids, texts
 
 
@@ -341,14 +336,13 @@ def _read_links(path: Path, ids: Iterable[str]) -> NDArray[np.int64]:
     """int64 [n, 2], distinct links between different known articles, ascending."""
     row_of = {name: row for row, name in enumerate(ids)}
     found = []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            ends = line.rstrip("\n").split("\t")
-            if len(ends) != 2:
-                raise InputError(
-                    f"{path}, line {number}: {len(ends)} columns; source and target are wanted"
-                )
-            source, target = row_of.get(ends[0]), row_of.get(ends[1])
-            if source is not None and target is not None and source != target:
-                found.append((source, target))
+    for number, line in text_lines(path):
+        ends = line.split("\t")
+        if len(ends) != 2:
+            raise InputError(
+                f"{path}, line {number}: {len(ends)} columns; source and target are wanted"
+            )
+        source, target = row_of.get(ends[0]), row_of.get(ends[1])
+        if source is not None and target is not None and source != target:
+            found.append((source, target))
     return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)

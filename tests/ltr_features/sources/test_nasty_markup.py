@@ -47,6 +47,41 @@ def test_every_shape_is_parsed_in_time():
     assert len(done.stdout.split()) == len(SHAPES)  # one count of sections for each
 
 
+#: The same for TREC's topics and documents, most of which are refused.
+TREC_SHAPES = [
+    ("", "<top>", ""), ("<top><num>", " ", "x</top>"), ("<top>", "<num", "</top>"),
+    ("", '<topic number="1">', ""), ("", "<topic", ""), ('<topic number="', " ", '>a</topic>'),
+    ('<topic number="1">', "<title>", "</topic>"), ("1:a", " ", "b"), ("", " ", "a"),
+    ("a", " ", ":"),
+    ("<DOC><DOCNO>", " ", "x</DOC>"), ("<DOC>", "<DOCNO>", "</DOC>"), ("<DOC>", "<DOCNO", "</DOC>"),
+    ("<DOC><DOCNO>1</DOCNO>", "<TEXT>", "</DOC>"), ("<DOC><DOCNO>1</DOCNO>", "<TITLE>", "</DOC>"),
+    *(("<DOC><DOCNO>1</DOCNO><DOCHDR>u</DOCHDR>", repeated, "</DOC>")
+      for repeated in ("<!--", "<![CDATA[", "<!", "<?", "<a", "</a", "<a b='", " <script>a")),
+]  # fmt: skip
+
+
+def test_every_shape_of_trec_files_is_read_or_refused_in_time(tmp_path):
+    for number, (before, repeated, after) in enumerate(TREC_SHAPES):
+        text = before + repeated * (LENGTH // len(repeated)) + after
+        (tmp_path / str(number)).write_text(text)
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from letor.errors import InputError\n"
+        "from ltr_features.sources.trec_documents import trec_documents\n"
+        "from ltr_features.sources.trec_topics import read_topics\n"
+        "for path in Path(sys.argv[1]).iterdir():\n"
+        "    try:\n"
+        "        list((trec_documents if '<DOC>' in path.read_text() else read_topics)(path))\n"
+        "    except InputError as error:\n"
+        "        assert str(path) in str(error)\n"
+        "    print('done')\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, timeout=LIMIT, check=True, stdout=subprocess.PIPE, text=True)
+    assert len(done.stdout.split()) == len(TREC_SHAPES)
+
+
 @pytest.mark.parametrize("repeated", [b"<!>", b"<?a?>", b"<? ", b"<!a", b"<", b"<!> \n"])
 def test_files_that_are_no_dump_are_described(repeated):
     assert _describe(repeated * (1000 // len(repeated)) + b"!").startswith("is ")

@@ -1,0 +1,140 @@
+"""Compressed text: read to its end, or refused when it is far longer than its file."""
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import zstandard
+
+from letor import compression
+from letor.compression import Unpacked, open_input, read_buffer, text_lines
+from letor.errors import InputError
+from letor.lint import validate
+from letor.svmlight import read_letor
+
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_file_holds_so_much_and_no_more(suffix, tmp_path, monkeypatch):
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(PACK[suffix](b"\n" * 4 * MIB))
+    size = path.stat().st_size
+    monkeypatch.setattr(compression, "ALWAYS_UNPACKED", 4 * MIB)
+    assert len(read_buffer(path)) == 4 * MIB
+    monkeypatch.setattr(compression, "ALWAYS_UNPACKED", 4 * MIB - 1)
+    said = f"a.txt{suffix}: its {size:,} bytes hold more than 4,194,303 bytes.*decompress it"
+    with pytest.raises(InputError, match=said):
+        read_buffer(path)
+    monkeypatch.setattr(compression, "LARGEST_MULTIPLE", -(-4 * MIB // size))
+    assert len(read_buffer(path)) == 4 * MIB
+
+
+def test_content_is_counted_however_it_is_read(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"a b\n" * 1000))
+    for n in (1, 7, 5000, -1):
+        with open_input(path) as stream:
+            assert isinstance(stream, Unpacked)
+            assert b"".join(iter(lambda n=n, stream=stream: stream.read(n), b"")) == b"a b\n" * 1000
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_lines_longer_than_blocks(lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(compression, "_BLOCK_BYTES", 4)
+    path = tmp_path / "a.txt"
+    for line in ("", "abc", "abcd", "x" * 23):
+        for end in ("", "\n"):
+            path.write_text("\n".join([line] * lines) + end)
+            expected = [line] * lines if line or end else [line] * (lines - 1)
+            assert [text for _, text in text_lines(path)] == expected
+
+
+def test_columns_that_are_absent_are_counted_against_the_compressed_file(tmp_path):
+    path = tmp_path / "rows.txt.gz"
+    path.write_bytes(gzip.compress(b"1 qid:1 200:1\n" + b"0 qid:1\n" * 400_000))
+    with pytest.raises(InputError, match=r"line 1 has the column 200.*times the file"):
+        read_letor(path)
+    assert read_letor(path, n_columns=200).X.shape == (400_001, 200)
+
+
+def test_text_that_is_no_letor_text_is_not_listed_line_by_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("letor.parser.MANY_BAD_LINES", 10)
+    path = tmp_path / "rows.txt"
+    path.write_text("1 qid:1 1:1\n" * 30 + "x\n" * 10)
+    assert len(validate(path).bad_lines) == 10
+    path.write_text("1 qid:1 1:1\n" * 30 + "x\n" * 20)
+    assert len(validate(path).bad_lines) == 20
+    path.write_text("1 qid:1 1:1\n" * 10 + "x\n" * 30)
+    with pytest.raises(InputError, match=r"21 and more of 40 lines are bad.*line 11"):
+        validate(path)
+    with pytest.raises(InputError, match="21 and more of 40"):
+        read_letor(path, on_error="skip", rejected=[])
+
+
+# Name, reader of the path p, and what the file repeats behind its beginning.
+BOMBS = {
+    "letor": ("rows.txt", "letor.read_letor(p)", b"1 qid:1 1:1\n", b"0 qid:1\n"),
+    "validate": ("rows.txt", "lint.validate(p)", b"1 qid:1 1:1\n", b"0\n"),
+    "qrels": ("qrels.txt", "trec.read_qrels(p)", b"1 0 d 1\n", b"\n"),
+    "run": ("a.run", "score_tables.read_scores(p)", b"", b"1 Q0 d 1 1 t\n"),
+    "scores csv": ("a.csv", "score_tables.read_scores(p)", b"qid,docno,bm25\n", b"1,d,1\n"),
+    "csv of blank lines": ("a.csv", "score_tables.read_scores(p)", b"qid,docno,bm25\n", b"\n"),
+    "scores jsonl": ("a.jsonl", "score_tables.read_scores(p)", b'{"qid":"', b"a"),
+    "documents csv": (
+        "a.csv", "read_collection('table', documents=p, judgements=p)", b"id,body\n", b"d,b\n"
+    ),
+    "corpus": ("corpus.jsonl", "read_collection('beir', folder=p.parent)", b"", b'{"_id":"1"}\n'),
+    "topics": ("topics.txt", "trec_topics.read_topics(p)", b"", b"1:a\n"),
+    "documents": ("a.trec", "list(trec_documents.trec_documents(p))", b"<DOC>", b"<DOC>"),
+    "clicks": ("log.tsv", "reading.read_click_counts(p)", b"", b"q\td\t1\t1\t1\n"),
+    "vectors": ("vectors.txt", "vector_files.read_vectors(p)", b"", b"a 1 2\n"),
+    "dump": ("dump.xml", "list(read_dump(p))", b"<mediawiki><siteinfo/>", b" "),
+    "feature log": ("a.jsonl", "feature_log.read_feature_log(p)", b"", b"\n"),
+}  # fmt: skip
+
+READ = """
+    import json, re, sys
+    from pathlib import Path
+    import letor
+    from letor import lint, trec
+    from letor.errors import InputError
+    from ltr_features import read_collection
+    from ltr_features.clicks import reading
+    from ltr_features.embeddings import vector_files
+    from ltr_features.sources import feature_log, score_tables, trec_documents, trec_topics
+    from ltr_features.sources.wikipedia import read_dump
+
+    def most():
+        return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+
+    p, before = Path(sys.argv[1]), most()
+    try:
+        eval(sys.argv[2])
+    except InputError as error:
+        said = str(error)
+    print(json.dumps([said, (most() - before) / 2**10]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_file_made_to_fill_the_memory_is_refused_in_little_memory(kind, tmp_path):
+    name, read, begin, repeated = BOMBS[kind]
+    path = tmp_path / f"{name}.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(begin)
+        for _ in range(512):
+            file.write(repeated * (MIB // len(repeated)))
+    assert path.stat().st_size < MIB + MIB // 2
+    command = [sys.executable, "-c", textwrap.dedent(READ), str(path), read]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    said, peak = json.loads(done.stdout)
+    assert str(path) in said
+    assert "\n" not in said
+    assert peak < 1024  # MiB
