@@ -27,6 +27,18 @@ ALWAYS_UNPACKED, LARGEST_MULTIPLE = 2**25, 32
 _BLOCK_BYTES = 1 << 20
 
 
+def check_unpacked(path: str | os.PathLike[str], n_bytes: int) -> None:
+    """Raise InputError if a compressed file of this name may not hold so many bytes."""
+    size = os.stat(path).st_size
+    most = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * size)
+    if n_bytes > most:
+        raise InputError(
+            f"{path}: its {size:,} bytes hold more than {most:,} bytes, {most // max(1, size):,} "
+            "times as many, which may be meant to fill the memory; if you trust the file, "
+            "decompress it and name what comes of it"
+        )
+
+
 class Unpacked(io.RawIOBase):
     """What a compressed file holds, as a stream that refuses to go on for ever.
 
@@ -36,9 +48,7 @@ class Unpacked(io.RawIOBase):
     """
 
     def __init__(self, stream: IO[bytes], path: str | os.PathLike[str]) -> None:
-        self._stream, self._path = stream, path
-        self._size = os.stat(path).st_size
-        self._left = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * self._size)
+        self._stream, self._path, self._read = stream, path, 0
 
     def readable(self) -> bool:
         return True
@@ -47,17 +57,11 @@ class Unpacked(io.RawIOBase):
         """Read into a buffer; 0 at the end.
 
         Raises:
-            InputError: the file holds more than it may.
+            InputError: as :func:`check_unpacked`.
         """
         n = cast(Any, self._stream).readinto(buffer) or 0
-        self._left -= n
-        if self._left < 0:
-            most = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * self._size)
-            raise InputError(
-                f"{self._path}: its {self._size:,} bytes hold more than {most:,} bytes, "
-                f"{most // self._size:,} times as many, which may be meant to fill the memory; if "
-                "you trust the file, decompress it and name what comes of it"
-            )
+        self._read += n
+        check_unpacked(self._path, self._read)
         return n
 
     def readall(self) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -24,6 +25,9 @@ from ltr_base.machine import available_cores
 _KEY = b"letor"
 _VERSION = 1
 _BLOCK_BYTES = 1 << 24  # of float32 values in a row group
+#: Bytes that the values of a file may take in any case, and how many times the bytes of the file.
+#: (LZ4, by which files are written here, makes of zeros a 255th.)
+_ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 256
 _ROLES = ("label", "query_id", "document_id", "comment")
 
 
@@ -110,11 +114,54 @@ def read_parquet(
         return _read_ours(path, features, comments, threads)
 
 
+def check_parquet_size(
+    path: str | os.PathLike[str], metadata: pq.FileMetaData, value_bytes: int = 4
+) -> None:
+    """Look at the number of values before they are read: equal ones take no room in a file.
+
+    Args:
+        value_bytes: that each takes in memory.
+
+    Raises:
+        InputError: they would take far more memory than the file is long.
+    """
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    columns = range(metadata.num_columns)
+    n = sum(group.column(j).num_values for group in groups for j in columns)
+    _check_memory(path, value_bytes * n)
+
+
+def plain_texts(path: str | os.PathLike[str], array: pa.Array) -> pa.Array:
+    """An array that was read as a dictionary of texts, without it; any other as it is.
+
+    Raises:
+        InputError: the texts, which the file holds once, would take too much memory.
+    """
+    if not pa.types.is_dictionary(array.type) or pa.types.is_nested(array.type.value_type):
+        return array
+    if pa.types.is_primitive(array.type.value_type):
+        return array.dictionary_decode()
+    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
+    _check_memory(path, pc.sum(lengths).as_py() or 0)
+    return array.dictionary_decode()
+
+
+def _check_memory(path: str | os.PathLike[str], n_bytes: int) -> None:
+    """Raise InputError if what a file holds takes far more memory than the file is long."""
+    size = os.stat(path).st_size
+    if n_bytes > max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * size):
+        raise InputError(
+            f"{path}: what its {size:,} bytes hold takes {n_bytes / 2**30:.1f} GiB; if you trust "
+            "the file, write it again as several, or without compression and dictionaries"
+        )
+
+
 def _read_ours(
     path: Path, features: Sequence[str] | None, comments: bool, threads: int | None
 ) -> RankingData:
     """Rows of a file that :func:`write_parquet` wrote."""
     with pq.ParquetFile(path, memory_map=True) as file:
+        check_parquet_size(path, file.metadata)
         meta = _checked_metadata(path, file.schema_arrow)
         names = meta["columns"] if features is None else list(features)
         missing = [name for name in names if name not in set(meta["columns"])]
@@ -155,7 +202,9 @@ def _read_declared(
     path: Path, label: str, qid: str, docno: str, features: Sequence[str] | None
 ) -> RankingData:
     """Rows of a file that another program wrote."""
-    known = pq.read_schema(path).names
+    metadata = pq.read_metadata(path)
+    check_parquet_size(path, metadata)
+    known = metadata.schema.to_arrow_schema().names
     wanted = known if features is None else {label, qid, docno, *features}
     table = pq.read_table(path, columns=[c for c in known if c in wanted])
     return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from letor.compression import text_lines
+from letor.compression import check_unpacked, text_lines
 from letor.errors import InputError, reading
+from letor.parquet import check_parquet_size
 from ltr_features.embeddings.vector_files import read_vectors
 
 #: Arrays of numbers, whose ids stand in a text file of their own.
@@ -82,6 +84,8 @@ def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
     if path.suffix == ".npy":
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     elif path.suffix == ".npz":
+        with zipfile.ZipFile(path) as arrays:
+            check_unpacked(path, sum(array.file_size for array in arrays.infolist()))
         rows = sp.csr_matrix(sp.load_npz(path))
         rows.check_format(full_check=True)
     else:
@@ -111,7 +115,9 @@ def _ids(path: Path, of: Path, n: int) -> list[str]:
 
 
 def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
-    schema = pa.parquet.read_schema(path)
+    metadata = pa.parquet.read_metadata(path)
+    check_parquet_size(path, metadata, value_bytes=8)
+    schema = metadata.schema.to_arrow_schema()
     lists = [f.name for f in schema if _is_list(f.type)]
     plain = [f.name for f in schema if _is_id(f.type)]
     if len(lists) != 1 or len(plain) != 1:

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from letor.compression import check_encoding, open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.frames import arrow_table
+from letor.parquet import check_parquet_size, plain_texts
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
 _JSON_LINES = 1 << 16
+_VALUE_BYTES = 32  # of a value in memory, about
 
 
 @dataclass(frozen=True)
@@ -218,9 +220,20 @@ def plain_name(name: str) -> str:
 
 
 def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    with _told(path), pa.parquet.ParquetFile(present(path)) as file:
-        _check_columns(path, file.schema_arrow.names, columns)
-        yield from file.iter_batches(columns=columns)
+    with _told(path):
+        metadata = pa.parquet.read_metadata(present(path))
+        _check_columns(path, metadata.schema.to_arrow_schema().names, columns)
+        check_parquet_size(path, metadata, _VALUE_BYTES)
+        # One long text may be the value of many rows.
+        texts = [f.name for f in metadata.schema.to_arrow_schema() if _is_text(f.type)]
+        with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(columns=columns):
+                arrays = [plain_texts(path, array) for array in batch.columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string))
 
 
 def _csv(path: Path, separator: str, columns: list[str], encoding: str) -> Iterator[pa.RecordBatch]:

@@ -135,3 +135,23 @@ def test_mq2008_to_parquet_and_back_to_the_same_bytes(data_folder: Path, tmp_pat
         write_letor(again, tmp_path / "again.txt", digits=6, line_end="\r\n")
         assert (tmp_path / "again.txt").read_bytes() == path.read_bytes()
         assert (tmp_path / "rows.parquet").stat().st_size < path.stat().st_size / 3
+
+
+def test_equal_values_that_would_fill_the_memory_are_refused(tmp_path):
+    path, n = tmp_path / "rows.parquet", 30_000_000
+    zeros = pa.array(np.zeros(n, np.float32))
+    query = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["1"]))
+    pq.write_table(pa.table({"1": zeros, "label": zeros, "qid": query}), path)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(
+        InputError, match=r"rows\.parquet: what its [\d,]+ bytes hold takes 0\.3 GiB"
+    ):
+        read_parquet(path, label="label", qid="qid")
+
+
+def test_as_many_zeros_as_are_written_are_read(tmp_path):
+    X = np.zeros((2**18, 300), np.float32)
+    data = RankingData(X, X[:, 0], ["1"], np.zeros(len(X), np.int64), [f"c{j}" for j in range(300)])
+    write_parquet(data, tmp_path / "rows.parquet")
+    assert X.nbytes > 100 * (tmp_path / "rows.parquet").stat().st_size
+    assert read_parquet(tmp_path / "rows.parquet").X.shape == X.shape

@@ -19,6 +19,7 @@ from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
+from ltr_features.embeddings.id_vectors import read_id_vectors
 from ltr_features.sample import write_sample
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.collection import Collection, Judgements, Pairs
@@ -116,6 +117,28 @@ def test_bad_scores_are_refused_by_file_and_line(context, tmp_path, text, messag
     with pytest.raises(InputError, match=message) as error:
         GivenScores(files={"s": path}).check(context)
     assert str(path) in str(error.value)
+
+
+def test_zeros_that_would_fill_the_memory_are_refused(tmp_path):
+    path = tmp_path / "v.npz"
+    (tmp_path / "v.txt").write_text("a\n")
+    sp.save_npz(path, sp.csr_matrix(np.zeros((1, 9), np.float32)))
+    assert read_id_vectors(path).width == 9
+    zeros, n = np.zeros(2**23, np.float32), np.zeros(2**23, np.int32)
+    np.savez_compressed(path, data=zeros, indices=n, indptr=[0, 2**23], format=b"csr", shape=[1, 9])
+    with pytest.raises(InputError, match=r"v\.npz: its [\d,]+ bytes hold more than 33,554,432"):
+        read_id_vectors(path)
+
+
+def test_a_long_text_of_many_rows_is_refused(tmp_path):
+    """It is once in the file."""
+    path = tmp_path / "s.parquet"
+    text = pa.array(["x" * 10**5])
+    long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10_000, np.int32)), text)
+    ids = pa.array([f"q{i}" for i in range(10_000)])
+    pq.write_table(pa.table({"qid": ids, "docno": long, "s": np.zeros(10_000)}), path)
+    with pytest.raises(InputError, match=r"s\.parquet: what its [\d,]+ bytes hold takes 0\.9 GiB"):
+        read_scores(path)
 
 
 def test_ids_of_runs_are_utf8(tmp_path):

@@ -308,4 +308,5 @@ def test_a_builder_is_saved_with_its_terms(tmp_path):
     described = json.loads(path.read_text())
     del described["models"][0]["terms"]
     path.write_text(json.dumps(described))
-    assert FeatureBuilder.load(tmp_path / "features").models[0].terms == "words"
+    with pytest.raises(InputError, match=r"knows .* words, the collection has .* others"):
+        FeatureBuilder.load(tmp_path / "features")  # now of words alone, which the model is not
