@@ -125,10 +125,11 @@ def check_parquet_size(
     Raises:
         InputError: they would take far more memory than the file is long.
     """
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     columns = range(metadata.num_columns)
     n = sum(group.column(j).num_values for group in groups for j in columns)
-    _check_memory(path, value_bytes * n)
+    uncompressed = sum(group.total_byte_size for group in groups)
+    _check_memory(path, max(value_bytes * n, uncompressed))
 
 
 def plain_texts(path: str | os.PathLike[str], array: pa.Array) -> pa.Array:
@@ -170,7 +171,8 @@ def _read_ours(
         roles = meta["roles"]
         wanted = [role for role in _ROLES if role in roles and (comments or role in _ROLES[:2])]
         X = _read_values(path, file, names, threads)
-        table = _read_columns(file, [roles[role] for role in wanted])
+        table = _read_columns(file, [roles[role] for role in wanted[:2]])
+        table |= _read_texts(path, file.metadata, [roles[role] for role in wanted[2:]])
     query_ids = meta["query_ids"]
     texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
     provenance = {name: meta["provenance"][name] for name in names if name in meta["provenance"]}
@@ -292,6 +294,20 @@ def _read_values(
 def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]:
     table = file.read(columns=names, use_threads=False)
     return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
+
+
+def _read_texts(path: Path, metadata: pq.FileMetaData, names: list[str]) -> dict[str, pa.Array]:
+    """Columns of texts, those that another program wrote as dictionaries within their bounds."""
+    places = {metadata.schema.column(j).path: j for j in range(metadata.num_columns)}
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    as_dictionaries = [
+        name
+        for name in names
+        if any(group.column(places[name]).has_dictionary_page for group in groups)
+    ]
+    with pq.ParquetFile(path, memory_map=True, read_dictionary=as_dictionaries) as file:
+        table = _read_columns(file, names)
+    return {name: plain_texts(path, column) for name, column in table.items()}
 
 
 def _packed(values: pa.Array, *, is_text: bool) -> StringArray:

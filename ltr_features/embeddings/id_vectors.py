@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 
 from letor.compression import check_unpacked, text_lines
 from letor.errors import InputError, reading
-from letor.parquet import check_parquet_size
+from letor.parquet import check_parquet_size, plain_texts
 from ltr_features.embeddings.vector_files import read_vectors
 
 #: Arrays of numbers, whose ids stand in a text file of their own.
@@ -125,7 +125,8 @@ def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
             f"{path}: must have one column of ids and one of lists of numbers; has "
             f"{', '.join(f'{f.name} ({f.type})' for f in schema)}"
         )
-    table = pa.parquet.read_table(path, columns=[plain[0], lists[0]])
+    texts = [plain[0]] if not pa.types.is_integer(schema.field(plain[0]).type) else []
+    table = pa.parquet.read_table(path, columns=[plain[0], lists[0]], read_dictionary=texts)
     column = table[lists[0]].combine_chunks()
     widths = pa.compute.list_value_length(column).fill_null(0).to_numpy()
     lost = table[plain[0]].is_null().to_numpy() | column.is_null().to_numpy(zero_copy_only=False)
@@ -137,7 +138,8 @@ def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
         )
     flat = column.flatten().to_numpy(zero_copy_only=False)
     rows = flat.reshape(len(column), -1 if len(column) else 0)
-    return table[plain[0]].cast(pa.string()).to_pylist(), rows
+    names = plain_texts(path, table[plain[0]].unify_dictionaries().combine_chunks())
+    return names.cast(pa.string()).to_pylist(), rows
 
 
 def _is_id(kind: pa.DataType) -> bool:

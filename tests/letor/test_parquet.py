@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -155,3 +156,27 @@ def test_as_many_zeros_as_are_written_are_read(tmp_path):
     write_parquet(data, tmp_path / "rows.parquet")
     assert X.nbytes > 100 * (tmp_path / "rows.parquet").stat().st_size
     assert read_parquet(tmp_path / "rows.parquet").X.shape == X.shape
+
+
+def test_a_long_comment_of_many_rows_is_refused(tmp_path):
+    path, n = tmp_path / "rows.parquet", 10_000
+    zeros, ids = np.zeros(n, np.float32), [f"d{i}" for i in range(n)]
+    data = RankingData(zeros[:, None], zeros, ["1"], np.zeros(n, np.int64), ["c"], ids)
+    for length in (10, 10**5):
+        write_parquet(data, path)
+        comment = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(n, np.int32)), pa.array([b"x" * length], pa.large_binary())
+        )
+        table = pq.read_table(path)
+        meta = json.loads(table.schema.metadata[b"letor"])
+        meta["roles"]["comment"] = "comment"
+        table = table.append_column("comment", comment).replace_schema_metadata(
+            {b"letor": json.dumps(meta)}
+        )
+        pq.write_table(table, path)
+        if length == 10:
+            assert list(read_parquet(path).comments) == [b"x" * 10] * n
+    with pytest.raises(
+        InputError, match=r"rows\.parquet: what its [\d,]+ bytes hold takes 0\.9 GiB"
+    ):
+        read_parquet(path)
