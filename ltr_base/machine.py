@@ -1,4 +1,4 @@
-"""This machine: the cores that may be used, and names of temporary files that are its own."""
+"""This machine: cores and memory that may be used, and names of temporary files of its own."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ _TEMPORARY = re.compile(
 def available_cores() -> int:
     """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def address_space() -> float:
+    """Bytes of memory that this process may reserve (``ulimit -v``), infinity without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("inf")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
 def temporary_paths(target: Path) -> tuple[Path, Path]:

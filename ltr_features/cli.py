@@ -9,6 +9,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.compiled import telling_of_compilation
+from ltr_base.machine import address_space
 from ltr_features.commands import (
     clicks,
     collections,
@@ -20,6 +21,9 @@ from ltr_features.commands import (
     wikipedia,
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+
+#: Bytes; numpy, scipy and Arrow reserve half of it.
+LEAST_ADDRESS_SPACE = 2**30
 
 app = typer.Typer(
     name="ltr-features",
@@ -67,6 +71,12 @@ def _options(
 def main() -> None:
     """Entry point: bad input gives one line and exit code 2, Ctrl-C exit code 130."""
     debug = "--debug" in sys.argv[1:]
+    if address_space() < LEAST_ADDRESS_SPACE:
+        _fail(
+            f"the limit of the address space (ulimit -v) is {address_space() / 2**30:.2f} GiB; "
+            "libraries fail or hang with that as they are loaded; allow 1 GiB or more",
+            EXIT_BAD_INPUT,
+        )
     status, said = None, None
     try:
         with telling_of_compilation(_tell_of_compilation):
@@ -99,6 +109,11 @@ def _said(error: Exception) -> str | None:
         return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
     if isinstance(error, InputError):
         return str(error)
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        return (
+            "there is too little memory, or no room for another thread; raise what limits it "
+            "(ulimit -v, ulimit -u), or have --threads 1 (--debug shows where)"
+        )
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror} (--debug shows where)"
     if isinstance(error, (ValueError, OSError)):

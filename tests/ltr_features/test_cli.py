@@ -205,3 +205,31 @@ def test_what_an_error_holds_is_closed_before_the_program_ends(monkeypatch):
     with pytest.raises(SystemExit):
         cli.main()
     assert said == [(("a row is wrong", 2), [True])]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit address space")
+def test_too_little_address_space_is_told(tmp_path):
+    program = (
+        "import resource; from ltr_features.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", program, "sample", str(tmp_path / "sample")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "ltr-features: the limit of the address space (ulimit -v) is 0.56"
+    )
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_too_little_memory_is_one_line(error, monkeypatch, capsys):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert capsys.readouterr().err.startswith(
+        "ltr-features: there is too little memory, or no room"
+    )
