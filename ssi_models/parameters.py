@@ -105,12 +105,14 @@ def _flat(params: dict[str, Any]) -> dict[str, Any]:
     return params if training is None else {**params, **vars(training)}
 
 
-def check_least(given: object, least: float, *names: str) -> None:
-    """Raise ValueError naming a parameter that is given and below the least value that it may
-    have."""
+def check_least(given: Any, least: float, *names: str) -> None:
+    """Raise ValueError naming a parameter that is below the least value that it may have, or is
+    None and may not be."""
     for name in names:
         value = getattr(given, name)
-        if value is not None and value < least:
+        if value is None and "None" in str(type(given).__dataclass_fields__[name].type):
+            continue
+        if value is None or value < least:
             raise ValueError(f"{name} must be {least} or more, got {value}")
 
 

@@ -31,7 +31,7 @@ _LONGEST_WORD = 1 << 16
 _LONGEST_NUMBER = 1 << 8
 _LARGEST_DIMENSION = 1 << 20
 _ROWS_PER_PARSE = 512
-_HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
 def read_vectors(

@@ -87,6 +87,7 @@ def test_words_with_spaces_and_repeated_words(tmp_path):
         (b"1 3\na 1 nan 3\n", "line 2: a number is not finite"),
         (b"2 3\na 1 2 3\n\n", "line 3: no word"),
         (b"1 0\na\n", "a dimension that is not 1 to"),
+        (b"1 " + b"9" * 5000 + b"\na 1\n", "line 1: b.9+. is not a number"),
         (b"", "line 1: expected 'words dimension'"),
         (b"hello\n", "line 1: expected 'words dimension'"),
         (b"1 2\n\xff\xfe 1 2\n", "line 2: the word .* is not UTF-8"),
