@@ -20,17 +20,17 @@ from letor.errors import InputError
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 #: How every Parquet file begins.
 _PARQUET = b"PAR1"
-#: What a compressed file may hold: so many bytes in any case, and so many times its own. (Tables,
-#: LETOR text and logs have 3 to 20 times the bytes of their files; what is made to fill the memory
-#: has 1,000 times as many, or a million times.)
-ALWAYS_UNPACKED, LARGEST_MULTIPLE = 2**25, 32
+#: What a compressed file may hold: so many bytes in any case, and so many times its own from one
+#: MiB on. (Tables and logs have 3 to 20 times the bytes of their files, LETOR text that is nearly
+#: all zeros 100 times; what is made to fill the memory has 1,000 times as many, or a million.)
+ALWAYS_UNPACKED, LARGEST_MULTIPLE, FROM_BYTES = 2**25, 128, 2**20
 _BLOCK_BYTES = 1 << 20
 
 
 def check_unpacked(path: str | os.PathLike[str], n_bytes: int) -> None:
     """Raise InputError if a compressed file of this name may not hold so many bytes."""
     size = os.stat(path).st_size
-    most = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * size)
+    most = max(ALWAYS_UNPACKED, LARGEST_MULTIPLE * size * (size >= FROM_BYTES))
     if n_bytes > most:
         raise InputError(
             f"{path}: its {size:,} bytes hold more than {most:,} bytes, {most // max(1, size):,} "

@@ -135,7 +135,8 @@ def _check_size(rows: Rows, width: int) -> None:
     """Refuse one large id in a file of many short rows: absent values take memory, too."""
     n = len(rows.y)
     size = 4 * n * width
-    if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * rows.stored):
+    # Values that all stand in the text take less than it, however well it is packed.
+    if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * rows.stored, rows.buffer.size):
         return
     narrow = settle_doubtful_rows(parse(rows.buffer, width=0, max_columns=width - 1))
     at = next((line.number for line in narrow if "is above max_columns" in line.reason), "?")

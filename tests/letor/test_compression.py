@@ -32,6 +32,9 @@ def test_a_file_holds_so_much_and_no_more(suffix, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=said):
         read_buffer(path)
     monkeypatch.setattr(compression, "LARGEST_MULTIPLE", -(-4 * MIB // size))
+    with pytest.raises(InputError, match=said):
+        read_buffer(path)
+    monkeypatch.setattr(compression, "FROM_BYTES", size)
     assert len(read_buffer(path)) == 4 * MIB
 
 
