@@ -211,7 +211,10 @@ def _checked(content: bytes, text: str) -> list[list[Any]]:
 
     found = []
     try:
-        for raw in json.loads(content.decode("utf-8"))["annotations"]:
+        annotations = json.loads(content.decode("utf-8"))["annotations"]
+        if not isinstance(annotations, list):
+            raise ValueError(f"annotations are a {type(annotations).__name__}")
+        for raw in annotations:
             if raw.get("title"):
                 note = tagme.Annotation(raw)
                 parts = [note.begin, note.end, note.entity_title, note.score,

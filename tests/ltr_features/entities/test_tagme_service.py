@@ -28,7 +28,9 @@ class Tagme(http.server.BaseHTTPRequestHandler):
         if behaviour == "slow":
             time.sleep(1.5)
         status = behaviour if isinstance(behaviour, int) else 200
-        body = b"<html>down" if behaviour == "html" else self.answer(form["text"][0])
+        bodies = {"html": b"<html>down", "object": b'{"annotations": {}}'}
+        body = bodies.get(behaviour) if isinstance(behaviour, str) else None
+        body = body or self.answer(form["text"][0])
         if isinstance(behaviour, dict):
             body = json.dumps({"annotations": [NOTE | behaviour]}).encode()
         self.send_response(status)
@@ -112,7 +114,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("failure", [503, 429, "html", "slow", "drip", "endless", *WRONG])
+@pytest.mark.parametrize("failure", [503, 429, "html", "object", "slow", "drip", "endless", *WRONG])
 def test_passing_failures_are_tried_again(server, service, failure):
     server.behaviours = [failure, failure]
     assert len(service.link(["a fox"])[0]) == 1
