@@ -47,8 +47,8 @@ _LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with thei
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
 
 
-#: So many bad lines are too many where they are most of the lines.
-MANY_BAD_LINES = 500_000
+#: So many bad lines are too many where they are most of the lines so far.
+MANY_BAD_LINES = 100_000
 #: Bytes that columns may take in any case, and how many times the bytes of the text.
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 64
 
@@ -171,14 +171,14 @@ def bad_lines(rows: Rows) -> list[BadLine]:
     """All that :func:`settle_doubtful_rows` refuses.
 
     Raises:
-        InputError: they are many, and most of the lines.
+        InputError: they are many, and most of the lines so far.
     """
     bad = []
     for line in settle_doubtful_rows(rows):
         bad.append(line)
-        if len(bad) > max(MANY_BAD_LINES, len(rows.y) // 2):
+        if len(bad) > max(MANY_BAD_LINES, line.number // 2):
             raise InputError(
-                f"{len(bad):,} and more of {len(rows.y):,} lines are bad: this is hardly LETOR "
+                f"{len(bad):,} of the first {line.number:,} lines are bad: this is hardly LETOR "
                 f"text; the first is {bad[0]}"
             )
     return bad
