@@ -12,6 +12,8 @@ from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
 
 if TYPE_CHECKING:
+    from ltr_features.columns.context import ColumnContext
+    from ltr_features.text.collection import Pairs
     from ssi_models.base import MatchingModel
     from ssi_models.vocabulary import Vocabulary
 
@@ -237,7 +239,6 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
-    from ltr_features.candidates import candidate_pairs
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import save_fitted
     from ltr_features.columns.learned import LearnedColumn
@@ -266,12 +267,11 @@ def models_fit(
         reporter.running([model]),
         reporter.stage(model),
     ):
-        listed = recipe.learns_from_lists
         trained = TrainedColumn(
             context,
             recipe,
             Path(folder),
-            candidates=candidate_pairs(context, 100, on_empty="keep") if listed else None,
+            candidates=_candidates(context) if recipe.learns_from_lists else None,
             on_progress=reporter.epoch,
         )
         column = trained.fitted(rows)
@@ -279,6 +279,13 @@ def models_fit(
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)
+
+
+def _candidates(context: ColumnContext) -> Pairs:
+    """BM25's best 100 documents of each query, for models that learn from lists."""
+    from ltr_features.candidates import candidate_pairs
+
+    return candidate_pairs(context, 100, on_empty="keep")
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
 
 @kernel()
 def pair_losses(
-    positive_score, negative_score, query, grade, own, own_pool, slot, judged_offsets,
+    positive_score, negative_score, order, query, grade, own, own_pool, slot, judged_offsets,
     judged_document, judged_grade, list_share, margin, loss, rank_weight, pool, weight, losses,
     counts, start, stop,
 ):  # fmt: skip
@@ -36,6 +36,8 @@ def pair_losses(
 
     Args:
         positive_score: float32 [B]. negative_score: float32 [B, K + k], the own ones last.
+        order: int64 [B, K + k], of each row the shared negatives by descending score, and then the
+            own ones, counted from 0; read under NDCG and MAP alone, else [B, 0].
         query: int64 [B]. grade: float32 [B], grade of each d+.
         own: int64 [B, k], -1 where there is none, or one that is judged as high as d+.
         own_pool: int64 [B].
@@ -56,13 +58,13 @@ def pair_losses(
             n_own += own[b, j] >= 0
         share = list_share if n_own > 0 else 0.0
         total, n_violations, n_tuples = _weigh(
-            shared, negative_score[b, :K], positive_score[b], margin, loss, rank_weight, K, pool,
-            pool, 1.0 - share,
+            shared, negative_score[b, :K], order[b, :K], positive_score[b], margin, loss,
+            rank_weight, K, pool, pool, 1.0 - share,
         )  # fmt: skip
         if n_own > 0:
             own_total, own_violations, _ = _weigh(
-                listed, negative_score[b, K:], positive_score[b], margin, loss, rank_weight, n_own,
-                own_pool[b], pool, share,
+                listed, negative_score[b, K:], order[b, K:], positive_score[b], margin, loss,
+                rank_weight, n_own, own_pool[b], pool, share,
             )  # fmt: skip
             total += own_total
             n_violations += own_violations
@@ -74,7 +76,7 @@ def pair_losses(
 
 @kernel()
 def _weigh(
-    row, negative_score, positive_score, margin, loss, rank_weight, n, ranked, pool, share
+    row, negative_score, order, positive_score, margin, loss, rank_weight, n, ranked, pool, share
 ):  # fmt: skip
     """The weights of one positive's tuples, from 1 where row[k] is a tuple and 0 elsewhere; (loss,
     violating tuples, tuples).
@@ -111,7 +113,7 @@ def _weigh(
     elif rank_weight >= NDCG and n_tuples > 0:
         factor = pool / n_tuples
         scale = ranked / n_tuples
-        _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank_weight)
+        _weigh_by_exchange(row, negative_score, order, positive_score, n_above, scale, rank_weight)
     for k in range(len(row)):
         row[k] = max(row[k], 0.0) * np.float32(factor * share)
     return total, n_violations, n_tuples
@@ -128,10 +130,9 @@ def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
 
 
 @kernel()
-def _weigh_by_exchange(row, negative_score, positive_score, n_above, scale, rank_weight):
+def _weigh_by_exchange(row, negative_score, order, positive_score, n_above, scale, rank_weight):
     """row[k] *= |h(r+) - h(r-_k)|, ranks in the pool; skips negatives that are marked -1."""
     positive_gain = _gain(1.0 + n_above * scale, rank_weight)
-    order = np.argsort(-negative_score)
     before = 0
     for i in range(len(order)):
         k = order[i]
@@ -178,16 +179,17 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
         rank_loss[i] = np.nan
         if n_relevant == 0:
             continue
-        found = np.empty(n_relevant, scores.dtype)
-        r = 0
+        values = np.empty(n_relevant)  # of the relevant documents, ascending
+        held = 0
         for d in range(n):
             if relevant[i, d] and not excluded[i, d]:
-                found[r] = scores[i, d]
-                r += 1
-        values = np.empty(n_relevant)
-        order = np.argsort(found)  # compiled for _weigh_by_exchange already
-        for r in range(n_relevant):
-            values[r] = found[order[r]]
+                score = np.float64(scores[i, d])
+                r = held
+                while r > 0 and values[r - 1] > score:  # they are few; a sort compiles for seconds
+                    values[r] = values[r - 1]
+                    r -= 1
+                values[r] = score
+                held += 1
         # above[r]: irrelevant documents that rank before the relevant document with r-th value, and
         # not before the one with the next.
         above = np.zeros(n_relevant)

@@ -30,22 +30,18 @@ def embed_rows(indptr, indices, data, rows, M, out, start, stop):
 
 
 @kernel()
-def transpose_rows(indptr, indices, data, rows, place):
-    """The entries of some rows of a CSR matrix, by word.
+def transpose_rows(indptr, indices, data, rows, place, words, starts, free, owner, value):
+    """The entries of some rows of a CSR matrix, n in all, by word; the number S of words.
 
     Args:
         rows: int64 [B]. place: int32 [V], all -1 on entry; on return the slot of each word that
             occurs, -1 elsewhere (the caller restores ``place[words] = -1``).
-
-    Returns:
-        words int32 [S] in the order of their first occurrence; starts int64 [S + 1]; owner int32
-        and value float32 [n], where slot s owns entries ``starts[s]:starts[s + 1]``, in ascending
-        order of owner (0..B - 1).
+        words: int32 [n], written: the S words in the order of their first occurrence.
+        starts: int64 [n + 1], zeros on entry; of it S + 1 are written.
+        free: int64 [n], what the kernel works with.
+        owner, value: int32 and float32 [n], written: slot s owns entries
+            ``starts[s]:starts[s + 1]``, in ascending order of owner (0..B - 1).
     """
-    n_entries = 0
-    for b in range(len(rows)):
-        n_entries += indptr[rows[b] + 1] - indptr[rows[b]]
-    words, count = np.empty(n_entries, np.int32), np.zeros(n_entries, np.int64)
     n_words = 0
     for b in range(len(rows)):
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
@@ -54,18 +50,16 @@ def transpose_rows(indptr, indices, data, rows, place):
                 place[j] = n_words
                 words[n_words] = j
                 n_words += 1
-            count[place[j]] += 1
-    starts = np.zeros(n_words + 1, np.int64)
-    for s in range(n_words):  # not cumsum and a slice, which take three seconds to compile
-        starts[s + 1] = starts[s] + count[s]
-    free = starts.copy()
-    owner, value = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+            starts[place[j] + 1] += 1
+    for s in range(n_words):  # not cumsum, which takes a second to compile
+        free[s] = starts[s]
+        starts[s + 1] += starts[s]
     for b in range(len(rows)):
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
             s = place[indices[p]]
             owner[free[s]], value[free[s]] = b, data[p]
             free[s] += 1
-    return words[:n_words].copy(), starts, owner, value
+    return n_words
 
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})

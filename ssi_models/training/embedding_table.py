@@ -44,14 +44,15 @@ class BatchView:
 
     @property
     def by_term(self) -> tuple[Any, ...]:
-        """(words, starts, owner, value), see ``transpose_rows``."""
+        """(words int32 [S], starts int64 [S + 1], owner int32 [n], value float32 [n]), see
+        ``transpose_rows``."""
         self.index_by_term()
         return self._by_term  # type: ignore[return-value]
 
     def index_by_term(self) -> None:
         """Make ``by_term`` now, if it is not made: before several threads would begin to."""
         if self._by_term is None:
-            self._by_term = transpose_rows(*self.space.arrays, self.rows, self.space.place)
+            self._by_term = _by_word(self.space, self.rows)
 
     def embedded(self, table: EmbeddingTable, workers: Workers) -> NDArray[np.float32]:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
@@ -112,6 +113,16 @@ class EmbeddingTable:
             *batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,
             self.adaptive, self.kept, self.added, share, n_shares,
         )  # fmt: skip
+
+
+def _by_word(space: TextMatrix, rows: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """The arrays of ``transpose_rows``; made here, because numba compiles the making of each."""
+    indptr = space.arrays[0]
+    n = int((indptr[rows + 1] - indptr[rows]).sum())
+    words, owner, value = (np.empty(n, dtype) for dtype in (np.int32, np.int32, np.float32))
+    starts, free = np.zeros(n + 1, np.int64), np.empty(n, np.int64)
+    n_words = transpose_rows(*space.arrays, rows, space.place, words, starts, free, owner, value)
+    return words[:n_words], starts[: n_words + 1], owner, value
 
 
 def words_of_a_text(X: sp.csr_matrix) -> float:

@@ -62,12 +62,15 @@ class PairwiseLoss:
         positive, negative = scores
         A = np.empty(negative.shape, np.float32)
         losses, counts = np.zeros(len(A)), np.zeros((len(A), 2), np.int64)
+        rank_weight, order = RANK_WEIGHTS[self.rank_weight], np.empty((len(A), 0), np.int64)
+        if rank_weight >= pair_losses.NDCG:
+            order = _by_score(negative, len(batch.negatives), workers)
         slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         workers.split(
             lambda start, stop: pair_losses.pair_losses(
-                positive, negative, batch.query, batch.grade, batch.own, batch.own_pool, slot,
-                *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
-                RANK_WEIGHTS[self.rank_weight], pool, A, losses, counts, start, stop,
+                positive, negative, order, batch.query, batch.grade, batch.own, batch.own_pool,
+                slot, *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
+                rank_weight, pool, A, losses, counts, start, stop,
             ),
             len(A),
             cost=4 * A.size,
@@ -77,3 +80,16 @@ class PairwiseLoss:
             A *= batch.weight[:, None]
             losses *= batch.weight
         return A, float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
+
+
+def _by_score(scores: NDArray[np.float32], n_shared: int, workers: Workers) -> NDArray[np.int64]:
+    """int64 [B, K + k], see :func:`ssi_models.kernels.pair_losses.pair_losses`, where a sort would
+    be compiled for seconds."""
+    order = np.empty(scores.shape, np.int64)
+
+    def sort(start: int, stop: int) -> None:
+        for part in (slice(n_shared), slice(n_shared, None)):
+            order[start:stop, part] = np.argsort(-scores[start:stop, part], axis=1, kind="stable")
+
+    workers.split(sort, len(order), cost=4 * order.size)
+    return order
