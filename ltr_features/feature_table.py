@@ -26,6 +26,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.parallel import side_by_side
 from ltr_features.text.collection import Collection, Pairs, places_of, rows_of
 
 
@@ -42,7 +43,8 @@ def build_columns(
     Args:
         origins: the sources of each pair, see :attr:`~.candidates.Candidates.origins`, for the
             comments.
-        on_progress: called before each family with its name, how many are done, and of how many.
+        on_progress: called when a family begins, from any thread, with its name, how many began
+            before it, and of how many.
 
     Returns:
         Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``. Relevant
@@ -55,11 +57,15 @@ def build_columns(
     context.check(pairs)
     for family in families:
         family.check(context)
-    names, parts, provenance = [], [], {}
-    for done, family in enumerate(families):
+
+    def values(place: int) -> NDArray[np.float32]:
         if on_progress is not None:
-            on_progress(family.name, done, len(families))
-        parts.append(family.compute(context, pairs))
+            on_progress(families[place].name, place, len(families))
+        return families[place].compute(context, pairs)
+
+    parts = side_by_side(values, range(len(families)), context.threads)
+    names, provenance = [], {}
+    for family in families:
         absent = family.absent(context)
         for column in family.columns:
             if column.name in provenance:

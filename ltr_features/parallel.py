@@ -1,11 +1,12 @@
-"""Work in blocks on a few threads, results in the order of the blocks."""
+"""Work on a few threads: in blocks, or of a few parts that take long; results in their order."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from itertools import chain, islice
+from threading import Thread
 from typing import TypeVar
 
 from ssi_models.parallel import thread_count
@@ -38,3 +39,38 @@ def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None)
             yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def side_by_side(work: Callable[[T], R], parts: Sequence[T], threads: int | None) -> list[R]:
+    """``work(part)`` for each of a few parts that take long, such as training; as many at one time
+    as there are threads. What they share must be made once, whoever comes first.
+
+    An error or an interrupt does not wait for the parts that run: nobody hears of them any more,
+    and they end with the process at the latest.
+    """
+    workers = min(thread_count(threads), len(parts))
+    if workers <= 1:
+        return [work(part) for part in parts]
+    results: list[Future[R]] = [Future() for _ in parts]
+    todo = deque(zip(parts, results, strict=True))
+
+    def run() -> None:
+        while todo:
+            try:
+                part, result = todo.popleft()
+            except IndexError:  # another thread has taken the last one
+                return
+            try:
+                result.set_result(work(part))
+            except BaseException as error:
+                todo.clear()
+                result.set_exception(error)
+
+    for _ in range(workers):
+        Thread(target=run, daemon=True).start()
+    try:
+        for result in wait(results, return_when=FIRST_EXCEPTION).done:
+            result.result()
+        return [result.result() for result in results]
+    finally:
+        todo.clear()

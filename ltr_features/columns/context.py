@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from scipy.sparse import csr_matrix
@@ -28,6 +29,22 @@ _MARK = "workspace.json"
 _VERSION = 1
 
 
+class _Memory:
+    """What was computed, by key: once, whatever number of threads ask for it at one time."""
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        self._making: dict[Any, Lock] = {}
+
+    def value(self, key: Any, compute: Callable[[], T]) -> T:
+        if key not in self._values:
+            with self._making.setdefault(key, Lock()):
+                if key not in self._values:
+                    self._values[key] = compute()
+        value: T = self._values[key]
+        return value
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnContext:
     """What a family computes from.
@@ -44,8 +61,8 @@ class ColumnContext:
     collection: Collection
     index: TermIndex
     threads: int | None = None
-    _of_documents: dict[Any, Any] = field(default_factory=dict, repr=False)
-    _of_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _of_documents: _Memory = field(default_factory=_Memory, repr=False)
+    _of_queries: _Memory = field(default_factory=_Memory, repr=False)
 
     def __post_init__(self) -> None:
         if self.index.n_documents != self.collection.n_documents:
@@ -83,23 +100,16 @@ class ColumnContext:
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as
         PageRank."""
-        return _cached(self._of_documents, key, compute)
+        return self._of_documents.value(key, compute)
 
     def cached_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents and queries."""
-        return _cached(self._of_queries, key, compute)
+        return self._of_queries.value(key, compute)
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """The old name of :meth:`cached`, for one release."""
         warnings.warn("ColumnContext.once is called cached now", FutureWarning, stacklevel=2)
         return self.cached(key, compute)
-
-
-def _cached(known: dict[Any, Any], key: Any, compute: Callable[[], T]) -> T:
-    if key not in known:
-        known[key] = compute()
-    value: T = known[key]
-    return value
 
 
 def make_workspace(
