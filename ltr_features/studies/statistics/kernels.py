@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ltr_base.compiled import kernel
 
 
-@kernel()
 def count_extreme(
     values: NDArray[np.int64], words: NDArray[np.uint64], threshold: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -16,12 +15,28 @@ def count_extreme(
 
     ``values`` int64 [64 w, k] (padded with zeros), ``words`` uint64 [m, w]: bit b of word j is set
     where value 64 j + b keeps its sign, ``threshold`` int64 [k].
-    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all). Eight values
-    at a time: their 256 partial sums are tabulated once and looked up for every pattern.
+    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all).
     """
-    m, k = words.shape[0], values.shape[1]
-    kept = np.zeros((m, k), dtype=np.int64)
-    table = np.zeros((256, k), dtype=np.int64)
+    k = values.shape[1]
+    kept, table = np.zeros((len(words), k), np.int64), np.zeros((256, k), np.int64)
+    add_kept(values, words, table, kept)
+    count: NDArray[np.int64] = (np.abs(2 * kept - values.sum(axis=0)) >= threshold).sum(axis=0)
+    return count
+
+
+@kernel()
+def add_kept(
+    values: NDArray[np.int64],
+    words: NDArray[np.uint64],
+    table: NDArray[np.int64],
+    kept: NDArray[np.int64],
+) -> None:
+    """``kept`` int64 [m, k] += sums of the values that keep their sign, see :func:`count_extreme`.
+
+    Eight values at a time: their 256 partial sums are tabulated once, in ``table`` int64 [256, k],
+    whose first row is 0, and looked up for every pattern.
+    """
+    m, k = kept.shape
     for byte in range(values.shape[0] // 8):
         for bit in range(8):
             half = 1 << bit
@@ -33,16 +48,6 @@ def count_extreme(
             entry = np.int64((words[p, word] >> shift) & np.uint64(255))
             for c in range(k):
                 kept[p, c] += table[entry, c]
-    total = np.zeros(k, dtype=np.int64)
-    for i in range(values.shape[0]):
-        for c in range(k):
-            total[c] += values[i, c]
-    count = np.zeros(k, dtype=np.int64)
-    for p in range(m):
-        for c in range(k):
-            if abs(2 * kept[p, c] - total[c]) >= threshold[c]:
-                count[c] += 1
-    return count
 
 
 @kernel()

@@ -58,7 +58,8 @@ def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np
     ranked = run[["qid", "docno", "score"]].merge(relevant, how="left", on=["qid", "docno"])
     ranked = best_first(ranked)
     totals = relevant.groupby("qid").size()
-    hits = {query: rows.notna().to_numpy() for query, rows in ranked.groupby("qid")["relevant"]}
+    found = ranked["relevant"].notna()
+    hits = {query: rows.to_numpy() for query, rows in found.groupby(ranked["qid"])}
     values = np.zeros((len(totals), len(LEVELS)))
     for row, (query, total) in zip(values, totals.items(), strict=True):
         ranks = 1 + np.flatnonzero(hits.get(query, ()))

@@ -53,6 +53,10 @@ _RC = {
 }  # fmt: skip
 
 
+#: Kinds of files, and what each calls the time that it was made at.
+_DATES = {"svg": "Date", "pdf": "CreationDate"}
+
+
 @dataclass(frozen=True, eq=False)
 class Drawing:
     """A chart and what a screen reader says of it.
@@ -82,7 +86,7 @@ class Drawing:
         )
         text = self._element(label, "figure", HEX.__getitem__) + "\n"
         path.with_name(path.name + ".svg").write_text(text, encoding="utf-8", newline="\n")
-        path.with_name(path.name + ".pdf").write_bytes(self._saved("pdf"))
+        path.with_name(path.name + ".pdf").write_bytes(self._files["pdf"])
 
     def _element(self, label: str, key: str, colour: Callable[[str], str]) -> str:
         body = "".join(_markup(child, key, colour) for child in self._drawn)
@@ -94,9 +98,11 @@ class Drawing:
 
     @cached_property
     def _drawn(self) -> ElementTree.Element:
-        return ElementTree.fromstring(self._saved("svg"))
+        return ElementTree.fromstring(self._files["svg"])
 
-    def _saved(self, kind: str) -> bytes:
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """The drawing as SVG and as PDF; to paint takes as long as to save."""
         from matplotlib.figure import Figure
 
         with _settings():
@@ -104,10 +110,13 @@ class Drawing:
             self.paint(figure)
             for artist in figure.findobj():
                 artist.set_clip_on(False)  # nothing lies outside, and clips need ids
-            buffer = io.BytesIO()
-            dates = {"svg": "Date", "pdf": "CreationDate"}
-            figure.savefig(buffer, format=kind, metadata={dates[kind]: None})
-        return buffer.getvalue()
+            return {kind: _saved(figure, kind, date) for kind, date in _DATES.items()}
+
+
+def _saved(figure: Figure, kind: str, date: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata={date: None})
+    return buffer.getvalue()
 
 
 @contextmanager
