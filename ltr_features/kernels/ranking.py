@@ -139,7 +139,10 @@ def _sift_down(scores, documents, size, score, document):
 
 
 @kernel()
-def top_documents(first, last, query_ends, query_terms, weights, ends, documents, scores, depth, n):
+def top_documents(
+    first, last, query_ends, query_terms, weights, ends, documents, scores, total, touched,
+    heap_scores, heap_documents, sizes, found, found_scores,
+):  # fmt: skip
     """The best documents of queries first..last-1 by a sum of stored scores.
 
     Args:
@@ -147,20 +150,19 @@ def top_documents(first, last, query_ends, query_terms, weights, ends, documents
         weights: float64, weight of each entry of the queries, 0 or more.
         ends, documents, scores: for each term, its documents (int32, increasing) and their scores
             (float64, greater than 0).
-        depth: most documents per query.
-        n: number of documents.
+        total, touched: float64 and int32 [number of documents], to work with; total is 0 on entry
+            and on return.
+        heap_scores, heap_documents: float64 and int32 [depth], most documents per query; to work
+            with.
+        sizes: int64 [last - first], written: how many documents each query has.
+        found, found_scores: int32 and float64 [(last - first) depth], written: the documents and
+            their scores, query by query, best first, ties by increasing document. Documents that
+            no term reaches are left out.
 
     Returns:
-        sizes: int64 [last - first]; found: int32 and their scores: float64, query by query, best
-        first, ties by increasing document. Documents that no term reaches are left out.
+        How many documents were found.
     """
-    sizes = np.zeros(last - first, np.int64)
-    found = np.empty((last - first) * depth, np.int32)
-    found_scores = np.empty((last - first) * depth, np.float64)
-    total = np.zeros(n, np.float64)
-    touched = np.empty(n, np.int32)
-    heap_scores = np.empty(depth, np.float64)
-    heap_documents = np.empty(depth, np.int32)
+    depth = len(heap_scores)
     n_found = 0
     for query in range(first, last):
         n_touched = 0
@@ -174,7 +176,7 @@ def top_documents(first, last, query_ends, query_terms, weights, ends, documents
                     touched[n_touched] = document
                     n_touched += 1
                 total[document] += weight * scores[k]
-        size = 0
+        size = np.int64(0)  # a literal 0 would compile the heap once more
         for k in range(n_touched):
             document = touched[k]
             score = total[document]
@@ -190,4 +192,4 @@ def top_documents(first, last, query_ends, query_terms, weights, ends, documents
             _sift_down(heap_scores, heap_documents, rank, heap_scores[rank], heap_documents[rank])
         sizes[query - first] = size
         n_found += size
-    return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
+    return n_found

@@ -75,10 +75,18 @@ class BM25Retriever:
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
 
         def search(block: range) -> tuple[NDArray, NDArray, NDArray]:
-            return top_documents(
-                block.start, block.stop, ends, terms, weights,
-                self._ends, self._documents, self._scores, depth, self._n_documents,
+            # Made here, because numba compiles the making of each.
+            n, m = self._n_documents, len(block)
+            total, touched = np.zeros(n), np.empty(n, np.int32)
+            heap = np.empty(depth), np.empty(depth, np.int32)
+            sizes, found, found_scores = (
+                np.zeros(m, np.int64), np.empty(m * depth, np.int32), np.empty(m * depth),
             )  # fmt: skip
+            n_found = top_documents(
+                block.start, block.stop, ends, terms, weights, self._ends, self._documents,
+                self._scores, total, touched, *heap, sizes, found, found_scores,
+            )  # fmt: skip
+            return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
 
         results = list(map_blocks(search, _blocks(query_counts.shape[0]), threads))
         sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in results)])

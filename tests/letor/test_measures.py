@@ -1,6 +1,7 @@
 """Measures against hand-computed values, the official script's output, ir_measures and twins."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -358,3 +359,19 @@ def test_bad_labels_and_scores_are_refused():
 def test_no_query_counts():
     data = judged({"a": [0, 0]})
     assert math.isnan(Evaluator(parse_measure("skip:map"), data).mean([1, 2]))
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 33, 100, 257])
+def test_rows_are_ranked_as_by_a_stable_sort(size):
+    """However many ties there are, and wherever runs of rows end."""
+    from letor.kernels.measures import rank_rows
+
+    rng = np.random.default_rng(size)
+    scores = rng.integers(0, max(2, size // 4), 3 * size).astype(np.float64)
+    rows = rng.permutation(3 * size)
+    offsets = np.array([0, size, size, 3 * size])
+    ranked = rank_rows(scores, rows, offsets)
+    for start, stop in pairwise(offsets):
+        mine = rows[start:stop]
+        expected = mine[np.argsort(-scores[mine], kind="stable")]
+        np.testing.assert_array_equal(ranked[start:stop], expected)
