@@ -15,39 +15,34 @@ def count_extreme(
 
     ``values`` int64 [64 w, k] (padded with zeros), ``words`` uint64 [m, w]: bit b of word j is set
     where value 64 j + b keeps its sign, ``threshold`` int64 [k].
-    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all).
+    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all). Eight values
+    at a time: their 256 partial sums are tabulated once and looked up for every pattern.
     """
     k = values.shape[1]
-    kept, table = np.zeros((len(words), k), np.int64), np.zeros((256, k), np.int64)
-    add_kept(values, words, table, kept)
+    kept, tables = np.zeros((len(words), k), np.int64), np.zeros((8, 256, k), np.int64)
+    for word in range(words.shape[1]):
+        eights = values[64 * word : 64 * word + 64].reshape(8, 8, k)
+        for bit in range(8):
+            half = 1 << bit
+            tables[:, half : 2 * half] = tables[:, :half] + eights[:, bit, None]
+        add_kept(tables, words, word, kept)
     count: NDArray[np.int64] = (np.abs(2 * kept - values.sum(axis=0)) >= threshold).sum(axis=0)
     return count
 
 
 @kernel()
 def add_kept(
-    values: NDArray[np.int64],
-    words: NDArray[np.uint64],
-    table: NDArray[np.int64],
-    kept: NDArray[np.int64],
+    tables: NDArray[np.int64], words: NDArray[np.uint64], word: int, kept: NDArray[np.int64]
 ) -> None:
-    """``kept`` int64 [m, k] += sums of the values that keep their sign, see :func:`count_extreme`.
-
-    Eight values at a time: their 256 partial sums are tabulated once, in ``table`` int64 [256, k],
-    whose first row is 0, and looked up for every pattern.
-    """
+    """``kept`` int64 [m, k] += of each pattern the sums of the 64 values of a word that keep their
+    sign; ``tables`` int64 [8, 256, k] has those of the patterns of each eight values."""
     m, k = kept.shape
-    for byte in range(values.shape[0] // 8):
-        for bit in range(8):
-            half = 1 << bit
-            for b in range(half):
-                for c in range(k):
-                    table[half + b, c] = table[b, c] + values[8 * byte + bit, c]
-        word, shift = byte // 8, np.uint64(8 * (byte % 8))
+    for byte in range(8):
+        shift = np.uint64(8 * byte)
         for p in range(m):
             entry = np.int64((words[p, word] >> shift) & np.uint64(255))
             for c in range(k):
-                kept[p, c] += table[entry, c]
+                kept[p, c] += tables[byte, entry, c]
 
 
 @kernel()
