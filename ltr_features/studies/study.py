@@ -11,10 +11,11 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from threading import Event
+from threading import BoundedSemaphore, Event
 from typing import Any
 
 import pandas as pd
@@ -90,6 +91,7 @@ class Study(ABC):
     ) -> None:
         self.config, self.data, self.threads = config, Path(data), threads
         self.threads_each = threads
+        self._cores = BoundedSemaphore(thread_count(threads))
         self._stopping = Event()
         self.runner = StageRunner(out, reporter)
         self.folder = self.runner.stages.folder
@@ -159,6 +161,18 @@ class Study(ABC):
                 self._stopping.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    @contextmanager
+    def one_core(self) -> Iterator[None]:
+        """Hold one of the cores while the block runs, which takes one thread. Stages side by side
+        that work on such parts share the cores to the end: the last of them has all.
+
+        The block is not begun if another stage has failed, or the user has interrupted the run.
+        """
+        with self._cores:
+            if self._stopping.is_set():
+                raise KeyboardInterrupt
+            yield
 
     def part_done(self, done: int, total: int) -> None:
         """Show how much of a stage is done; the stage ends there if another one has failed, or the

@@ -259,7 +259,7 @@ class RankingStages(Preparation):
             example = self.whole_folds(split)[0].name
             parts = self.fold_table(split, example).parts()
             for name, part in zip(("train", "vali", "test"), parts, strict=True):
-                write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads)
+                write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads_each)
 
         inputs = {
             "columns": self.key(self.columns_stage),
@@ -269,7 +269,7 @@ class RankingStages(Preparation):
         }
         size = f"one fold of {split.n_folds}, {len(models)} trained columns added"
         name = f"letor/{split.name}"
-        return Planned(name, inputs, make, size, "letor", code=_TRAINING)
+        return Planned(name, inputs, make, size, "letor", code=_TRAINING, together=split.name)
 
     def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
         config = self.config
@@ -285,7 +285,8 @@ class RankingStages(Preparation):
                 self.test_qrels(split),
                 config.evaluation.all_measures,
                 slug(system.name),
-                self.threads_each,
+                self.threads,
+                core=self.one_core,
                 on_fold=lambda done: self.part_done(done, split.n_folds),
             )
 

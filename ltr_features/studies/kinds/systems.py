@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def write_system(
     tag: str,
     threads: int | None = None,
     *,
+    core: Callable[[], AbstractContextManager[None]] = nullcontext,
     on_fold: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
@@ -45,16 +47,18 @@ def write_system(
     threads within one small ranker would wait for each other.
 
     Args:
+        core: held while a fold is worked on, which takes one thread.
         on_fold: called with the number of folds that are done.
     """
 
     def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        test = read(fold.name, "test")
-        if ranker is None:
-            return run_of(test, test.column(str(system.score))), None
-        part = turned(folds, fold, system.turn)
-        scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
-        return run_of(test, scores), importance
+        with core():
+            test = read(fold.name, "test")
+            if ranker is None:
+                return run_of(test, test.column(str(system.score))), None
+            part = turned(folds, fold, system.turn)
+            scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
+            return run_of(test, scores), importance
 
     runs, importances = [], []
     for run, importance in map_blocks(rank, folds, threads):

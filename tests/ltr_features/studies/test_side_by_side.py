@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 from rich.console import Console
 
+from ltr_features.parallel import side_by_side
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Study
@@ -75,6 +76,34 @@ def test_one_core_takes_one_after_the_other(tmp_path):
 
     study(tmp_path, ["fit1", "fit2"], work, threads=1).run()
     assert order == [("fit1", True), ("fit2", True)]
+
+
+def test_parts_of_all_stages_share_the_cores(tmp_path):
+    """No more of them run than there are cores, and the last stage has both."""
+    met, lock, running, most = threading.Barrier(2), threading.Lock(), [], []
+
+    def work(self, name):
+        def part(number):
+            with self.one_core():
+                with lock:
+                    running.append(name)
+                    most.append(len(running))
+                if name == "fit2":
+                    met.wait(WAIT)  # passes only if two parts of this stage run at one time
+                with lock:
+                    running.remove(name)
+
+        side_by_side(part, range(6), 4)
+
+    study(tmp_path, ["fit1", "fit2"], work).run()
+    assert max(most) == 2
+
+
+def test_no_part_begins_after_an_interrupt(tmp_path):
+    one = study(tmp_path, [], lambda *_: None)
+    one._stopping.set()
+    with pytest.raises(KeyboardInterrupt), one.one_core():
+        raise AssertionError("begun")
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
