@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -89,8 +90,8 @@ class FeatureBuilder:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
-        if depth < 1:
-            raise InputError(f"depth must be 1 or more, got {depth}")
+        if not (isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1):
+            raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
         candidate_sources(self.candidates)
 
     def fit(

@@ -224,8 +224,9 @@ def test_the_names_of_the_package_are_there():
 def test_two_columns_of_one_name_and_no_depth_are_refused():
     with pytest.raises(InputError, match="two columns are called vsm; rename one"):
         FeatureBuilder(["vsm"], [LearnedColumn("vsm", "tfidf")])
-    with pytest.raises(InputError, match="depth must be 1 or more, got 0"):
-        FeatureBuilder(["vsm"], depth=0)
+    for depth in (0, True, 1.5, "1"):
+        with pytest.raises(InputError, match="depth must be a whole number, 1 or more, got"):
+            FeatureBuilder(["vsm"], depth=depth)
 
 
 def two_documents(*ids, texts=("red shoe", "blue hat")):
