@@ -12,7 +12,8 @@ from letor.dataset import RankingData
 from letor.evaluation import per_query
 from letor.measures import parse_measure
 from letor.trec import qrels_of, run_of
-from ltr_features.clicks.judging import ClickJudgements, estimate_clicks
+from ltr_features.clicks.counterfactual import estimate_clicks
+from ltr_features.clicks.judging import ClickJudgements
 from ltr_features.clicks.log import ClickLog
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.output import by_label, curve

@@ -6,10 +6,10 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from ltr_features.clicks.counterfactual import estimate_clicks
 from ltr_features.clicks.judging import (
     ClickJudgements,
     describe,
-    estimate_clicks,
     inverse_propensity,
     weighted_pairs,
 )

@@ -1,0 +1,155 @@
+"""What another ranking would have been clicked, from the log of the one that was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from letor.errors import InputError
+from ltr_features.clicks.base import Array
+from ltr_features.clicks.log import ClickLog
+
+
+@dataclass(frozen=True)
+class ClickEstimate:
+    """Clicks per page that another ranking would have had.
+
+    Attributes:
+        value: clicks per page. low, high: its interval. standard_error: of the value.
+        confidence: of the interval, in (0, 1).
+        logged: clicks per page that the log has.
+        unseen: share of the other ranking's examinations that falls on results which the log has
+            never shown for their query: their clicks are missing from the value.
+        most: what ``high`` would be if all of these, and of those that ``largest`` cuts off, were
+            clicks.
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    confidence: float
+    logged: float
+    unseen: float
+    most: float
+
+
+def estimate_clicks(
+    log: ClickLog,
+    examination: Array,
+    run: pd.DataFrame,
+    *,
+    covariance: Array | None = None,
+    largest: float = 100.0,
+    confidence: float = 0.95,
+) -> ClickEstimate:
+    """Clicks per page that another ranking would have had, from clicks on the logged ones, without
+    showing it to anybody: each logged click on d counts by how much more the other ranking would
+    have it examined than the log did, examination(new position of d) over the mean examination of d
+    on the query's pages (0 on those that did not show it). Clicks on documents which the other
+    ranking does not show count 0. It is right if clicks are position-based and every result of the
+    other ranking has been shown; of those that were not, nothing is known but that no more than all
+    who look at them click. Queries are as frequent as in the log. The interval is normal,
+    over pages as independent draws, with the means' own error in it (delta method), and that of the
+    examination, if its covariance is given; else it is taken as known.
+
+    Args:
+        log: with pages. examination: float64 [positions], > 0 where results were shown, as of
+            ``PositionBased.examination_``; the other ranking is cut to as many positions.
+        run: columns ``qid``, ``docno``, ``score``, as of ``letor.trec.read_run``; queries of the
+            log that it lacks are taken to show nothing.
+        covariance: float64 [positions, positions], of the examination, as of
+            ``PositionBased.examination_covariance_``.
+        largest: of the quotients, >= 1: a result that was shown once in a thousand pages tells
+            little with much noise. What it cuts off is missing from the value.
+        confidence: of the interval, in (0, 1).
+
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, "Offline evaluation of ranking
+    policies with click models", KDD 2018 (estimator of the position-based model).
+
+    Raises:
+        InputError: a log without pages, a column that is missing, or values out of range.
+    """
+    pages = log.needed_pages("estimate_clicks")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be in (0, 1), got {confidence}")
+    if largest < 1:
+        raise InputError(f"largest must be 1 or more, got {largest}")
+    shown = np.zeros(log.n_positions, dtype=bool)
+    shown[log.result_position] = True
+    if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():
+        raise InputError("examination must be above 0 at every position that the log shows")
+    new, looks, unseen_looks = _new_positions(log, run, examination)
+    page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
+    n_pages = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
+    examined = log.by_pair(log.shown * examination[log.result_position])
+    at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
+    quotient = at_new * n_pages[log.pair_query] / examined
+    weight = np.minimum(quotient, largest)
+    rate = log.by_pair(log.clicked) / examined
+    of_query = np.bincount(
+        log.pair_query, weights=weight * rate * examined, minlength=len(n_pages)
+    ) / np.maximum(n_pages, 1)
+    n = log.n_pages
+    value = float(n_pages @ of_query) / n
+    surprise = weight[pages.pair] * (pages.click - examination[pages.position] * rate[pages.pair])
+    influence = np.add.reduceat(surprise, pages.offsets[:-1]) + of_query[page_query] - value
+    variance = float(pages.count @ influence**2) / n**2
+    if covariance is not None:
+        # value = sum over pairs of share examination(new) clicks / (sum of shown examination)
+        share = n_pages[log.pair_query] / n
+        placed = new >= 0
+        slope = np.bincount(
+            new[placed], weights=(share * rate)[placed], minlength=len(covariance)
+        ).astype(np.float64)
+        per_showing = share * at_new * rate / examined
+        shown_at = log.by_position(log.shown * per_showing[log.result_pair])
+        slope[: len(shown_at)] -= shown_at
+        variance += float(slope @ covariance @ slope)
+    error = float(np.sqrt(variance))
+    margin = float(norm.ppf(0.5 + confidence / 2)) * error
+    cut_off = float((quotient - weight) @ examined)
+    return ClickEstimate(
+        value, value - margin, value + margin, error, confidence,
+        logged=float(log.clicked.sum()) / n,
+        unseen=unseen_looks / looks if looks > 0 else 0.0,
+        most=value + margin + (unseen_looks + cut_off) / n,
+    )  # fmt: skip
+
+
+def _new_positions(
+    log: ClickLog, run: pd.DataFrame, examination: Array
+) -> tuple[NDArray[np.int64], float, float]:
+    """int64 [pairs]: each pair's position in the run, -1 for none; examinations of the run over the
+    log's pages, and those of them that go to pairs which the log lacks."""
+    missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
+    if missing:
+        raise InputError(f"run: columns missing: {', '.join(missing)}")
+    ranked = run.assign(
+        query=run["qid"].astype(str).map({q: i for i, q in enumerate(log.query_ids)}),
+        document=run["docno"].astype(str).map({d: i for i, d in enumerate(log.document_ids)}),
+    ).dropna(subset=["query"])
+    ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
+    ranked["position"] = ranked.groupby("query").cumcount()
+    ranked = ranked[ranked["position"] < len(examination)]
+    pages = log.needed_pages("estimate_clicks")
+    page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
+    frequency = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
+    query, position = ranked["query"].to_numpy(np.int64), ranked["position"].to_numpy(np.int64)
+    weight = frequency[query] * np.nan_to_num(examination)[position]
+    place: dict[tuple[int, int], int] = {
+        (int(q), int(d)): row
+        for row, (q, d) in enumerate(zip(log.pair_query, log.pair_document, strict=True))
+    }
+    document = ranked["document"].fillna(-1).to_numpy(np.int64)
+    rows = np.array(
+        [place.get(key, -1) for key in zip(query.tolist(), document.tolist(), strict=True)],
+        dtype=np.int64,
+    )
+    new = np.full(log.n_pairs, -1, np.int64)
+    new[rows[rows >= 0]] = position[rows >= 0]
+    return new, float(weight.sum()), float(weight[rows < 0].sum())
