@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
@@ -117,7 +117,7 @@ def read_names(path: Path) -> list[dict[str, Any]]:
 
 def _read_beside(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         columns, missing = found, None
         if isinstance(found, dict):  # a plain list of columns says nothing of what is missing
             columns, missing = found["columns"], Missing.from_json(found["missing"])

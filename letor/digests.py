@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from letor.errors import InputError, reading
+from letor.files import read_json
 
 #: Holds the SHA-256 of every other file of its folder, by its path within.
 DIGESTS = "digests.json"
@@ -31,7 +32,7 @@ def changed_files(folder: Path) -> list[str]:
             "base, ranker or pipeline, or one of an earlier version"
         )
     with reading(path, "the digests are damaged"):
-        written = dict(json.loads(path.read_text(encoding="utf-8")))
+        written = dict(read_json(path))
     found = _digests(folder)
     lines = [f"{name}: missing" for name in sorted(written.keys() - found.keys())]
     lines += [f"{name}: new" for name in sorted(found.keys() - written.keys())]

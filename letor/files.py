@@ -1,16 +1,30 @@
-"""Outputs appear under their final name only when they are complete."""
+"""Outputs appear under their final name only when they are complete; JSON from files."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from letor.errors import InputError
 from ltr_base.machine import temporary_paths
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no JSON in UTF-8, or is nested more deeply than Python reads it.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 @contextmanager

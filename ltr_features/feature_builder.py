@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from letor.folds import Fold
 from letor.frames import pandas_frame
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
@@ -317,7 +317,7 @@ class FeatureBuilder:
         """
         folder = Path(folder)
         with reading(folder, "it holds no saved features"):
-            description = json.loads((folder / _FEATURES).read_text(encoding="utf-8"))
+            description = read_json(folder / _FEATURES)
             version = description["version"]
             if version > _VERSION:
                 raise InputError(f"{folder} was made by a newer version; update this program")

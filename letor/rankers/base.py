@@ -20,7 +20,7 @@ from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
 from letor.evaluation import Evaluator
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
@@ -268,7 +268,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"{folder} is not a saved ranker: it has no ranker.json")
     with reading(path, "not the description of a ranker"):
-        description = json.loads(path.read_text(encoding="utf-8"))
+        description = read_json(path)
         version = int(description["format_version"])
     if version > FORMAT_VERSION:
         raise InputError(

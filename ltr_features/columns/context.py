@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -161,7 +161,7 @@ def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None
     """
     folder = Path(folder)
     try:
-        version = json.loads((folder / _MARK).read_text(encoding="utf-8"))["version"]
+        version = read_json(folder / _MARK)["version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(
             f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from ltr_base.names import listed
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
@@ -171,7 +171,7 @@ def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> 
     """
     path = Path(path)
     try:
-        notes = json.loads(notes_path(path).read_text(encoding="utf-8"))
+        notes = read_json(notes_path(path))
         recipe, seen = LearnedColumn.from_json(notes["recipe"]), set(notes["train_queries"])
     except FileNotFoundError:
         raise InputError(

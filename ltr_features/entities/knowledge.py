@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_array
 from letor.errors import InputError, reading
+from letor.files import read_json
 from letor.string_array import StringArray
 from ltr_features.entities.words import title_hashes
 
@@ -86,7 +86,7 @@ class KnowledgeBase:
         """
         folder = Path(folder)
         try:
-            facts = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            facts = read_json(folder / MARK)
             version, source, sizes = facts["version"], facts["source"], facts["sizes"]
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(

@@ -7,7 +7,6 @@ not be redistributed.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from ltr_features.studies.manifest import MANIFEST
 from ltr_features.studies.progress import TIMES
 from ltr_features.studies.run import experiment_names
@@ -59,7 +58,7 @@ class Exhibit:
         """
         report, times = folder / REPORT, folder / TIMES
         try:
-            manifest = json.loads((report / MANIFEST).read_text(encoding="utf-8"))
+            manifest = read_json(report / MANIFEST)
             manifest["title"], manifest["verdict"]
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(
@@ -67,7 +66,7 @@ class Exhibit:
             ) from None
         seconds = None
         if times.is_file():
-            measured = json.loads(times.read_text(encoding="utf-8"))
+            measured = read_json(times)
             seconds = sum(one["seconds"] for one in measured.values())
         return cls(folder.resolve().name, report, manifest, seconds)
 

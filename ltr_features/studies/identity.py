@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 
 #: Bytes from which a digest is worth keeping for later runs.
 LARGE = 1 << 26
@@ -100,7 +100,7 @@ def _signature(status: os.stat_result) -> str:
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

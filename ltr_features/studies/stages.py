@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from ltr_base.machine import process_of
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.lock import locked
@@ -63,7 +63,7 @@ class StageResult:
 
     def json(self, name: str) -> Any:
         """What a JSON file among them holds."""
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+        return read_json(self.path / name)
 
 
 class Stages:
@@ -258,7 +258,7 @@ def _source_files(name: str) -> list[Path]:
 def _read_note(folder: Path) -> dict[str, Any] | None:
     """The note of a folder, None if it has none; a damaged one fits no inputs."""
     try:
-        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        note = read_json(folder / NOTE)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_array, check_rows_rise
 from letor.errors import InputError, reading
+from letor.files import read_json
 
 HEADER = "index.json"
 
@@ -30,7 +30,7 @@ def read_header(folder: Path, version_read: int, streams: Collection[str]) -> di
     if not path.exists():
         raise InputError(f"{folder}: no index here ({HEADER} is missing); build it first")
     with reading(path, "not the header of an index; build it again"):
-        header = json.loads(path.read_text(encoding="utf-8"))
+        header = read_json(path)
         version = header["version"]
     if version != version_read:
         raise InputError(

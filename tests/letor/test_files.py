@@ -7,7 +7,7 @@ import os
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from ltr_base.machine import process_of
 
 
@@ -88,3 +88,13 @@ def test_two_writers_of_one_file_do_not_meet_and_leftovers_tell_their_maker(tmp_
     assert process_of(".out.txt.77.old") == 77  # of former versions
     assert process_of(f".out.txt.another-machine-00c0ffee.{os.getpid()}.partial") is None
     assert process_of("out.txt") is None
+
+
+def test_json_that_cannot_be_read(tmp_path):
+    path = tmp_path / "a.json"
+    for content in (b"[" * 100_000, b"{", b"\xff"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"deeply|Expecting|decode"):
+            read_json(path)
+    path.write_text('{"a": [1]}')
+    assert read_json(path) == {"a": [1]}

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from letor.files import read_json
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
@@ -104,7 +105,7 @@ class Task:
             arrays = {name: rows[name] for name in rows}
         shape = {"n_queries": Q.shape[0], "n_documents": D.shape[0]}
         pairs = arrays.pop("train_query"), arrays.pop("train_document")
-        texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
+        texts = read_json(folder / "texts.json")
         return cls(
             Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
             query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["words"]),

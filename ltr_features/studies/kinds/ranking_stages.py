@@ -15,6 +15,7 @@ import numpy as np
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
+from letor.files import read_json
 from letor.folds import Fold
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
@@ -153,7 +154,7 @@ class RankingStages(Preparation):
         for model in models:
             folder = self.done(self.scores_stage(split, model)).path
             values.append(np.load(folder / f"{name}.npy"))
-            facts = json.loads((folder / "facts.json").read_text("utf-8"))
+            facts = read_json(folder / "facts.json")
             # Scores may be those of an earlier run that called the column otherwise.
             provenance[model.name] = {**facts[name], **model_column(model).provenance}
         scores = np.stack(values, axis=1) if values else np.empty((len(self.base), 0), np.float32)
