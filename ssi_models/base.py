@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
-from ssi_models.parameters import Parameters
+from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation, pair_scores
 from ssi_models.stored_tensors import Tensor, check_tensors
@@ -300,10 +300,9 @@ class MatchingModel(Parameters):
             raise ValueError(f"{path}: of a newer version of this package; update it")
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
-        for name, value in params.items():
-            if isinstance(value, int) and abs(value) >= 2**63:
-                raise ValueError(f"parameter {name} is {value}, which no kernel takes")
-        model = cls(**{cls.former_params.get(k, k): v for k, v in params.items()})
+        params = {cls.former_params.get(k, k): v for k, v in params.items()}
+        check_kinds(params, cls.default_params())
+        model = cls(**params)
         model.check_params()
         model.n_words_ = persistence.count(header, "n_words")
         model.n_query_words_ = persistence.count(header, "n_query_words")

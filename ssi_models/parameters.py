@@ -105,6 +105,25 @@ def _flat(params: dict[str, Any]) -> dict[str, Any]:
     return params if training is None else {**params, **vars(training)}
 
 
+def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Raise ValueError naming a parameter of a file that is of another kind than its default, by
+    which kernels are compiled: no whole number of 64 bits, no number, or not true or false."""
+    for name, value in params.items():
+        default = defaults.get(name)
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+        number = whole or isinstance(value, float)
+        if isinstance(default, bool):
+            fits = isinstance(value, bool)
+        elif isinstance(default, int):
+            fits = whole or value is None or isinstance(value, str)
+        elif isinstance(default, float):
+            fits = number or value is None or isinstance(value, str)
+        else:
+            fits = whole or not isinstance(value, int)
+        if not fits or value != value:
+            raise ValueError(f"parameter {name} is {value!r}, by default it is {default!r}")
+
+
 def check_least(given: Any, least: float, *names: str) -> None:
     """Raise ValueError naming a parameter that is below the least value that it may have, or is
     None and may not be."""

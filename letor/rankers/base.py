@@ -208,7 +208,7 @@ class Ranker(BaseEstimator, ABC):
         for parameter, (least, largest) in self.ranges.items():
             value = getattr(self, parameter)
             kind = Integral if isinstance(least, int) else Real
-            is_kind = isinstance(value, kind)
+            is_kind = isinstance(value, kind) and not isinstance(value, bool)
             if not is_kind or not least <= value <= largest:
                 what = "a whole number" if kind is Integral else "a number"
                 raise InputError(

@@ -272,7 +272,7 @@ def test_parameters_outside_their_range_are_refused_before_training(make, capfd)
     ranker = make()
     for parameter, (least, largest) in ranker.ranges.items():
         fraction = least + 0.5 if isinstance(least, int) else None
-        for value in (least - 1, 2 * largest + 1, "x", float("nan"), fraction):
+        for value in (least - 1, 2 * largest + 1, "x", float("nan"), True, fraction):
             with pytest.raises(InputError, match=f"{parameter}=.*: must be a .*number from"):
                 make(**{parameter: value}).fit(toy(0))
     for parameter, choices in ranker.choices.items():

@@ -31,6 +31,10 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         ("fold_in_iterations", 2**31, "fold_in_iterations must be 10,000 or fewer"),
         ("alpha", 2**70, f"parameter alpha is {2**70}"),
         ("n_topics", None, "n_topics must be 1 or more, got None"),
+        ("n_topics", 2.5, "parameter n_topics is 2.5, by default it is"),
+        ("n_topics", True, "parameter n_topics is True"),
+        ("beta", float("nan"), "parameter beta is nan"),
+        ("beta", True, "parameter beta is True"),
     ],
 )
 def test_numbers_that_no_kernel_comes_to_an_end_with(param, value, said, tmp_path):
