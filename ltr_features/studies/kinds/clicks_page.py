@@ -67,8 +67,25 @@ def document(every: Sequence[Results]) -> Document:
     }
     return Document(
         config.title, config.introduction, sections, means, measure.name, "raw clicks",
-        notes=config.notes, definitions=definitions,
+        notes=config.notes, definitions=definitions, answer=_answer(every),
     )  # fmt: skip
+
+
+def _answer(every: Sequence[Results]) -> str:
+    """How much of the gap debiased clicks close with the most sessions."""
+    told = []
+    for results in every:
+        row = results.gaps.iloc[-1]
+        told.append(
+            f"{row['closed']:.0%} ({results.learner}; {row['closed_low']:.0%} to "
+            f"{row['closed_high']:.0%})"
+            if row["gap_low"] > 0
+            else f"nothing, as there is no gap ({results.learner})"
+        )
+    return (
+        f"With {every[0].config.sessions[-1]:,} sessions debiased clicks close of the gap between "
+        f"raw clicks and true labels: {', '.join(told)}."
+    )
 
 
 def _facts(results: Results) -> str:

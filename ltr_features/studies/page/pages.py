@@ -48,6 +48,7 @@ class Document:
         means: by table and row, of the main ``measure``: the overview's chart; ``baseline`` is the
             row where its line stands.
         notes: what was found. definitions: of what the tables show, by name.
+        answer: to the question, in a sentence, where the expectations do not give it.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Document:
     baseline: str | None = None
     notes: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
+    answer: str = ""
 
     @cached_property
     def overview(self) -> Drawing:
@@ -66,13 +68,14 @@ class Document:
 
     @property
     def verdict(self) -> str:
-        """How many of the expectations hold; "" where there are none."""
+        """The answer, and how many of the expectations hold, where there are any."""
         signs = [sign for section in self.sections for sign, _ in section.checks]
         if not signs:
-            return ""
+            return self.answer
         ties = signs.count("≈")
         tied = f", {ties} within what chance explains" if ties else ""
-        return f"{signs.count('✓')} of {len(signs)} expectations hold{tied}."
+        held = f"{signs.count('✓')} of {len(signs)} expectations hold{tied}."
+        return f"{self.answer} {held}" if self.answer else held
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``, and ``NAME-1``, ``NAME-2`` ... of a section's charts."""
