@@ -136,20 +136,20 @@ class ClickModel(ABC):
         if not hasattr(self, "log_"):
             raise InputError(f"{type(self).__name__} is not fitted: call fit first")
         known = self.log_.rows_of(log)
-        sums, n_rows, n_impossible = np.zeros(2), 0, 0
+        log_likelihood, n_rows, n_impossible = 0.0, 0, 0
         bits = np.zeros(log.n_positions)
         rows = np.zeros(log.n_positions)
         for position, times, marginal, conditional in self._probabilities(log, known):
             n_impossible += int(times[conditional <= 0].sum())
             given = np.log(np.maximum(conditional, LEAST_PROBABILITY))
-            sums[0] += float(times @ given)
+            log_likelihood += float((times * given).sum())
             alone = -np.log2(np.maximum(marginal, LEAST_PROBABILITY))
             bits += np.bincount(position, weights=times * alone, minlength=len(bits))
             rows += np.bincount(position, weights=times, minlength=len(bits))
             n_rows += int(times.sum())
         with np.errstate(invalid="ignore"):
             by_position = 2.0 ** (bits / rows)
-        return Prediction(float(sums[0]), n_rows, by_position, n_impossible)
+        return Prediction(log_likelihood, n_rows, by_position, n_impossible)
 
     def _check(self) -> None:
         """Refuse parameters out of range (InputError)."""
