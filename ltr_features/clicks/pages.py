@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogRules
 from ltr_features.clicks.tables import clicks, hashes, seconds
@@ -85,7 +85,10 @@ class RowReader:
             "positions": first.said,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
-        return builder.finish(list(self._query.number), list(self._document.number), description)
+        with reading(", ".join(map(str, self.paths))):
+            return builder.finish(
+                list(self._query.number), list(self._document.number), description
+            )
 
     def _check(self, paged: bool) -> None:
         for name in ("max_clicks", "max_pages"):

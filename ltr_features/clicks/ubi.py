@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
@@ -167,7 +167,8 @@ class _Ubi:
             "positions": "from 0 (the order of the hits)",
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
-        return self._builder.finish(list(self._query), list(self._document), description)
+        with reading(self.queries):
+            return self._builder.finish(list(self._query), list(self._document), description)
 
     def _query_code(self, where: str, page: Mapping[str, Any]) -> int:
         text = _text(where, page, "user_query")

@@ -493,3 +493,13 @@ def test_broken_logs_are_read_or_refused_by_line(tmp_path_factory, data):
         return
     assert (log.clicked <= log.shown).all()
     assert np.isin(log.result_pair, np.arange(log.n_pairs)).all()
+
+
+def test_logs_without_a_row_are_named(tmp_path):
+    (tmp_path / "log.csv").write_text("session,query,document,position,clicked\n")
+    (tmp_path / "counts.csv").write_text("query,document,position,shown,clicked\n")
+    for read, name in ((read_click_rows, "log.csv"), (read_click_counts, "counts.csv")):
+        with pytest.raises(InputError, match=rf"{name}: click log: no result was shown"):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match=r"queries.jsonl: click log: no result was shown"):
+        read_ubi(*write_ubi(tmp_path, [], []))
