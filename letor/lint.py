@@ -17,8 +17,9 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
+from letor.line import BadLine
 from letor.lint_rules import LEVELS, RULES, Finding
-from letor.parser import MARK_BITS, BadLine, Rows, bad_lines, parse
+from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 
 _BLOCK = 1 << 12  # rows looked at together, so that no copy of X is made

@@ -14,10 +14,10 @@ from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
 from letor.kernels import layout
+from letor.line import BadLine
 from letor.parser import (
     KERNELS_FROM_BYTES,
     NULL_BITS,
-    BadLine,
     Rows,
     bad_lines,
     parse,

@@ -69,8 +69,10 @@ def side_by_side(work: Callable[[T], R], parts: Sequence[T], threads: int | None
     for _ in range(workers):
         Thread(target=run, daemon=True).start()
     try:
-        for result in wait(results, return_when=FIRST_EXCEPTION).done:
-            result.result()
+        wait(results, return_when=FIRST_EXCEPTION)
+        for result in results:  # the first error in their order
+            if result.done():
+                result.result()
         return [result.result() for result in results]
     finally:
         todo.clear()

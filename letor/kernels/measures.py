@@ -11,45 +11,19 @@ from ltr_base.compiled import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_RUN = 16
 
 
 @kernel()
 def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     """int64 [n]: the rows of each query by descending score; equal scores keep their order in
     ``rows``. ``scores`` float64, finite, indexed by row."""
-    ranked, spare = rows.copy(), np.empty_like(rows)
+    ranked = np.empty_like(rows)
     for q in range(len(offsets) - 1):
-        _sort(scores, ranked, spare, offsets[q], offsets[q + 1])
+        mine = rows[offsets[q] : offsets[q + 1]]
+        order = np.argsort(-scores[mine], kind="mergesort")
+        for i in range(len(order)):  # not slices, which take three seconds to compile
+            ranked[offsets[q] + i] = mine[order[i]]
     return ranked
-
-
-@kernel()
-def _sort(scores: Floats, ranked: Ints, spare: Ints, start: int, stop: int) -> None:
-    """Sort ``ranked[start:stop]``, see :func:`rank_rows`: runs of 16 by insertion, which are merged
-    to runs of 32, 64 ... NumPy's stable sort takes as long, and a second more to compile."""
-    for first in range(start, stop, _RUN):
-        for at in range(first + 1, min(first + _RUN, stop)):
-            row, place = ranked[at], at
-            while place > first and scores[ranked[place - 1]] < scores[row]:
-                ranked[place] = ranked[place - 1]
-                place -= 1
-            ranked[place] = row
-    size = _RUN
-    while size < stop - start:
-        for left in range(start, stop, 2 * size):
-            middle, right = min(left + size, stop), min(left + 2 * size, stop)
-            i, j = left, middle
-            for k in range(left, right):
-                if i < middle and (j == right or scores[ranked[i]] >= scores[ranked[j]]):
-                    spare[k] = ranked[i]
-                    i += 1
-                else:
-                    spare[k] = ranked[j]
-                    j += 1
-        for k in range(start, stop):
-            ranked[k] = spare[k]
-        size *= 2
 
 
 @kernel()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 from letor.errors import InputError
 from ltr_features.clicks.log import ClickLog
@@ -110,7 +109,7 @@ class ClickModel(ABC):
         self._check()
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, []
-        with _blas().limit(limits=1, user_api="blas"):  # the same sums on any machine's cores
+        with threadpool_limits(limits=1, user_api="blas"):  # the same sums on any machine's cores
             self._fit(log)
         self.log_ = log
         return self
@@ -185,12 +184,6 @@ class ClickModel(ABC):
         total = float(weight.sum())
         mean = float(values @ weight) / total if total > 0 else 0.5
         return np.where(known < 0, mean, values[np.maximum(known, 0)])
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The libraries of linear algebra; to look for them takes as long as to fit a small log."""
-    return ThreadpoolController()
 
 
 def inside(values: Any) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from scipy.stats import norm
 
 from letor.errors import InputError
 from ltr_features.clicks.base import Array
-from ltr_features.clicks.log import ClickLog
+from ltr_features.clicks.log import ClickLog, pair_keys
+from ltr_features.text.collection import places_of
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ def estimate_clicks(
     shown[log.result_position] = True
     if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():
         raise InputError("examination must be above 0 at every position that the log shows")
-    new, looks, unseen_looks = _new_positions(log, run, examination)
     page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
     n_pages = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
+    new, looks, unseen_looks = _new_positions(log, run, examination, n_pages)
     examined = log.by_pair(log.shown * examination[log.result_position])
     at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
     quotient = at_new * n_pages[log.pair_query] / examined
@@ -100,15 +102,8 @@ def estimate_clicks(
     influence = np.add.reduceat(surprise, pages.offsets[:-1]) + of_query[page_query] - value
     variance = float(pages.count @ influence**2) / n**2
     if covariance is not None:
-        # value = sum over pairs of share examination(new) clicks / (sum of shown examination)
-        share = n_pages[log.pair_query] / n
-        placed = new >= 0
-        slope = np.bincount(
-            new[placed], weights=(share * rate)[placed], minlength=len(covariance)
-        ).astype(np.float64)
-        per_showing = share * at_new * rate / examined
-        shown_at = log.by_position(log.shown * per_showing[log.result_pair])
-        slope[: len(shown_at)] -= shown_at
+        clicks_each = n_pages[log.pair_query] / n * rate
+        slope = _slope(log, new, clicks_each, at_new / examined, len(covariance))
         variance += float(slope @ covariance @ slope)
     error = float(np.sqrt(variance))
     margin = float(norm.ppf(0.5 + confidence / 2)) * error
@@ -121,11 +116,31 @@ def estimate_clicks(
     )  # fmt: skip
 
 
+def _slope(
+    log: ClickLog, new: NDArray[np.int64], clicks_each: Array, quotient: Array, n_positions: int
+) -> Array:
+    """float64 [n_positions]: the derivative of the value by the examination of each position. The
+    value is the sum over pairs of share(query) clicks(pair) examination(new position) / (sum of
+    examination over its showings).
+
+    Args:
+        new, clicks_each, quotient: of each pair, its position in the run (-1 for none), clicks per
+            page of the log and examination, and examination there over that of all its showings.
+    """
+    placed = new >= 0
+    clicks = np.bincount(new[placed], weights=clicks_each[placed], minlength=n_positions)
+    slope = clicks.astype(np.float64)  # of no pair at all bincount makes integers
+    shown_at = log.by_position(log.shown * (clicks_each * quotient)[log.result_pair])
+    slope[: len(shown_at)] -= shown_at
+    return slope
+
+
 def _new_positions(
-    log: ClickLog, run: pd.DataFrame, examination: Array
+    log: ClickLog, run: pd.DataFrame, examination: Array, n_pages: NDArray[Any]
 ) -> tuple[NDArray[np.int64], float, float]:
     """int64 [pairs]: each pair's position in the run, -1 for none; examinations of the run over the
-    log's pages, and those of them that go to pairs which the log lacks."""
+    log's pages (``n_pages`` of each query), and those of them that go to pairs which the log lacks.
+    """
     missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
     if missing:
         raise InputError(f"run: columns missing: {', '.join(missing)}")
@@ -136,20 +151,11 @@ def _new_positions(
     ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
     ranked["position"] = ranked.groupby("query").cumcount()
     ranked = ranked[ranked["position"] < len(examination)]
-    pages = log.needed_pages("estimate_clicks")
-    page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
-    frequency = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
     query, position = ranked["query"].to_numpy(np.int64), ranked["position"].to_numpy(np.int64)
-    weight = frequency[query] * np.nan_to_num(examination)[position]
-    place: dict[tuple[int, int], int] = {
-        (int(q), int(d)): row
-        for row, (q, d) in enumerate(zip(log.pair_query, log.pair_document, strict=True))
-    }
+    weight = n_pages[query] * np.nan_to_num(examination)[position]
     document = ranked["document"].fillna(-1).to_numpy(np.int64)
-    rows = np.array(
-        [place.get(key, -1) for key in zip(query.tolist(), document.tolist(), strict=True)],
-        dtype=np.int64,
-    )
+    known = pair_keys(log.pair_query, log.pair_document)
+    rows = np.where(document < 0, -1, places_of(pair_keys(query, np.maximum(document, 0)), known))
     new = np.full(log.n_pairs, -1, np.int64)
     new[rows[rows >= 0]] = position[rows >= 0]
     return new, float(weight.sum()), float(weight[rows < 0].sum())

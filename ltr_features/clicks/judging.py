@@ -122,8 +122,13 @@ class ClickJudgements:
         there = rows >= 0
         grade = np.full(len(data), UNJUDGED, np.float32)
         grade[rows[there]] = self.grade[there]
+        if not there.any():
+            raise InputError("no row is in the log: do the ids of the log and of the rows agree?")
         if not (grade >= 0).any():
-            raise InputError("no row has a grade: do the ids of the log and of the rows agree?")
+            raise InputError(
+                f"none of the {int(there.sum()):,} rows that the log shows has enough evidence for "
+                "a grade: bring more clicks, or lower min_evidence"
+            )
         return replace(data, y=grade, missing=None).select_rows(grade >= 0)
 
 
@@ -232,7 +237,8 @@ def weighted_pairs(
 ) -> WeightedPairs:
     """Pairs that are surely better than what is shown on average, weighted by their clicks, each
     counting by the inverse of its position's examination: the clicks there would have been, had all
-    users looked at all.
+    users looked at all (Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with biased
+    feedback", WSDM 2017, equation 4).
 
     After enough sessions nearly every result has been clicked by somebody. So of the clicked pairs
     with enough evidence those are taken whose relevance is above the mean over all examinations of

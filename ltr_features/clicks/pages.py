@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError, reading
+from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogRules
 from ltr_features.clicks.tables import clicks, hashes, seconds
@@ -85,7 +86,7 @@ class RowReader:
             "positions": first.said,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
-        with reading(", ".join(map(str, self.paths))):
+        with reading(listed([str(path) for path in self.paths], 3)):
             return builder.finish(
                 list(self._query.number), list(self._document.number), description
             )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from letor.errors import InputError, reading
+from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
 from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, column_names, path_list
@@ -93,5 +94,5 @@ def read_click_counts(
         "rows below the depth or never shown, left out": n_deep,
         "positions": first.said,
     }
-    with reading(", ".join(map(str, files))):
+    with reading(listed([str(file) for file in files], 3)):
         return builder.finish(list(query.number), list(document.number), description)

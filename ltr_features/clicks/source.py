@@ -117,23 +117,25 @@ def read_clicks(
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
     table = read_documents(Path(documents), document_columns)
-    ids, numbered = table.ids, enumerate(_periods(cuts, rules), start=1)
-    numbers: dict[str, int] = {}
-    places: dict[tuple[int, int], int] = {}
+
+    def judged_within(rules: dict[str, Any]) -> ClickJudgements:
+        read = read_log(
+            log, layout=layout, columns=columns, events=events, rules=rules, on_unknown=on_unknown
+        )
+        fitted = fitted_model(read, model, model_options)
+        return ClickJudgements(fitted, min_evidence, n_grades, scale)
+
+    numbers: dict[str, int] = {}  # of the texts
+    places: dict[tuple[int, int], int] = {}  # of the queries, by period and number
     judgements: list[NDArray[np.int64]] = []
     told = []
-    for period, within in numbered:
+    for period, within in enumerate(_periods(cuts, rules), start=1):
         try:
-            read = read_log(
-                log, layout=layout, columns=columns, events=events, rules=within,
-                on_unknown=on_unknown,
-            )  # fmt: skip
-            fitted = fitted_model(read, model, model_options)
-            judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
+            judged = judged_within(within)
         except InputError as error:
             raise InputError(f"period {period} of cuts: {error}" if cuts else str(error)) from None
         of = [numbers.setdefault(text, len(numbers) + 1) for text in judged.log.query_ids]
-        rows, n_unknown = _judged_rows(judged, ids, Path(documents), on_unknown)
+        rows, n_unknown = _judged_rows(judged, table.ids, Path(documents), on_unknown)
         row = [places.setdefault((period, of[q]), len(places)) for q in rows[0].tolist()]
         judgements.append(np.stack([np.array(row, np.int64), *rows[1:]]))
         told.append(
@@ -141,13 +143,13 @@ def read_clicks(
                 **describe(judged),
                 "judgements of documents that are not there, left out": n_unknown,
                 "log": dict(judged.log.description),
-                "remarks": fitted.remarks_,
+                "remarks": judged.model.remarks_,
             }
         )
     texts = list(numbers)
     return Collection(
         name=name or Path(documents).name.split(".")[0],
-        document_ids=ids,
+        document_ids=table.ids,
         streams=table.streams,
         query_ids=[f"{n}-{period}" if period > 1 else str(n) for period, n in places],
         query_texts=[texts[n - 1] for _, n in places],
@@ -156,7 +158,7 @@ def read_clicks(
         query_times=np.array([float(period) for period, _ in places]) if cuts else None,
         description={
             "source": "clicks",
-            "documents": len(ids),
+            "documents": len(table.ids),
             **table.repeated,
             "click model": model,
             **({"periods": told} if cuts else told[0]),

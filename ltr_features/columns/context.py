@@ -162,7 +162,7 @@ def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None
     folder = Path(folder)
     try:
         version = read_json(folder / _MARK)["version"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"
         ) from None

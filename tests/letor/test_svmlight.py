@@ -21,7 +21,7 @@ import letor.svmlight
 from letor.errors import InputError
 from letor.kernels.numbers import MALFORMED, NUMBER, read_number
 from letor.kernels.numbers_fast import read_common_number
-from letor.parser import nearest_float32
+from letor.line import nearest_float32
 from letor.svmlight import BadLine, LetorWarning, read_letor
 
 LINES = (

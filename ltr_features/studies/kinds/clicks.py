@@ -57,26 +57,28 @@ class ClicksStudy(Study):
         return {"simulations": self.config.seed}
 
     def stages(self) -> list[Planned]:
-        return [stage for _, stage in self._folds]
+        return [stage for places in self._folds.values() for stage in places.values()]
 
     @cached_property
-    def _folds(self) -> list[tuple[dict[str, int], Planned]]:
-        """For each simulation, fold and learner: which they are, and their stage."""
+    def _folds(self) -> dict[str, dict[tuple[int, int], Planned]]:
+        """The stages of each learner, by number of the simulation and of the fold."""
         told = {"title", "introduction", "notes", "expected", "repeats", "n_resamples"}
         settings = self.config.model_dump(mode="json", exclude=told)
         settings |= self._learners.settings
-        numbered = list(enumerate(self._learners.folds, start=1))
-        names = range(len(self._learners.names))
-        return [
-            ({"learner": name, "fit": fit, "fold": number},
-             self._stage(settings, name, fit, number, fold))
-            for name, fit, (number, fold) in product(names, range(self.config.repeats), numbered)
-        ]  # fmt: skip
+        folds = self._learners.folds
+        places = list(product(range(self.config.repeats), range(1, 1 + len(folds))))
+        return {
+            name: {
+                (fit, number): self._stage(settings, name, fit, number, folds[number - 1])
+                for fit, number in places
+            }
+            for name in self._learners.names
+        }
 
     def _stage(
-        self, settings: dict[str, Any], learner: int, fit: int, number: int, fold: Fold
+        self, settings: dict[str, Any], name: str, fit: int, number: int, fold: Fold
     ) -> Planned:
-        seed, name = self.config.seed + fit, self._learners.names[learner]
+        seed = self.config.seed + fit
         inputs = settings | {
             "learner": name,
             "seed": seed,
@@ -97,7 +99,7 @@ class ClicksStudy(Study):
         )  # fmt: skip
 
     def report(self) -> Contents:
-        every = [self._results(number) for number in range(len(self._learners.names))]
+        every = [self._results(name, stages) for name, stages in self._folds.items()]
         frames: dict[str, list[pd.DataFrame]] = {}
         for results in every:
             for name, frame in results.frames().items():
@@ -105,15 +107,13 @@ class ClicksStudy(Study):
         tables = {name: pd.concat(of, ignore_index=True) for name, of in frames.items()}
         return Contents(document(every), tables)
 
-    def _results(self, learner: int) -> Results:
+    def _results(self, name: str, stages: dict[tuple[int, int], Planned]) -> Results:
         by_fit: dict[int, list[pd.DataFrame]] = {}
         told = []
-        for place, stage in self._folds:
-            if place["learner"] == learner:
-                done = self.done(stage)
-                values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
-                by_fit.setdefault(place["fit"], []).append(values.set_index("qid"))
-                told += [place | found for found in done.json("clicks.json")]
-        name, shown_by = self._learners.names[learner], self._learners.production
+        for (fit, number), stage in stages.items():
+            done = self.done(stage)
+            values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
+            by_fit.setdefault(fit, []).append(values.set_index("qid"))
+            told += [{"fit": fit, "fold": number} | found for found in done.json("clicks.json")]
         fits = [pd.concat(folds) for folds in by_fit.values()]
-        return Results(self.config, fits, told, name, shown_by)
+        return Results(self.config, fits, told, name, self._learners.production)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.errors import InputError
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold, k_fold
 from letor.rankers.lambdamart import LambdaMART
@@ -22,7 +23,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, ModelTexts
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import divergence_in_remarks
-from ltr_features.feature_table import grades, missing_rows, table_pairs
+from ltr_features.feature_table import build_columns, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.kinds.clicks_config import ClicksConfig, MatchingSection
@@ -66,9 +67,21 @@ class Learner(ABC):
     def of_labels(self) -> Learned:
         """Trained on the true labels of the shown rows."""
 
-    @abstractmethod
     def of_clicks(self, judgements: ClickJudgements) -> Learned:
-        """Trained on judgements of clicks on the shown rows, and on nothing else."""
+        """Trained on judgements of clicks on the shown rows, and on nothing else; what ranked them,
+        with a remark, where the clicks are too few to train on."""
+        try:
+            return self._of_clicks(judgements)
+        except InputError as error:
+            return replace(self.production(), remarks=[f"Not trained, ranks as before: {error}."])
+
+    @abstractmethod
+    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
+        """As :meth:`of_clicks`.
+
+        Raises:
+            InputError: there is nothing to train on.
+        """
 
 
 class Learners(ABC):
@@ -141,7 +154,7 @@ class RankerLearner(Learner):
     def of_labels(self) -> Learned:
         return Learned(LambdaMART(seed=self._seed).fit(self._train, self._valid).predict)
 
-    def of_clicks(self, judgements: ClickJudgements) -> Learned:
+    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
         measure = f"linear:{self._config.measure}"
         ranker = LambdaMART(gain="linear", measure=measure, seed=self._seed)
         ranker.fit(judgements.label(self._train), judgements.label(self._valid))
@@ -182,16 +195,12 @@ class MatchingLearners(Learners):
         context = self.context
         collection = context.collection
         pairs, scores = BM25Retriever(context.index).top(context.query_counts, self._section.depth)
-        ids = np.array(collection.query_ids, dtype=object)
-        rows = RankingData.from_rows(
-            scores[:, None].astype(np.float32),
-            grades(collection, pairs),
-            ids[pairs.query],
+        rows = replace(
+            build_columns(context, pairs, []),
+            X=scores[:, None].astype(np.float32),
             column_names=["bm25"],
-            document_ids=np.array(collection.document_ids, dtype=object)[pairs.document],
         )
         judged = {collection.query_ids[q] for q in collection.judgements.query.tolist()}
-        rows = replace(rows, missing=missing_rows(collection, pairs))
         return rows.select_queries([query for query in rows.query_ids if query in judged])
 
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
@@ -226,7 +235,7 @@ class MatchingLearner(Learner):
             )
         )  # fmt: skip
 
-    def of_clicks(self, judgements: ClickJudgements) -> Learned:
+    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
         collection, log = self._context.collection, judgements.log
         pairs = weighted_pairs(judgements)
         return self._fitted(

@@ -1,6 +1,7 @@
 """The kind "clicks": what its report says of simulated clicks."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -144,6 +145,23 @@ def test_models_learn_from_the_clicks_of_others(texts, tmp_path):
     # Users, and what they see, are the same for all learners.
     pd.testing.assert_series_equal(first["in production"], second["in production"])
     assert not first["true labels"].equals(second["true labels"])
+
+
+@pytest.mark.parametrize("learns", ["models", "rankers"])
+def test_too_few_clicks_are_told(tmp_path, texts, learns):
+    """Two sessions teach nothing: what ranked before goes on to rank, and the report says so."""
+    if learns == "models":
+        data, text = texts[1], f'kind = "clicks"\ntitle = "T"\n{MATCHING}'
+    else:
+        data, text = tmp_path / "data", write_clicks(tmp_path / "data")
+    toml = tmp_path / "x.toml"
+    few = re.sub(r"(?m)^sessions = .*", "sessions = [2]", text).replace("= 400", "= 2")
+    toml.write_text(few, encoding="utf-8")
+    report = run_file(toml, data=data, out=tmp_path / "out")
+    values = pd.read_csv(report / "per_query.csv")
+    assert values["debiased 2"].equals(values["in production"])
+    assert not values["true labels"].equals(values["in production"])
+    assert "Not trained, ranks as before" in (report / "tables.txt").read_text(encoding="utf-8")
 
 
 def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
