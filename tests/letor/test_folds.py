@@ -96,6 +96,9 @@ def test_has_relevant():
 def test_errors_name_the_query():
     with pytest.raises(InputError, match="query 'a' is in test and already in train"):
         Fold("f", ["a"], ["b"], ["a"])
+    for parts in ((("a",),), (("a",), ("b",), ("c",)), (("b",), ("c",))):
+        with pytest.raises(InputError, match="parts must hold just the training queries"):
+            Fold("f", ["a", "b"], [], ["d"], parts=parts)
     with pytest.raises(InputError, match="2 validation queries are not in the data: x, y"):
         Fold("f", ["a"], ["x", "y"], ["b"]).split(rows())
     with pytest.raises(InputError, match=r"6 validation queries are not .*: u, v, w, x, y$"):

@@ -14,7 +14,7 @@ from ir_measures import AP, RR, P, R, nDCG
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import numba_settings_kept, to_ranx, unjudged_queries
+from letor.judged_runs import best_first, numba_settings_kept, to_ranx, unjudged_queries
 from letor.measures import MeasureDefinition, parse_measure, run_measure
 
 PEERS = {
@@ -178,6 +178,11 @@ def test_bad_measure_names(name: str, message: str) -> None:
     if ":" not in name:
         with pytest.raises(InputError, match=message):
             parse_measure(name)
+
+
+def test_the_best_come_first_and_of_equals_the_smaller_id() -> None:
+    run = pd.DataFrame({"docno": ["d", "b", "c", "a"], "score": [1.0, 2.0, 1.0, 3.0]})
+    assert best_first(run)["docno"].tolist() == ["a", "b", "c", "d"]
 
 
 def test_bad_tables() -> None:

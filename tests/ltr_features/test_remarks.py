@@ -274,6 +274,14 @@ def test_distance_of_training_rows_is_scipy_s(seed):
     assert distance == pytest.approx(ks_2samp(scores[query < 7], scores[query >= 7]).statistic)
 
 
+@pytest.mark.parametrize(("n_queries", "by_chance"), [(3, 1.0), (50, 1.95 * 0.2), (2000, 0.1)])
+def test_distance_by_chance_by_hand(n_queries, by_chance):
+    """As many queries on both sides: 1.95 sqrt(2 / n), from .1 to 1."""
+    pairs = Pairs(np.arange(2 * n_queries), np.zeros(2 * n_queries, np.int64))
+    scores = np.arange(2 * n_queries, dtype=np.float32)
+    assert training_distance(scores, pairs, np.arange(n_queries))[1] == pytest.approx(by_chance)
+
+
 def test_distance_without_rows_on_a_side_is_none():
     pairs = Pairs(np.arange(3), np.zeros(3, np.int64))
     assert training_distance(np.ones(3, np.float32), pairs, np.arange(3)) == (0.0, 1.0)

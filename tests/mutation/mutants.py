@@ -31,8 +31,8 @@ PACKAGES = ("ltr_base", "letor", "ssi_models", "ltr_features", "tests", "docs")
 #: The modules, and the tests that must notice.
 TESTS = {
     "letor/measures.py": "letor/test_measures.py letor/test_missing.py",
-    "letor/evaluation.py": "letor/test_measures.py letor/test_missing.py",
-    "letor/judged_runs.py": "letor/test_measures.py letor/test_missing.py",
+    "letor/evaluation.py": "letor/test_measures.py letor/test_missing.py letor/test_judged_runs.py",
+    "letor/judged_runs.py": "letor/test_judged_runs.py letor/test_missing.py",
     "letor/folds.py": "letor/test_folds.py letor/test_fold_files.py",
     "letor/rankers/rankboost.py": "letor/test_boosting.py letor/test_damaged_rankers.py "
     "contracts/test_rankers.py::test_defaults_do_not_change_unnoticed",

@@ -79,6 +79,29 @@ def test_mixture_adds_lsi_and_tfidf():
     np.testing.assert_allclose(matrix(both), 0.3 * matrix(lsi) + 0.7 * cosine(), atol=1e-6)
 
 
+def test_the_factor_is_chosen_between_the_two_scores():
+    """Five topics of four words; queries and relevant documents share a topic, seldom a word."""
+    rng = np.random.default_rng(0)
+    topic = np.arange(N) % 5
+
+    def texts(n_words):
+        rows = np.zeros((N, WIDTH))
+        for row in range(N):
+            rows[row, 4 * topic[row] + rng.choice(4, n_words, replace=False)] = 1
+        return sp.csr_matrix(rows / np.sqrt(n_words), dtype=np.float32)
+
+    Q, D = texts(1), texts(2)
+    pairs = Preferences.from_pairs(*np.nonzero(topic[:, None] == topic), n_queries=N, n_documents=N)
+    lsi = LSI(5).fit(Q, D, pairs).score(Q, D, *ALL).reshape(N, N)
+    words = (Q @ D.T).toarray()
+    chosen = LsiTfIdf(5).fit(Q, D, pairs)
+    expected = best_mixture(
+        lambda q, d: (lsi[q, d], words[q, d]), pairs, np.arange(N), ALPHAS, chosen.seed
+    )
+    assert float(chosen.alpha_[0]) == pytest.approx(expected)
+    assert expected > 0
+
+
 def test_mixing_factor_has_the_lowest_rank_loss():
     """One score is right, the other noise: the factor leans to the right one."""
     pairs = data()[2]

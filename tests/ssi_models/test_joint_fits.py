@@ -1,5 +1,7 @@
 """A model and its copies for parts of the queries: what they see, and what they choose together."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -189,6 +191,17 @@ def test_better_is_better_beyond_chance():
     assert exceeds_noise(np.array([np.nan, 0.4]), np.array([0.1, 0.3]))
     assert not exceeds_noise(np.array([0.2]), np.array([0.3]))
     assert not exceeds_noise(np.array([0.3]), np.array([0.3]))
+
+
+def test_weights_of_words_go_from_none_to_all():
+    assert (WORD_WEIGHTS[0], WORD_WEIGHTS[-1]) == (0, 1)
+    assert all(a < b for a, b in pairwise(WORD_WEIGHTS))
+
+
+def test_models_of_before_have_a_chosen_weight():
+    model = get_model("lsa")()
+    model.restore_weight({})
+    assert model.weight_header()["chosen"] is True
 
 
 def test_a_weight_is_left_to_words_unless_it_is_better():

@@ -202,6 +202,8 @@ def test_hard_is_below_one_half_by_default() -> None:
     values = pd.Series([0.2, 0.49, 0.5, 0.51])
     assert hard_by_threshold(values).tolist() == [True, True, False, False]
     table = hard_query_table(values, {"s": values})
+    none = hard_query_table(values + 1, {"s": values + 1})
+    assert none.loc[none["rule"] == "value < 0.5", ["n_queries", "n_groups"]].eq(0).all(axis=None)
     assert table.groupby("rule")["n_queries"].first().to_dict() == {
         "value < 0.5": 2,
         "lowest 25%": 1,

@@ -16,6 +16,7 @@ from ltr_features.studies.statistics.kernels import count_extreme, resampled_sum
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
     fisher_randomisation,
+    group_error,
     paired_t,
 )
 from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
@@ -247,6 +248,18 @@ def test_differences_of_a_billionth_are_ties_and_no_spread_has_no_effect() -> No
     assert table[["won", "tied", "lost"]].to_numpy().tolist() == [[2, 3, 1], [6, 0, 0]]
     assert np.isnan(table["effect"][1])  # the difference is the same everywhere
     assert np.isnan(table["relative"]).all()  # of a mean of 0
+
+
+def test_numbers_at_their_limits() -> None:
+    d = [0.1, 0.3]
+    assert fisher_randomisation(d, n_permutations=1)[0] == 0.5  # exact, for two queries
+    assert np.isfinite(bootstrap_interval(d, n_resamples=1)).all()
+    for confidence in (-0.1, 0, 1):
+        with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
+            bootstrap_interval(d, confidence=confidence)
+    error, freedom = group_error(d, ["one", "one"])
+    assert np.isnan(error).all()
+    assert freedom == 1
 
 
 def test_the_same_seed_draws_the_same_patterns_and_queries_in_every_release() -> None:
