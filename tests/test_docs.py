@@ -9,6 +9,7 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -121,3 +122,43 @@ def test_no_path_of_a_machine_is_named():
     for path in [*DOCS.rglob("*"), DOCS.parent / "README.md"]:
         if path.suffix in (".md", ".py"):
             assert os.sep + "root" not in path.read_text(encoding="utf-8")
+
+
+def test_figures_of_the_demo_are_those_of_its_checked_in_run():
+    """README and evidence.md say what ``reports/demo`` has: no page keeps those of an older run."""
+    root = DOCS.parent
+    texts = {
+        page: " ".join((root / page).read_text(encoding="utf-8").split())
+        for page in ("README.md", "docs/evidence.md")
+    }
+    means = pd.read_csv(root / "reports/demo/means.csv").set_index(["study", "system"])["NDCG@10"]
+    tested = pd.read_csv(root / "reports/demo/comparisons.csv")
+    tested = tested[tested["measure"] == "NDCG@10"].set_index(["study", "system", "baseline"])
+    studies = ("Unseen queries", "Unseen articles")
+    rows = {
+        "the 46 word columns": "words", "all 83 columns": "everything", "words+SSI": "words+SSI",
+        "words+LSA": "words+LSA", "words+embeddings": "words+embeddings",
+    }  # fmt: skip
+    for label, system in rows.items():
+        values = r" ▲? ?".join(f"{means[study, system]:.4f}" for study in studies)
+        assert re.search(f"{re.escape(label)} {values}", texts["README.md"]), label
+
+    def said(system: str, page: str, form: str) -> None:
+        for study in studies:
+            row = tested.loc[(study, system, "words+LSA")]
+            p = f"{row.p_corrected:.3f}" if row.p_corrected < 0.1 else f"{row.p_corrected:.2f}"
+            values = {"difference": f"{row.difference:.3f}".replace("0.", ".", 1),
+                      "relative": f"{row.relative:.0%}".replace("%", " %"), "p": p[1:]}  # fmt: skip
+            text = form.format(**values)
+            assert text in texts[page], text
+
+    said("everything", "README.md", "{difference}")
+    said("words+SSI", "README.md", "({difference}, p = {p})")
+    said("everything", "docs/evidence.md", "{relative}")
+    over_words = [tested.loc[(study, "everything", "words")].relative for study in studies]
+    assert (
+        "In the demo everything gains {:.0%} (unseen queries) and {:.0%} (unseen".format(
+            *over_words
+        ).replace("%", " %")
+        in texts["docs/evidence.md"]
+    )
