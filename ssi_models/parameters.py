@@ -17,6 +17,9 @@ from ltr_base.names import nearest
 
 P = TypeVar("P", bound="Parameters")
 
+#: The value of a parameter that fitting chooses.
+AUTO = "auto"
+
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def model_class(cls: type[P]) -> type[P]:

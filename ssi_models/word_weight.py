@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.base import MatchingModel, check_parts, checkpoint_of
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
+from ssi_models.parameters import AUTO
 from ssi_models.persistence import count
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.training.held_out import (
@@ -26,7 +27,6 @@ from ssi_models.training.held_out import (
 )
 from ssi_models.training.preferences import Preferences, check_preferences
 
-AUTO = "auto"
 #: Weights of word matching that "auto" compares.
 WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 #: The weight where there are no two queries with judgements to choose by.

@@ -14,7 +14,7 @@ from ssi_models.base import LearnsFrom
 from ssi_models.matrices import take_rows
 from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, check_least, model_class
+from ssi_models.parameters import AUTO, check_choice, check_least, model_class
 from ssi_models.projections.baselines import Baseline, Examples
 from ssi_models.projections.cosine import (
     VOCABULARIES,
@@ -27,7 +27,7 @@ from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.representation import Representation, joined, scaled
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.held_out import mixed
-from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
+from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
 
 SCALINGS = ("none", "inverse")
 #: What the singular vectors are of.

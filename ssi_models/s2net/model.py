@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssi_models.matrices import check_unit_rows, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, check_least, model_class
+from ssi_models.parameters import AUTO, check_choice, check_least, model_class
 from ssi_models.persistence import numbers
 from ssi_models.projections.cosine import (
     VOCABULARIES,
@@ -33,7 +33,7 @@ from ssi_models.training.loop import History, Settings
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import JointRun, TrainingRun
 from ssi_models.training.trainable import TrainableModel
-from ssi_models.word_weight import AUTO, WORD_WEIGHTS, check_word_weight
+from ssi_models.word_weight import WORD_WEIGHTS, check_word_weight
 
 SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
 
@@ -43,7 +43,7 @@ class S2NetOptions(TrainingOptions):
     """How S2Net is trained: :class:`ssi_models.TrainingOptions` with defaults of its own.
 
     Args:
-        margin: 1 / gamma; gamma = 10 in the paper.
+        margin: 1 / gamma; gamma = 10 in the paper. "auto" compares .3 and .1.
         negatives: by default the documents of the batch's other pairs, which ranked held-out
             queries better on two of three collections; "uniform", the paper's, reaches the
             validation loss sooner, whose negatives are uniform too.
@@ -61,7 +61,7 @@ class S2NetOptions(TrainingOptions):
     whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*TrainingOptions.validation_measures, "loss")
 
-    margin: float = 0.1
+    margin: float | str = AUTO
     loss: str = "logistic"
     negatives: str = "in-batch"
     learning_rate: float | str = 0.05
@@ -74,7 +74,13 @@ class S2NetOptions(TrainingOptions):
     def check(self) -> None:
         super().check()
         check_least(self, 1, "negatives_per_pair", "pairs_per_epoch")
-        check_least(self, SMALLEST_MARGIN, "margin")
+        if self.margin != AUTO:
+            check_least(self, SMALLEST_MARGIN, "margin")
+        elif self.validation_measure == "loss":
+            raise ValueError(
+                "margin='auto' is chosen by how queries are ranked; with validation_measure='loss' "
+                "give a number"
+            )
         check_choice("loss", self.loss, ("logistic",))
         check_choice("rank_weight", self.rank_weight, ("uniform",))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -22,9 +23,8 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import weigh
 from ssi_models.training.embedding_table import embed
-from ssi_models.training.loop import History, Settings, train
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import JointRun, TrainingRun
+from ssi_models.training.run import TrainingRun
 from ssi_models.training.towers import TowerScorer
 
 _BLOCK = 2**24  # co-occurrence counts held at a time
@@ -134,8 +134,7 @@ class CorrelatedHashSSI(LowRankSSI):
             model.A_diagonal_ = np.zeros(0, np.float32)
         if self.mixture:
             self._mix(copies, Q, D, preferences, groups, parts, **options)
-            if options.get("checkpoint") is not None:
-                Path(options["checkpoint"]).unlink(missing_ok=True)
+            super()._delete_checkpoints(options.get("checkpoint"))
         for model in (self, *copies):
             del model._data
         return copies
@@ -173,9 +172,10 @@ class CorrelatedHashSSI(LowRankSSI):
         super()._adopt(run)
         self._data = run.data
 
-    def _learn(self, run: JointRun, settings: Settings) -> History:
-        # In a mixture model A follows; a run that is killed there must not begin again.
-        return train(run, replace(settings, keeps=self.mixture))
+    def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
+        # Where model A follows, a fit that is killed there must not begin again.
+        if not self.mixture:
+            super()._delete_checkpoints(path)
 
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.frequent_, self.matches_))

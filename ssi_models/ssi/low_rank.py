@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, check_least, check_positive, model_class
+from ssi_models.parameters import AUTO, check_choice, check_least, check_positive, model_class
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
@@ -20,6 +20,7 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import TrainingRun
 from ssi_models.training.towers import TowerScorer
 from ssi_models.training.trainable import TrainableModel
@@ -60,6 +61,7 @@ class EmbeddingModel(TrainableModel):
     """
 
     rank: int = field(default=100, kw_only=False)
+    training: TrainingOptions = TrainingOptions(margin=AUTO)
     diagonal: str = "identity"
     n_frequent: int | None = None
     init: str = "lsi"

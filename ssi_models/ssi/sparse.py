@@ -88,7 +88,7 @@ class SparseSSI(FullSSI):
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         # A killed run resumes in the round that it was in: ``active`` is part of its state.
-        history = train(run, replace(settings, keeps=True))
+        history = train(run, settings)
         while (kept := self._kept_weights(run)) > self.n_weights:
             for part in run.runs:
                 delta, active = self._rows(part)
@@ -98,9 +98,7 @@ class SparseSSI(FullSSI):
                     self._identity(part.data),
                     max(self.n_weights, int(kept * self.keep)),
                 )
-            history = train(run, replace(settings, resumes=False, keeps=True))
-        if settings.checkpoint is not None:
-            settings.checkpoint.unlink(missing_ok=True)
+            history = train(run, replace(settings, resumes=False))
         return history
 
     def _kept_weights(self, run: JointRun) -> int:

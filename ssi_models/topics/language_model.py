@@ -15,14 +15,14 @@ from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import arrays, check_csr, check_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_choice, check_positive, model_class
+from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.training.preferences import Preferences, check_constraints
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
-from ssi_models.word_weight import AUTO, WORD_WEIGHTS, WeighsWords
+from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
 
 SMOOTHINGS = ("jelinek-mercer", "dirichlet")
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time

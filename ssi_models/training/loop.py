@@ -106,13 +106,13 @@ class Settings:
         patience: epochs without a better validation measure after which training stops.
         least_gain: what counts as better there, as a share of the measure.
         checkpoint: file for the state after each epoch; a file left by a killed run of the same
-            ``fingerprint`` is resumed, and the resumed run ends with the same bytes.
+            ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The last one
+            stays, as a further part of the same fit may follow.
         learning_rate: named if training diverges.
         fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
         callback: called with each finished :class:`Epoch`.
         until: value of ``time.perf_counter`` after which no further epoch begins.
-        resumes: whether a checkpoint that is there is resumed; keeps: whether the last one stays
-            when training ends, because a further part of the same fit follows.
+        resumes: whether a checkpoint that is there is resumed.
     """
 
     max_epochs: int
@@ -124,7 +124,6 @@ class Settings:
     callback: Callable[[Epoch], None] | None = None
     until: float | None = None
     resumes: bool = True
-    keeps: bool = False
 
 
 def train(model: Trainable, settings: Settings) -> History:
@@ -168,8 +167,6 @@ def train(model: Trainable, settings: Settings) -> History:
     history.stopped = reason
     for name, array in state.items():
         array[...] = best[name]
-    if settings.checkpoint is not None and not settings.keeps:
-        settings.checkpoint.unlink(missing_ok=True)
     return history
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from threading import Lock
 from typing import Any, Self, TypeVar
@@ -32,7 +33,8 @@ class TrainingRun:
 
     Args:
         scorer: the trainable form of the model, made for ``data``.
-        options: of the training. seed: of the batches and of what is drawn for validation.
+        options: of the training. margin: the one of ``options.margins`` that is tried.
+        seed: of the batches and of what is drawn for validation.
         mixtures: factors of the diagonal and of the learned part of the scores that are compared.
         training: the pairs that are learned from; those of ``data`` by default.
         validates: whether anything is held out.
@@ -45,12 +47,14 @@ class TrainingRun:
         options: TrainingOptions,
         workers: Workers,
         *,
+        margin: float,
         seed: int,
         mixtures: Sequence[tuple[float, float]] = ((1.0, 1.0),),
         training: Preferences | None = None,
         validates: bool = True,
     ) -> None:
-        self.scorer, self.data, self.options, self.workers = scorer, data, options, workers
+        self.scorer, self.data, self.workers = scorer, data, workers
+        self.options = replace(options, margin=margin)
         self.seed, self.mixtures = seed, mixtures
         # Of all preferences: what is held out is relevant as well.
         own, share = own_negatives(
@@ -60,7 +64,7 @@ class TrainingRun:
             data.preferences,
             data.excluded,
         )
-        self.loss = PairwiseLoss(options.loss, options.rank_weight, options.margin, share)
+        self.loss = PairwiseLoss(options.loss, options.rank_weight, margin, share)
         self.stream = self.pair_stream(data.training if training is None else training, own)
         self.mixture = np.array(mixtures[0], np.float32)
         self.slot = np.full(data.D.shape[0], -1, np.int32)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -59,7 +59,7 @@ class TrainableModel(MatchingModel):
     Attributes:
         history_: :class:`ssi_models.training.loop.History`.
         validation_queries_: int64, the rows of the queries with held-out pairs.
-        learning_rate_: the rate that was used.
+        learning_rate_, margin_: the rate and the margin that were used.
         scale_: the factor chosen from ``scales``, already part of the parameters.
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
@@ -76,6 +76,7 @@ class TrainableModel(MatchingModel):
     history_: History = field(init=False)
     validation_queries_: NDArray[np.int64] = field(init=False)
     learning_rate_: float = field(init=False)
+    margin_: float = field(init=False)
     scale_: float = field(init=False)
     n_pairs_: int = field(init=False)
     n_queries_: int = field(init=False)
@@ -106,7 +107,8 @@ class TrainableModel(MatchingModel):
                 model than their lists do.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed.
-            callback: called after each epoch (number 0 = the initial parameters).
+            callback: called after each epoch (number 0 = the initial parameters), of each margin
+                that is tried.
 
         Raises:
             ValueError: a parameter outside its range; matrices of different width or with
@@ -168,27 +170,57 @@ class TrainableModel(MatchingModel):
             rate = self.training.learning_rate
             if isinstance(rate, str):
                 rate = self._choose_rate(every, workers)
-            joint = self._joint_run(models, data, rate, workers, stack)
-            if self.starts_from_texts and not self.warm_start:
-                begin_at_best_scale(joint)
-            path = None if checkpoint is None else Path(checkpoint)
-            fingerprint = "" if path is None else self._fingerprint(every, groups, parts)
-            history = self._learn(joint, self._settings(rate, path, fingerprint, callback))
+            fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
+            settings = self._settings(rate, fingerprint, callback, checkpoint)
+            margin, joint, history = self._best_of_margins(models, data, settings, workers, stack)
         held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
         for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
             model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
             model.history_, model.validation_queries_ = history, held_out
-            model.learning_rate_ = rate
+            model.learning_rate_, model.margin_ = rate, margin
             model._note(run)
             model._adopt(run)
+        self._delete_checkpoints(checkpoint)
         return models[1:]
+
+    def _best_of_margins(
+        self,
+        models: Sequence[Self],
+        data: Sequence[TrainingData],
+        settings: Settings,
+        workers: Workers,
+        stack: ExitStack,
+    ) -> tuple[float, JointRun, History]:
+        """The margin that ranks the held-out queries best, the first of equals, and its run."""
+        tried: list[tuple[float, JointRun, History]] = []
+        paths = self._checkpoints(settings.checkpoint)
+        for margin, path in zip(self.training.margins, paths, strict=True):
+            joint = self._joint_run(models, data, settings.learning_rate, margin, workers, stack)
+            if self.starts_from_texts and not self.warm_start:
+                begin_at_best_scale(joint)
+            tried.append((margin, joint, self._learn(joint, replace(settings, checkpoint=path))))
+        return max(tried, key=lambda fitted: fitted[2].best_validation)
+
+    def _checkpoints(self, path: str | os.PathLike[str] | None) -> list[Path | None]:
+        """The file of each margin that is tried."""
+        if path is None:
+            return [None] * len(self.training.margins)
+        others = self.training.margins[1:]
+        return [Path(path), *(Path(path).with_name(f"{Path(path).name}.{m:g}") for m in others)]
+
+    def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
+        """Called when a fit is done."""
+        for checkpoint in self._checkpoints(path):
+            if checkpoint is not None:
+                checkpoint.unlink(missing_ok=True)
 
     def _joint_run(
         self,
         models: Sequence[Self],
         data: Sequence[TrainingData],
         rate: float,
+        margin: float,
         workers: Workers,
         stack: ExitStack,
     ) -> JointRun:
@@ -199,7 +231,7 @@ class TrainableModel(MatchingModel):
         shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
         own = [stack.enter_context(Workers(shares)) for _ in models]
         runs = [
-            model.make_run(of, rate, threads)
+            model.make_run(of, rate, threads, margin=margin)
             for model, of, threads in zip(models, data, own, strict=True)
         ]
         return JointRun(runs, abreast)
@@ -207,16 +239,17 @@ class TrainableModel(MatchingModel):
     def _settings(
         self,
         rate: float,
-        checkpoint: Path | None,
         fingerprint: str,
         callback: Callable[[Epoch], None] | None,
+        checkpoint: str | os.PathLike[str] | None,
     ) -> Settings:
         """Of the training loop; the time that it may take begins now."""
         options = self.training
         late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
+        path = None if checkpoint is None else Path(checkpoint)
         return Settings(
-            options.max_epochs, options.patience, options.least_gain, rate, checkpoint,
-            fingerprint, callback, late,
+            options.max_epochs, options.patience, options.least_gain, rate, path, fingerprint,
+            callback, late,
         )  # fmt: skip
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
@@ -224,11 +257,18 @@ class TrainableModel(MatchingModel):
         raise TypeError(f"{type(self).__name__} does not define make_scorer")
 
     def make_run(
-        self, data: TrainingData, rate: float, workers: Workers, **options: Any
+        self,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        *,
+        margin: float | None = None,
+        **options: Any,
     ) -> TrainingRun:
         """A training run from the start, or from the fitted parameters.
 
         Args:
+            margin: the first of those to be tried by default.
             options: ``training``, ``validates``: see :class:`ssi_models.training.run.TrainingRun`.
         """
         scorer = self.make_scorer(data, rate, workers)
@@ -237,6 +277,7 @@ class TrainableModel(MatchingModel):
             for name, values in scorer.parameters().items():
                 start_from(name, values, fitted[name])
         options |= {"seed": self.seed, "mixtures": self.mixtures}
+        options["margin"] = self.training.margins[0] if margin is None else margin
         return self._run(scorer, data, rate, workers, **options)
 
     def _run(
@@ -365,6 +406,7 @@ class TrainableModel(MatchingModel):
             **self.history_.header(),
             "validation_queries": self.validation_queries_.tolist(),
             "learning_rate": self.learning_rate_,
+            "margin": self.margin_,
             "scale": self.scale_,
             "n_pairs": self.n_pairs_,
             "n_queries": self.n_queries_,
@@ -375,7 +417,9 @@ class TrainableModel(MatchingModel):
         amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
-        self.learning_rate_, self.scale_ = numbers([fitted["learning_rate"], fitted["scale"]])
+        margin = fitted.get("margin", self.training.margins[0])  # models of before had but one
+        found = numbers([fitted["learning_rate"], margin, fitted["scale"]])
+        self.learning_rate_, self.margin_, self.scale_ = found
 
     def _fingerprint(
         self,

@@ -137,7 +137,7 @@ def svd(threads: int, runs: int) -> None:
 def s2net(data: Data, threads: int, runs: int) -> None:
     Q, D, pairs, options = data
     print(f"{len(pairs)} pairs, {Q.shape} queries, {D.shape} documents, {threads} threads")
-    common = {"threads": threads, "validation_measure": "loss", **options}
+    common = {"threads": threads, "margin": 0.1, "validation_measure": "loss", **options}
     # The objective of L-BFGS, and of the validation loss.
     common |= {"validation_share": 0.05, "negatives": "uniform"}
     full = {"optimizer": "l-bfgs", "max_epochs": 40, "patience": 5}

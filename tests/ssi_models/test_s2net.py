@@ -195,7 +195,7 @@ def test_a_step_of_a_batch_follows_the_gradient(monkeypatch):
     options = {"optimizer": "sgd", "learning_rate": 1e-3, "negatives": "uniform",
                "batch_size": 500, "n_negatives": N, "patience": 9, "max_epochs": 1}  # fmt: skip
     before = model(max_epochs=0).fit(Q, D, preferences)
-    after = model(**options, validation_measure="loss").fit(Q, D, preferences)
+    after = model(**options, margin=0.1, validation_measure="loss").fit(Q, D, preferences)
     training = preferences.only(np.setdiff1d(preferences.queries, after.validation_queries_))
     grade = np.zeros((M, N))
     grade[preferences.query, preferences.document] = preferences.grade
@@ -257,9 +257,13 @@ def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
     monkeypatch.setattr(mini_batch, "BLOCK", 2)
     Q, D, preferences = data()
     one, two = (
-        model(negatives=negatives, n_negatives=8, threads=threads, validation_measure="loss").fit(
-            Q, D, preferences
-        )
+        model(
+            negatives=negatives,
+            n_negatives=8,
+            threads=threads,
+            margin=0.1,
+            validation_measure="loss",
+        ).fit(Q, D, preferences)
         for threads in (1, 2)
     )
     losses = [epoch.loss for epoch in one.history_.epochs[1:]]
@@ -455,6 +459,7 @@ def test_texts_without_words_are_harmless():
         ({"negatives_per_pair": 0}, "negatives_per_pair must be 1 or more"),
         ({"pairs_per_epoch": 0}, "pairs_per_epoch must be 1 or more"),
         ({"margin": 0.01}, "margin must be 0.025 or more, got 0.01"),
+        ({"validation_measure": "loss"}, "margin='auto' is chosen by how queries are ranked"),
         ({"device": "cpu", "optimizer": "l-bfgs"}, "device: l-bfgs runs on the host"),
         ({"loss": "margin"}, "loss 'margin' is unknown"),
         ({"vocabularies": "none"}, "vocabularies 'none' is unknown"),

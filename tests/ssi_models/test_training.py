@@ -9,6 +9,7 @@ import ssi_twins as twins
 
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.loop import DivergenceWarning, Settings, train
+from ssi_models.training.options import MARGINS
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.trainable import RATES
 
@@ -179,6 +180,21 @@ def test_held_out_pairs_belong_to_queries_that_are_trained():
     assert fitted.history_.best_validation > 1.2 * fitted.history_.epochs[0].validation
     with pytest.raises(ValueError, match="groups: single pairs are held out"):
         model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
+    """The fit is that with the margin whose validation is the better, to the byte."""
+    options = {"symmetric": symmetric, "init": "lsi"}
+    each = [model(margin=margin, **options).fit(*problem()) for margin in MARGINS]
+    chosen = model(margin="auto", **options).fit(*problem(), checkpoint=tmp_path / "state")
+    best = max(each, key=lambda fitted: fitted.history_.best_validation)
+    assert bytes_of(chosen) == bytes_of(best)
+    assert chosen.margin_ == best.margin_
+    chosen.save(tmp_path / "model.safetensors")
+    assert LowRankSSI.load(tmp_path / "model.safetensors").margin_ == best.margin_
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    assert bytes_of(each[0]) != bytes_of(each[1])
 
 
 @pytest.mark.parametrize("rank_weight", ["uniform", "warp", "ndcg", "map"])
