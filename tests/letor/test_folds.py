@@ -109,6 +109,8 @@ def test_errors_name_the_query():
         k_fold(["a", "a", "b"], 3, seed=0)
     with pytest.raises(InputError, match=r"groups of queries \(2\)"):
         k_fold(["a", "b", "c"], 3, seed=0, groups=[0, 0, 1])
+    with pytest.raises(InputError, match=r"groups of queries \(0\)"):
+        k_fold([], 3, seed=0)
     with pytest.raises(InputError, match="strata has 1 entries for 3"):
         k_fold(["a", "b", "c"], 3, seed=0, strata=[0])
 

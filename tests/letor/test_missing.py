@@ -74,6 +74,8 @@ def test_the_rule_for_queries_without_relevant_documents_is_for_those_without_ro
     total = (1 + 2 / 3) / 3
     expected = total / 3 if value is None else (total + value) / 4
     assert evaluator.mean(SCORES) == pytest.approx(expected)
+    each = per_query(rows(LOST), SCORES, [definition]).iloc[:, 0]
+    np.testing.assert_array_equal(each[["d", "e"]], [0, np.nan if value is None else value])
     table = side_by_side(rows(LOST), SCORES, [definition]).iloc[0]
     assert (table["value"], table["queries"]) == (evaluator.mean(SCORES), 3 + (value is not None))
     assert (table["empty"], table["missing"]) == (1, 5)

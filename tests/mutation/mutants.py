@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ltr_base", "letor", "ssi_models", "ltr_features", "tests", "docs")
 #: The modules, and the tests that must notice.
 TESTS = {
-    "letor/measures.py": "letor/test_measures.py letor/test_missing.py",
+    "letor/measures.py": "letor/test_measures.py letor/test_missing.py letor/test_judged_runs.py",
     "letor/evaluation.py": "letor/test_measures.py letor/test_missing.py letor/test_judged_runs.py",
     "letor/judged_runs.py": "letor/test_judged_runs.py letor/test_missing.py",
     "letor/folds.py": "letor/test_folds.py letor/test_fold_files.py",

@@ -11,6 +11,7 @@ from ssi_models.training.held_out import (
     Validation,
     hold_out_pairs,
     hold_out_queries,
+    holds_out_parts,
     sample_triples,
     split_queries,
 )
@@ -163,6 +164,17 @@ def test_validation_draws_documents_where_there_are_many():
         assert validation.measure("rank_loss", -scores, workers) == -1
     everything = Validation(even, odd, excluded, 1000, seed=0)
     assert everything.hidden[0].nonzero()[0].tolist() == [5]
+    first = Validation(odd, even, np.array([-1, 0, -1, -1]), 1000, seed=0)
+    assert first.hidden[0].nonzero()[0].tolist() == [0]
+
+
+def test_few_queries_or_groups_are_held_out_in_parts():
+    n = 1001
+    pairs = Preferences.from_pairs(np.arange(n), np.zeros(n, int), n_queries=n, n_documents=1)
+    assert holds_out_parts(pairs.only(np.arange(999)), None)
+    assert not holds_out_parts(pairs.only(np.arange(1000)), None)
+    assert not holds_out_parts(pairs, None)
+    assert holds_out_parts(pairs, np.arange(n) // 2)
 
 
 def test_validation_ranks_for_a_thousand_queries_at_most():
