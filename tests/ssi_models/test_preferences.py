@@ -203,6 +203,10 @@ def test_triples_never_put_a_relevant_document_below():
     assert len(query) > 100
     for q, p, n in zip(query.tolist(), positive.tolist(), negative.tolist(), strict=True):
         assert grade[q, p] > grade.get((q, n), 0)
+    own = np.array([1, -1, 2])  # the texts that queries were drawn from are no negatives
+    query_, _, without = sample_triples(pairs, np.arange(5), 500, 0, own)
+    assert len(query_) > 50
+    assert not (without == own[query_]).any()
     # Of the last query too, whose unjudged documents come behind all judged pairs.
     last = query == query.max()
     assert (negative[last] > 1).any()
