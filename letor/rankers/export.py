@@ -16,6 +16,7 @@ by the direction that was learned, if training rows had missing values in that c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -24,10 +25,13 @@ import numpy as np
 from letor.errors import InputError
 from letor.rankers.base import Ranker
 from letor.rankers.lambdamart import LambdaMART
+from ltr_base.names import listed
 
 Node = dict[str, Any]
 
 _INFINITY, _LARGEST = np.float32(np.inf), np.finfo(np.float32).max
+#: A function of a rank profile (``bm25_title``), or a rank feature (``bm25(title)``, ``query(x)``).
+_VESPA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_.,\s]*\))?(\.[A-Za-z0-9_.]+)?")
 #: What Solr adds to every threshold.
 _SOLR_SLACK = np.float32(1e-6)
 
@@ -44,7 +48,8 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
         name: the model's name there.
 
     Raises:
-        InputError: another target, another kind of ranker, or one with a normaliser.
+        InputError: another target, another kind of ranker, or one with a normaliser; for Vespa,
+            columns whose names are neither functions nor rank features.
     """
     if target not in _TARGETS:
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}")
@@ -152,7 +157,15 @@ def _before_slack(limit: np.float32) -> np.float32:
 
 def _vespa(ranker: LambdaMART, name: str) -> Node:
     """LightGBM's dump, with the columns' own names. Vespa's test is x < threshold, in double
-    precision, and it sends a missing value by ``default_left`` alone."""
+    precision, and it sends a missing value by ``default_left`` alone. Names stand in expressions
+    there: a column "1" would be read as the number."""
+    odd = [column for column in ranker.feature_names_ if not _VESPA_NAME.fullmatch(column)]
+    if odd:
+        raise InputError(
+            f"Vespa cannot have the names {listed([repr(column) for column in odd], 3)}: name "
+            "columns as functions or rank features (letters, digits and '_', a letter first) in "
+            "the rows, and train the ranker on them"
+        )
     dump = ranker.dump()
     for tree in _splits([info["tree_structure"] for info in dump["tree_info"]]):
         tree["default_left"] = _absent_goes_left(tree)

@@ -26,7 +26,7 @@ def rows(seed=0, n_queries=30, size=12, p=5):
         y=y,
         query_ids=[str(q) for q in range(n_queries)],
         query_index=np.repeat(np.arange(n_queries), size),
-        column_names=["bm25", "url length", 'odd "name"', "ssi", "pagerank"][:p],
+        column_names=["bm25", "url_length", "bm25(title)", "ssi", "pagerank"][:p],
     )
 
 
@@ -160,6 +160,20 @@ def test_thresholds_keep_their_side(threshold, x):
 def test_solrs_slack_is_taken_off(limit):
     found = _before_slack(np.float32(limit)) + np.float32(1e-6)
     assert limit - max(2.0**-22 * abs(limit), 1.2e-13) <= found <= limit
+
+
+@pytest.mark.parametrize("odd", ["1", "url length", 'odd "name"', "a+b", "größe"])
+def test_names_that_vespa_would_misread_are_refused(odd):
+    data = rows()
+    named = replace(data, column_names=[odd, *data.column_names[1:]])
+    ranker = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="none").fit(named)
+    with pytest.raises(InputError, match="Vespa cannot have the names"):
+        export(ranker, "vespa")
+    names = [odd, *data.column_names[1:]]
+    score = opensearch(export(ranker, "opensearch"))
+    for row, expected in zip(data.X[:20], ranker.predict(named)[:20], strict=True):
+        assert score(dict(zip(names, row, strict=True))) == pytest.approx(expected)
+    assert odd in [f["name"] for f in json.loads(export(ranker, "solr"))["features"]]
 
 
 def test_what_an_engine_cannot_do_is_refused(ranker):
