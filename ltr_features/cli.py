@@ -15,6 +15,7 @@ from ltr_features.commands import (
     collections,
     columns,
     experiments,
+    featuresets,
     letor_files,
     models,
     rank,
@@ -42,6 +43,7 @@ app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
 app.command()(wikipedia.wikipedia)
+columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")
 app.add_typer(models.app, name="models")

@@ -1,4 +1,4 @@
-"""Rankers: ``rank list``, ``rank train``, ``rank score``."""
+"""Rankers: ``rank list``, ``rank train``, ``rank export``, ``rank score``."""
 
 from __future__ import annotations
 

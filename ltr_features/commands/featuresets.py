@@ -1,0 +1,96 @@
+"""``columns export``: columns as the features of a search engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ltr_features.commands import completion
+
+
+def columns_export(
+    columns: Annotated[
+        list[str],
+        typer.Argument(
+            help="Whose columns: a trained ranker, a saved pipeline, a LETOR file, a family, or "
+            "single columns by their names.",
+            autocompletion=completion.families,
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="opensearch, elasticsearch or solr.")],
+    out: Annotated[Path, typer.Option(help="The features' file, .json, for the engine.")],
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="OURS=THEIRS: what the engine calls a text (body=description) or a number of "
+            "documents (pagerank=rank)."
+        ),
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(help="An index by which the engine tries the features (not Solr)."),
+    ] = None,
+) -> None:
+    """Write columns as the features of a search engine's learning-to-rank plug-in, and say which of
+    its numbers are ours, which another formula's, and which columns it cannot compute.
+
+    What is said is also written beside OUT, as .txt. `rank export` writes the ranker.
+
+    Example: ltr-features columns export ranker --target opensearch --field body=text --out
+    features.json"""
+    import json
+
+    from letor.errors import InputError
+    from letor.files import atomic_path
+    from ltr_features.commands.options import settings
+    from ltr_features.featuresets import featureset
+
+    if out.suffix != ".json":
+        raise InputError(f"{out}: the name of the features' file must end in .json")
+    names = [name for source in columns for name in _columns_of(source)]
+    fields = {name: str(value) for name, value in settings(field or [], "field").items()}
+    features = featureset(names, target, fields=fields, index=index)
+    texts = {
+        out: json.dumps(features.body(), indent=1, ensure_ascii=False) + "\n",
+        out.with_suffix(".txt"): features.notes(),
+    }
+    for path, text in texts.items():
+        with atomic_path(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+    typer.echo(features.notes())
+    typer.echo(f"{target}: {out}, {out.with_suffix('.txt')}")
+
+
+def _columns_of(source: str) -> list[str]:
+    """The names of the columns that an argument stands for."""
+    from letor.column_names import names_path, read_names, read_rows
+    from letor.errors import InputError
+    from letor.rankers.registry import load_ranker
+    from ltr_base.names import nearest
+    from ltr_features.columns.letor46 import LETOR46_COLUMNS
+    from ltr_features.columns.registry import families, get_family
+
+    path = Path(source)
+    if source in families():
+        return get_family(source).column_names
+    if path.is_dir():
+        folder = path / "ranker" if (path / "ranker").is_dir() else path
+        return list(load_ranker(folder).feature_names_)
+    if path.suffix == ".parquet" and path.is_file():
+        return list(read_rows(path).column_names)
+    if path.is_file():
+        if not names_path(path).is_file():
+            raise InputError(
+                f"{path}: its columns have no names, which {names_path(path).name} would hold; "
+                "name the columns, or a file of `columns build`"
+            )
+        return [column["name"] for column in read_names(names_path(path))]
+    known = [column.name for column in LETOR46_COLUMNS]
+    if source not in known:
+        raise InputError(
+            f"{source!r} is no file, ranker, pipeline, family, or column of letor46"
+            + (f"; {hint}" if (hint := nearest(source, known)).startswith("did") else "")
+        )
+    return [source]

@@ -1,0 +1,272 @@
+"""LETOR's columns as features of a search engine: the file that tells its learning-to-rank plug-in
+what to compute under the columns' names, and how far its numbers are ours.
+
+The templates follow the engines' documentation: ``match_explorer`` and ``term_stat`` of the plug-in
+of OpenSearch and Elasticsearch (``term_stat`` from its version 1.5.2), Solr's feature classes. In
+both, counts of documents are those of a shard, and documents that were deleted count until their
+segment is merged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from letor.errors import InputError
+from ltr_base.names import listed, nearest
+from ltr_features.columns.letor46 import LETOR46_COLUMNS, LETOR_STREAMS
+from ltr_features.text.index import WHOLE
+
+Node: TypeAlias = dict[str, Any]
+Agreement: TypeAlias = Literal["same number", "another formula", "cannot"]
+
+SAME: Final = "same number"
+VARIANT: Final = "another formula"
+CANNOT: Final = "cannot"
+
+_BM25 = (
+    "Lucene's BM25: idf ln(1 + (N - df + 0.5) / (df + 0.5)), without the factor k1 + 1, lengths "
+    "rounded to a byte, a word twice in the query counts twice"
+)
+_OUTSIDE = "only the toolkit computes it"
+_NO_MODEL = "the engine has no query for this language model"
+_SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go through the query's"
+
+#: The columns of documents alone, which the engine has as fields.
+_OF_DOCUMENTS = tuple(c.name for c in LETOR46_COLUMNS if (c.letor_id or 0) > 40)
+#: (what is computed, stream) of each term column.
+_OF_TERMS = {
+    c.name: (c.name.removesuffix(f"_{c.stream}"), str(c.stream))
+    for c in LETOR46_COLUMNS
+    if c.name not in _OF_DOCUMENTS
+}
+_LENGTHS = tuple(name for name, (kind, _) in _OF_TERMS.items() if kind == "dl")
+
+
+@dataclass(frozen=True)
+class EngineFeature:
+    """What an engine makes of a column.
+
+    Attributes:
+        column: the column's name and the feature's.
+        agreement: "same number" (of texts that are analysed alike), "another formula" or "cannot".
+        note: the formula, what the engine needs for it, or why it cannot.
+        definition: the feature in the engine's form; None where it cannot.
+    """
+
+    column: str
+    agreement: Agreement
+    note: str
+    definition: Node | None = None
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The features of an engine for some columns, see :func:`featureset`.
+
+    Attributes:
+        target: the engine.
+        features: one for each column, in their order.
+        index: the index by which the plug-in tries the features when they are stored, or None.
+    """
+
+    target: str
+    features: tuple[EngineFeature, ...]
+    index: str | None = None
+
+    def body(self) -> Any:
+        """What the engine is sent, of the features that it can compute: for ``POST
+        _ltr/_featureset/NAME`` (OpenSearch, Elasticsearch), or ``PUT schema/feature-store``
+        (Solr)."""
+        made = [f.definition for f in self.features if f.definition is not None]
+        if self.target == "solr":
+            return made
+        body: Node = {"featureset": {"features": made}}
+        if self.index is not None:
+            body["validation"] = {"params": {"keywords": "test"}, "index": self.index}
+        return body
+
+    def notes(self) -> str:
+        """What must be known of the numbers, for people."""
+        made = sum(f.definition is not None for f in self.features)
+        lines = [f"{self.target}: {made} of {len(self.features)} columns"]
+        for agreement in (SAME, VARIANT, CANNOT):
+            by_note: dict[str, list[str]] = {}
+            for feature in self.features:
+                if feature.agreement == agreement:
+                    by_note.setdefault(feature.note, []).append(feature.column)
+            if by_note:
+                lines += ["", f"{agreement}:"]
+                lines += [f"  {', '.join(names)}: {note}" for note, names in by_note.items()]
+        return "\n".join([*lines, *self._advice()]) + "\n"
+
+    def _advice(self) -> list[str]:
+        found = {f.agreement for f in self.features}
+        of_terms = [f for f in self.features if f.definition and f.column in _OF_TERMS]
+        advice = []
+        if of_terms:
+            advice.append(
+                "Fields must be analysed into the words that the toolkit counts (lower case, stop "
+                "words, stemmer, words of two letters or more)."
+            )
+        if any(_OF_TERMS[f.column][1] == WHOLE for f in of_terms):
+            copied = "copyField" if self.target == "solr" else "copy_to"
+            advice.append(f"The whole document is one field of all its texts ({copied}).")
+        if VARIANT in found:
+            advice.append(
+                "Thresholds of a ranker trained on our columns are wrong for those of another "
+                "formula: train it on the features that the engine logs (ltr-features convert)."
+            )
+        if CANNOT in found:
+            advice.append(
+                "The engine cannot evaluate a ranker that has a column it cannot compute: train "
+                "one without, or score the engine's candidates outside, by ScoringPipeline."
+            )
+        return ["", *advice] if advice else []
+
+
+def featureset(
+    columns: Sequence[str],
+    target: str,
+    *,
+    fields: Mapping[str, str] | None = None,
+    index: str | None = None,
+) -> FeatureSet:
+    """The features of an engine for some columns; those of LETOR's 46 that it can compute.
+
+    Args:
+        columns: names of columns, in the order of the features.
+        target: "opensearch" or "elasticsearch" (both the learning-to-rank plug-in, whose request
+            parameter is ``keywords``), or "solr" (whose request parameter is ``efi.text``). The
+            learning to rank that Elasticsearch has of its own takes no such file.
+        fields: names in the engine, by the toolkit's: of texts (``{"body": "description"}``) and
+            of numbers of documents (``pagerank``, ``dl_whole``, ...). By default they are called
+            alike; the length of a text is the sub-field ``length``.
+        index: an index, by which the plug-in tries each feature before it stores them.
+
+    Raises:
+        InputError: another target, no column that the engine can compute, a column twice, or a
+            field that the toolkit does not have.
+    """
+    if target not in TARGETS:
+        raise InputError(f"target {target!r} is unknown; use one of {', '.join(TARGETS)}")
+    if index is not None and target == "solr":
+        raise InputError("index: Solr tries features at the first query only; leave it out")
+    twice = sorted({name for name in columns if list(columns).count(name) > 1})
+    if twice:
+        raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
+    named = _checked_fields(fields or {})
+    make = _solr_feature if target == "solr" else _plugin_feature
+    features = tuple(make(name, named) for name in columns)
+    if all(f.definition is None for f in features):
+        raise InputError(
+            f"{target} can compute none of the columns {listed(list(columns), 5)}; it can compute "
+            "some of the family letor46"
+        )
+    return FeatureSet(target, features, index)
+
+
+def _checked_fields(given: Mapping[str, str]) -> dict[str, str]:
+    known = (*LETOR_STREAMS, *_OF_DOCUMENTS, *_LENGTHS)
+    for name, field in given.items():
+        if name not in known:
+            raise InputError(f"field {name!r} is none of the toolkit's; {nearest(name, known)}")
+        if not re.fullmatch(r"[\w.-]+", field):
+            raise InputError(f"field {name}={field!r}: use letters, digits, '_', '.' and '-'")
+    return dict(given)
+
+
+def _sent(name: str, fields: Mapping[str, str]) -> str:
+    called = f"the field {fields[name]!r}" if name in fields else "a field of that name"
+    return f"a number that you send with each document, as {called}"
+
+
+def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
+    """Of the plug-in of OpenSearch and Elasticsearch: a query, whose score is the number."""
+
+    def feature(agreement: Agreement, note: str, query: Node, *params: str) -> EngineFeature:
+        definition = {
+            "name": name,
+            "params": list(params),
+            "template_language": "mustache",
+            "template": query,
+        }
+        return EngineFeature(name, agreement, note, definition)
+
+    def number(field: str, note: str) -> EngineFeature:
+        value = {"field_value_factor": {"field": field, "missing": 0}}
+        query = {"query": {"match_all": {}}, "functions": [value], "boost_mode": "replace"}
+        return feature(SAME, note, {"function_score": query})
+
+    if name in _OF_DOCUMENTS:
+        return number(fields.get(name, name), _sent(name, fields))
+    if name not in _OF_TERMS:
+        return EngineFeature(name, CANNOT, _OUTSIDE)
+    kind, stream = _OF_TERMS[name]
+    field = fields.get(stream, stream)
+    match: Node = {"match": {field: "{{keywords}}"}}
+    if kind == "dl":
+        if name in fields or stream == WHOLE:  # token_count of copied fields counts each alone
+            return number(fields.get(name, name), _sent(name, fields))
+        return number(
+            f"{field}.length",
+            "the sub-field length, of type token_count with the field's analyser and "
+            "enable_position_increments false",
+        )
+    if kind == "tf":
+        query = {"match_explorer": {"type": "sum_raw_tf", "query": match}}
+        return feature(SAME, "sum of the counts of the query's distinct words", query, "keywords")
+    if kind == "idf":
+        query = {"match_explorer": {"type": "sum_classic_idf", "query": match}}
+        note = (
+            "sum of 1 + ln((N + 1) / (df + 1)), N the documents that have the field; like ours the "
+            "same for all documents of a query"
+        )
+        return feature(VARIANT, note, query, "keywords")
+    if kind == "tfidf":
+        query = {"term_stat": {"expr": "tf * (idf - 1)", "aggr": "sum",
+                               "terms": ["{{keywords}}"], "fields": [field]}}  # fmt: skip
+        note = "its idf is ln((N + 1) / (df + 1)), N the documents that have the field"
+        return feature(VARIANT, note, query, "keywords")
+    if kind == "bm25":
+        return feature(VARIANT, _BM25, match, "keywords")
+    return EngineFeature(name, CANNOT, _NO_MODEL)
+
+
+def _solr_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
+    """Of Solr: a class and its parameters, in the store that exported rankers name."""
+
+    def feature(agreement: Agreement, note: str, kind: str, **params: Any) -> EngineFeature:
+        definition = {
+            "store": "_DEFAULT_",
+            "name": name,
+            "class": f"org.apache.solr.ltr.feature.{kind}",
+            "params": params,
+        }
+        return EngineFeature(name, agreement, note, definition)
+
+    if name in _OF_DOCUMENTS or name in fields:
+        field = fields.get(name, name)
+        return feature(SAME, _sent(name, fields), "FieldValueFeature", field=field)
+    if name not in _OF_TERMS:
+        return EngineFeature(name, CANNOT, _OUTSIDE)
+    kind, stream = _OF_TERMS[name]
+    field = fields.get(stream, stream)
+    if kind in ("tf", "tfidf"):
+        return EngineFeature(name, CANNOT, _SINGLE_TERMS)
+    if kind == "idf":
+        note = "you send it with each request, as efi.NAME: it is the query's alone"
+        return feature(SAME, note, "ValueFeature", value=f"${{{name}}}", required=True)
+    if kind == "dl":
+        note = "exact up to 40 words; more are rounded down, by less than an eighth"
+        return feature(VARIANT, note, "FieldLengthFeature", field=field)
+    if kind == "bm25":
+        q = f"{{!dismax qf={field} mm=0}}${{text}}"
+        return feature(VARIANT, _BM25, "SolrFeature", q=q)
+    return EngineFeature(name, CANNOT, _NO_MODEL)
+
+
+#: What :func:`featureset` can write for.
+TARGETS = ("opensearch", "elasticsearch", "solr")

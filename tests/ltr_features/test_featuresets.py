@@ -1,0 +1,295 @@
+"""Features for engines: by a small twin of what an engine computes for each template, those that
+are said to be our numbers are, and the others follow the formula that is said."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from letor.column_names import write_rows
+from letor.errors import InputError
+from letor.rankers import LambdaMART
+from ltr_features import FeatureBuilder, ScoringPipeline, get_family
+from ltr_features.cli import app
+from ltr_features.columns.context import ColumnContext
+from ltr_features.feature_table import build_columns
+from ltr_features.featuresets import CANNOT, SAME, TARGETS, VARIANT, featureset
+from ltr_features.text.collection import Collection, Judgements, Links, Pairs
+from ltr_features.text.index import TermIndex
+
+LETOR46 = get_family("letor46").column_names
+STREAMS = ("body", "anchor", "title", "url")
+N, M = 30, 6
+
+
+@pytest.fixture(scope="module")
+def context():
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(12)]
+    texts = {
+        stream: [" ".join(rng.choice(words, size=n)) for n in rng.integers(longest, size=N)]
+        for stream, longest in zip(STREAMS, (90, 9, 7, 5), strict=True)
+    }
+    texts["url"] = [f"http://a.b/{text.replace(' ', '/')}" for text in texts["url"]]
+    query, document = np.divmod(np.arange(N * M), N)
+    collection = Collection(
+        "small",
+        [f"d{d}" for d in range(N)],
+        texts,
+        [f"q{q}" for q in range(M)],
+        [" ".join(rng.choice([*words, "nowhere"], size=4)) for _ in range(M)],
+        Judgements(query, document, rng.integers(0, 2, size=N * M)),
+        Links(rng.integers(N, size=80), rng.integers(N, size=80)),
+    )
+    return ColumnContext(collection, TermIndex.build(collection))
+
+
+class Engine:
+    """What the documentation of the engines says that a query scores, over our own index."""
+
+    def __init__(self, context, numbers):
+        self.context, self.numbers = context, numbers
+
+    def words(self, query, field):
+        index = self.context.index
+        tokens = index.analyzer.tokens(self.context.collection.query_texts[query])
+        column = {word: i for i, word in enumerate(index.vocabulary)}
+        df = index.document_frequency(field)
+        return [column[t] for t in dict.fromkeys(tokens) if t in column and df[column[t]]]
+
+    def idf(self, field, word):  # Lucene's ClassicSimilarity
+        with_field = int((self.context.index.lengths(field) > 0).sum())
+        df = int(self.context.index.document_frequency(field)[word])
+        return math.log((with_field + 1) / (df + 1)) + 1
+
+    def tf(self, field, document, word):
+        return int(self.context.index.counts(field)[document, word])
+
+    def number(self, field, document):
+        name, _, part = field.partition(".")
+        if part == "length":
+            return self.context.index.lengths(name)[document]
+        return self.numbers[field][document]
+
+    def plugin(self, template, query, document):
+        ((kind, body),) = template.items()
+        if kind == "function_score":
+            assert body["boost_mode"] == "replace"
+            return self.number(body["functions"][0]["field_value_factor"]["field"], document)
+        if kind == "term_stat":
+            assert (body["expr"], body["aggr"]) == ("tf * (idf - 1)", "sum")
+            (field,) = body["fields"]
+            found = self.words(query, field)
+            return sum(self.tf(field, document, w) * (self.idf(field, w) - 1) for w in found)
+        assert kind == "match_explorer"
+        ((field, text),) = body["query"]["match"].items()
+        assert text == "{{keywords}}"
+        found = self.words(query, field)
+        if body["type"] == "sum_raw_tf":
+            return sum(self.tf(field, document, w) for w in found)
+        assert body["type"] == "sum_classic_idf"
+        return sum(self.idf(field, w) for w in found)
+
+    def solr(self, kind, params, document):
+        if kind == "FieldValueFeature":
+            return self.number(params["field"], document)
+        assert kind == "FieldLengthFeature"
+        return byte4(int(self.context.index.lengths(params["field"])[document]))
+
+
+def byte4(length):
+    """Lucene's SmallFloat: a length as four leading bits, those below 24 as they are."""
+    beyond = length - 24
+    shift = max(beyond.bit_length() - 4, 0)
+    return length if beyond < 0 else 24 + (beyond >> shift << shift)
+
+
+def all_pairs():
+    query, document = np.divmod(np.arange(N * M), N)
+    return Pairs(query, document)
+
+
+def of_terms(name):
+    return name.rpartition("_")[0]
+
+
+@pytest.fixture(scope="module")
+def ours(context):
+    values = get_family("letor46").compute(context, all_pairs())
+    return {name: values[:, j].reshape(M, N) for j, name in enumerate(LETOR46)}
+
+
+@pytest.fixture(scope="module")
+def engine(context, ours):
+    return Engine(context, {name: column[0] for name, column in ours.items()})
+
+
+def test_the_plug_in_s_numbers_are_what_is_said_of_them(context, ours, engine):
+    features = featureset(LETOR46, "opensearch").features
+    assert [f.column for f in features] == LETOR46
+    for feature in features:
+        name = feature.column
+        if feature.agreement == CANNOT:
+            assert feature.definition is None
+            assert name.startswith("lmir_")
+            continue
+        assert feature.definition["name"] == name
+        assert feature.definition["template_language"] == "mustache"
+        template = feature.definition["template"]
+        needs = "{{keywords}}" in json.dumps(template)
+        assert feature.definition["params"] == ["keywords"] * needs
+        if name.startswith("bm25"):
+            assert (feature.agreement, list(template)) == (VARIANT, ["match"])
+            continue
+        found = [[engine.plugin(template, q, d) for d in range(N)] for q in range(M)]
+        if feature.agreement == SAME:
+            np.testing.assert_array_equal(np.float32(found), ours[name])
+        else:
+            assert np.abs(np.float32(found) - ours[name]).max() > 1e-3
+            if name.startswith("idf"):  # "the same for all documents of a query"
+                assert (np.ptp(found, axis=1) == 0).all()
+                assert (np.ptp(ours[name], axis=1) == 0).all()
+
+
+def test_solr_s_numbers_are_what_is_said_of_them(ours, engine):
+    for feature in featureset(LETOR46, "solr").features:
+        name = feature.column
+        if feature.agreement == CANNOT:
+            assert of_terms(name) in ("tf", "tfidf", "lmir_abs", "lmir_dir", "lmir_jm")
+            continue
+        made = feature.definition
+        assert (made["name"], made["store"]) == (name, "_DEFAULT_")
+        kind = made["class"].removeprefix("org.apache.solr.ltr.feature.")
+        if of_terms(name) == "bm25":
+            stream = name.removeprefix("bm25_")
+            assert feature.agreement == VARIANT
+            assert made["params"] == {"q": f"{{!dismax qf={stream} mm=0}}${{text}}"}
+            continue
+        if of_terms(name) == "idf":
+            assert (feature.agreement, kind) == (SAME, "ValueFeature")
+            assert made["params"] == {"value": f"${{{name}}}", "required": True}
+            continue
+        found = np.float32([engine.solr(kind, made["params"], d) for d in range(N)])
+        if feature.agreement == SAME:
+            np.testing.assert_array_equal(found, ours[name][0])
+        else:  # "exact up to 40 words; more are rounded down, by less than an eighth"
+            exact = ours[name][0]
+            assert (found[exact <= 40] == exact[exact <= 40]).all()
+            assert (found <= exact).all()
+    assert (ours["dl_body"][0] > 41).any()
+    assert all(byte4(n) == n for n in range(41))
+    assert all(n * 7 / 8 < byte4(n) <= n for n in range(1, 100_000))
+
+
+def test_fields_are_called_as_the_engine_calls_them():
+    fields = {"body": "text_en", "pagerank": "rank", "dl_whole": "words"}
+    columns = ["bm25_body", "dl_body", "pagerank", "dl_whole", "bm25_title"]
+    made = [
+        f.definition["template"] for f in featureset(columns, "opensearch", fields=fields).features
+    ]
+    factor = [t["function_score"]["functions"][0]["field_value_factor"] for t in made[1:4]]
+    assert made[0] == {"match": {"text_en": "{{keywords}}"}}
+    assert [f["field"] for f in factor] == ["text_en.length", "rank", "words"]
+    assert made[4] == {"match": {"title": "{{keywords}}"}}
+    solr = [f.definition["params"] for f in featureset(columns, "solr", fields=fields).features]
+    assert solr[1:4] == [{"field": "text_en"}, {"field": "rank"}, {"field": "words"}]
+
+
+def test_notes_name_every_column_once_and_say_what_follows():
+    columns = [*LETOR46, "ssi", "w2v_word_avg_body"]
+    for target in TARGETS:
+        made = featureset(columns, target)
+        notes = made.notes()
+        words = notes.replace(",", " ").replace(":", " ").split()
+        assert all(words.count(name) == 1 for name in columns if name != "dl_whole")
+        assert "ssi, w2v_word_avg_body: only the toolkit computes it" in notes
+        assert "wrong for those of another formula" in notes
+        assert "score the engine's candidates outside, by ScoringPipeline" in notes
+        body = made.body()
+        listed = body if target == "solr" else body["featureset"]["features"]
+        assert notes.startswith(f"{target}: {len(listed)} of {len(columns)} columns\n")
+    alone = featureset(["pagerank"], "solr").notes()
+    assert "Thresholds" not in alone
+    assert "cannot" not in alone
+    assert "analysed" not in alone
+
+
+def test_the_plug_in_tries_the_features_on_an_index():
+    body = featureset(["bm25_body"], "elasticsearch", index="shop").body()
+    assert body["validation"] == {"params": {"keywords": "test"}, "index": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "target", "options", "message"),
+    [
+        (["bm25_body"], "vespa", {}, "target 'vespa' is unknown; use one of opensearch, elastic"),
+        (["tf_body"], "solr", {}, "solr can compute none of the columns tf_body"),
+        (["bm25_body", "bm25_body"], "solr", {}, "column bm25_body is named twice"),
+        (["bm25_body"], "solr", {"fields": {"boddy": "x"}}, "did you mean 'body'"),
+        (["bm25_body"], "solr", {"fields": {"body": "a b}"}}, "field body='a b}': use letters"),
+        (["bm25_body"], "solr", {"index": "shop"}, "Solr tries features at the first query"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(columns, target, options, message):
+    with pytest.raises(InputError, match=message):
+        featureset(columns, target, **options)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(context, tmp_path):
+    data = build_columns(context, all_pairs(), [get_family("letor46"), get_family("vsm")])
+    write_rows(data, tmp_path / "rows.txt")
+    write_rows(data, tmp_path / "rows.parquet")
+    ranker = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="none").fit(data)
+    ranker.save(tmp_path / "ranker")
+    features = FeatureBuilder(["letor46", "vsm"]).fit(context)
+    ScoringPipeline(features, ranker).save(tmp_path / "pipeline")
+    written = set()
+    for source in ("rows.txt", "rows.parquet", "ranker", "pipeline"):
+        out = tmp_path / f"{source}.json"
+        said = run("columns", "export", tmp_path / source, "--target", "opensearch", "--out", out)
+        assert "opensearch: 31 of 47 columns" in said
+        assert out.with_suffix(".txt").read_text() in said
+        written.add(out.read_text())
+    assert len(written) == 1
+    out = tmp_path / "more.json"
+    run("columns", "export", "vsm", "bm25_title", "--target", "opensearch", "--out", out,
+        "--field", "title=name", "--index", "shop")  # fmt: skip
+    body = json.loads(out.read_text())
+    assert [f["name"] for f in body["featureset"]["features"]] == ["bm25_title"]
+    assert body["featureset"]["features"][0]["template"] == {"match": {"name": "{{keywords}}"}}
+    assert body["validation"]["index"] == "shop"
+
+
+def test_a_source_of_columns_that_is_none_is_named(tmp_path):
+    (tmp_path / "plain.txt").write_text("1 qid:1 1:0.5\n")
+    for source, out, message in (
+        (
+            "bm25_tittle",
+            "f.json",
+            "'bm25_tittle' is no file, ranker, .*; did you mean 'bm25_title'",
+        ),
+        ("zzz", "f.json", "'zzz' is no file, ranker, pipeline, family, or column of letor46$"),
+        (tmp_path / "plain.txt", "f.json", "its columns have no names, which plain.columns.json"),
+        ("letor46", "f.txt", "must end in .json"),
+    ):
+        arguments = [
+            "columns",
+            "export",
+            str(source),
+            "--target",
+            "solr",
+            "--out",
+            str(tmp_path / out),
+        ]
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(app, arguments, catch_exceptions=False)
