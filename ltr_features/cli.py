@@ -19,6 +19,7 @@ from ltr_features.commands import (
     letor_files,
     models,
     rank,
+    serve,
     wikipedia,
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
@@ -42,6 +43,7 @@ app.command()(letor_files.measure)
 app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
+app.command()(serve.serve)
 app.command()(wikipedia.wikipedia)
 columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")

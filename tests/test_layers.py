@@ -20,7 +20,7 @@ ltr_features.studies.kinds
 ltr_features.studies.study ltr_features.studies.runner
 ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
-ltr_features.pyterrier
+ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
 ltr_features.feature_builder ltr_features.pipeline
 ltr_features.feature_table ltr_features.remarks

@@ -36,9 +36,7 @@ def collection(n_documents: int) -> Collection:
     )
 
 
-def main() -> None:
-    n_documents = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    data = collection(n_documents)
+def pipeline_of(data: Collection) -> ScoringPipeline:
     models = [
         LearnedColumn("ssi", "ssi", {"rank": 100, "max_epochs": 1}, min_document_frequency=3),
         LearnedColumn("lsa", "lsi", {"rank": 100}, min_document_frequency=3),
@@ -47,7 +45,13 @@ def main() -> None:
     folds = k_fold(data.query_ids, 4, seed=0)
     train, vali, _ = features.folds(data, folds)[0]
     ranker = get_ranker("lambdamart")(n_estimators=200, early_stopping_rounds=200).fit(train, vali)
-    pipeline = ScoringPipeline(features.fit(data, folds[0].train), ranker)
+    return ScoringPipeline(features.fit(data, folds[0].train), ranker)
+
+
+def main() -> None:
+    n_documents = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    data = collection(n_documents)
+    pipeline = pipeline_of(data)
     docnos = data.document_ids[:N_CANDIDATES]
     pipeline.score(data.query_texts[0], docnos)  # representations are cached here
     times = []
@@ -57,7 +61,7 @@ def main() -> None:
         times.append(time.perf_counter() - start)
     best, median, slow = np.percentile(np.array(times) * 1e3, [5, 50, 95])
     print(
-        f"{n_documents:,} documents, {len(features.column_names)} columns, {N_CANDIDATES} "
+        f"{n_documents:,} documents, {len(pipeline.features.column_names)} columns, {N_CANDIDATES} "
         f"candidates: median {median:.1f} ms (5 % {best:.1f}, 95 % {slow:.1f})"
     )
 

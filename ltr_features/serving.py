@@ -1,0 +1,149 @@
+"""A pipeline over HTTP, by the standard library alone: JSON in, JSON out.
+
+``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
+"documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
+``GET /health`` answers ``{"status": "ok", "documents": n}``. What is wrong with a request is said
+in ``{"error": ...}``. Nothing is encrypted, and nobody is asked who they are.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import traceback
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from letor.errors import InputError
+from ltr_base.names import nearest
+from ltr_features.scoring import ScoringPipeline
+
+#: Bytes of a request's body, characters of a query, documents of a request.
+MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 10_000, 10_000
+
+
+class ScoringServer(ThreadingHTTPServer):
+    """Serves a pipeline; a thread for each request.
+
+    Args:
+        pipeline: the pipeline. Scores do not depend on what else is asked at the same time.
+        host: the address to listen at. port: 0 for any that is free.
+
+    Raises:
+        OSError: nothing can listen there.
+    """
+
+    request_queue_size = 128
+    daemon_threads = False  # server_close waits for the requests that are being answered
+
+    def __init__(self, pipeline: ScoringPipeline, host: str = "127.0.0.1", port: int = 8080):
+        self.pipeline = pipeline
+        self.n_documents = len(pipeline.features.context_.collection.document_ids)
+        super().__init__((host, port), _Handler)
+
+    def serve(self) -> None:
+        """Answer requests until the process is told to end (SIGTERM, Ctrl-C); requests that have
+        begun are answered. To be called by the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # shutdown() waits for the loop, which this thread runs.
+            signal.signal(number, lambda *_: threading.Thread(target=self.shutdown).start())
+        with self:
+            self.serve_forever(poll_interval=0.1)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ScoringServer
+    protocol_version = "HTTP/1.1"  # knows "Expect: 100-continue"
+    timeout = 5  # seconds without a byte of a request
+
+    def do_GET(self) -> None:
+        if self.path == "/health":
+            self._answer(HTTPStatus.OK, {"status": "ok", "documents": self.server.n_documents})
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            self.send_error(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
+            return
+        body = self._body(int(length[:20]))
+        if body is None:
+            self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES:,} bytes")
+        elif self.path != "/rank":
+            self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
+        else:
+            try:
+                answer = _rank(self.server.pipeline, body)
+            except InputError as error:
+                self.send_error(HTTPStatus.BAD_REQUEST, str(error))
+            except Exception:
+                print(traceback.format_exc(), file=sys.stderr)
+                self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "see the server's log")
+            else:
+                self._answer(HTTPStatus.OK, answer)
+
+    def _body(self, length: int) -> bytes | None:
+        """The request's body, None if it is too long. A few times as much is read, as clients read
+        no answer before they have sent everything."""
+        if length <= MOST_BYTES:
+            return self.rfile.read(length)
+        for _ in range(min(length, 8 * MOST_BYTES) >> 16):
+            self.rfile.read(1 << 16)
+        return None
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Every error is JSON, those of the base class included."""
+        self._answer(code, {"error": message or HTTPStatus(code).phrase})
+
+    def _answer(self, code: int, content: Any) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged; unexpected errors are, with their traceback."""
+
+
+def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
+    """The answer to a request. Raises InputError where it is not what it should be."""
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the request is no JSON in UTF-8: {error}") from None
+    if not isinstance(request, dict):
+        raise InputError(f"the request must be an object with a query, got {_shown(request)}")
+    for key in request:
+        if key not in ("query", "k", "documents"):
+            raise InputError(f"no such key {key!r}; {nearest(key, ('query', 'k', 'documents'))}")
+    query, documents = request.get("query"), request.get("documents")
+    k = request.get("k", 10 if documents is None else MOST_DOCUMENTS)
+    if not isinstance(query, str) or len(query) > MOST_CHARACTERS:
+        raise InputError(
+            f"query must be text of at most {MOST_CHARACTERS:,} characters, got {_shown(query)}"
+        )
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_DOCUMENTS:
+        raise InputError(f"k must be a whole number, 1 to {MOST_DOCUMENTS:,}, got {_shown(k)}")
+    if documents is not None and (
+        not isinstance(documents, list)
+        or len(documents) > MOST_DOCUMENTS
+        or not all(isinstance(document, str) for document in documents)
+    ):
+        raise InputError(
+            f"documents must be a list of at most {MOST_DOCUMENTS:,} ids, got {_shown(documents)}"
+        )
+    best = pipeline.rank(query, k, docnos=documents)
+    pairs = zip(best["docno"], best["score"].tolist(), strict=True)
+    return {"documents": [{"id": docno, "score": score} for docno, score in pairs]}
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}... ({len(text):,} characters)"

@@ -1,0 +1,217 @@
+"""The HTTP service: real requests to it, good and bad, many at once; its end by a signal."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from letor.dataset import RankingData
+from letor.folds import k_fold
+from letor.rankers import LambdaMART
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, serving
+from ltr_features.serving import MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS, ScoringServer
+from ltr_features.text.collection import Collection, Judgements
+
+N_TOPICS = 6
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    rng = np.random.default_rng(0)
+    bodies = [
+        " ".join(
+            [f"topic{d % N_TOPICS}word{i}" for i in rng.integers(9, size=9)]
+            + [f"common{i}" for i in rng.integers(9, size=6)]
+        )
+        for d in range(90)
+    ]
+    query, document = np.divmod(np.arange(24 * 15), 15)
+    collection = Collection(
+        "topics",
+        [f"d{d}" for d in range(90)],
+        {"body": bodies},
+        [f"q{q}" for q in range(24)],
+        [f"topic{q % N_TOPICS}word{q % 9} common{q % 9} common{(q + 3) % 9}" for q in range(24)],
+        Judgements(query, document * N_TOPICS + query % N_TOPICS, np.ones(360, np.int64)),
+    )
+    builder = FeatureBuilder(["letor46", "vsm"], [LearnedColumn("lsa", "lsi", {"rank": 4})])
+    train, vali, _ = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0]
+    ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(train, vali)
+    return ScoringPipeline(builder.fit(collection), ranker)
+
+
+@pytest.fixture
+def server(pipeline):
+    with ScoringServer(pipeline, port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, method, path, body=None, headers=None):
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=20)
+    text = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+    connection.request(method, path, text, headers or {})
+    answer = connection.getresponse()
+    assert answer.headers["Content-Type"] == "application/json"
+    found = json.loads(answer.read())
+    connection.close()
+    return answer.status, found
+
+
+def rank(server, **request):
+    status, found = ask(server, "POST", "/rank", request)
+    assert status == 200, found
+    return [(d["id"], d["score"]) for d in found["documents"]]
+
+
+def expected(pipeline, *arguments, **options):
+    best = pipeline.rank(*arguments, **options)
+    return list(zip(best["docno"], best["score"].tolist(), strict=True))
+
+
+def test_answers_are_those_of_the_pipeline(server, pipeline):
+    text = pipeline.features.context_.collection.query_texts[3]
+    assert rank(server, query=text) == expected(pipeline, text)
+    assert len(rank(server, query=text, k=3)) == 3
+    documents = ["d5", "d3", "d80"]
+    found = rank(server, query=text, documents=documents)
+    assert found == expected(pipeline, text, 99, docnos=documents)
+    assert rank(server, query=text, documents=documents, k=1) == found[:1]
+    assert rank(server, query="nowhere") == []
+    assert rank(server, query=text, documents=[]) == []
+    assert rank(server, query="\ud800 größe 🙂", documents=["d1"])[0][0] == "d1"
+    assert ask(server, "GET", "/health") == (200, {"status": "ok", "documents": 90})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the request is no JSON in UTF-8"),
+        (b"{", "the request is no JSON in UTF-8"),
+        (b"\xff\xfe{}", "the request is no JSON in UTF-8"),
+        (b"[" * 100_000, "the request is no JSON in UTF-8"),
+        ([], "the request must be an object with a query, got []"),
+        ({}, "query must be text of at most 10,000 characters, got null"),
+        ({"query": 7}, "got 7"),
+        ({"query": "x" * (MOST_CHARACTERS + 1)}, "... (10,003 characters)"),
+        ({"query": "x", "k": 0}, "k must be a whole number, 1 to 10,000, got 0"),
+        ({"query": "x", "k": True}, "got true"),
+        ({"query": "x", "k": 1.5}, "got 1.5"),
+        ({"query": "x", "k": 10**400}, "k must be a whole number"),
+        (b'{"query": "x", "k": NaN}', "got NaN"),
+        (b'{"query": "x", "k": ' + b"9" * 5000 + b"}", "the request is no JSON"),
+        ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents"),
+        ({"query": "x", "document": []}, "no such key 'document'; did you mean 'documents'?"),
+        ({"query": "x", "documents": "d1"}, 'must be a list of at most 10,000 ids, got "d1"'),
+        ({"query": "x", "documents": ["d1", None]}, 'got ["d1", null]'),
+        ({"query": "x", "documents": [["d1"]]}, "documents must be a list"),
+        ({"query": "x", "documents": ["d1"] * (MOST_DOCUMENTS + 1)}, "documents must be a list"),
+        ({"query": "x", "documents": ["d1", "d999"]}, "collection 'topics' has no document 'd999'"),
+    ],
+)  # fmt: skip
+def test_a_bad_request_is_answered_with_what_was_found(server, body, message):
+    status, found = ask(server, "POST", "/rank", body)
+    assert status == 400
+    assert message in found["error"]
+    assert len(found["error"]) < 300
+    assert ask(server, "GET", "/health")[0] == 200
+
+
+def raw(server, data):
+    """What comes back for bytes that no HTTP library would send."""
+    with socket.create_connection(server.server_address[:2], timeout=20) as client:
+        client.sendall(data)
+        client.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: client.recv(4096), b""))
+
+
+def test_what_is_no_request_to_it_is_an_error_too(server):
+    assert ask(server, "GET", "/") == (404, {"error": "there are GET /health and POST /rank"})
+    assert ask(server, "POST", "/score", {})[0] == 404
+    status, found = ask(server, "DELETE", "/rank")
+    assert (status, list(found)) == (501, ["error"])
+    status, found = ask(server, "POST", "/rank", b"x" * (MOST_BYTES + 1))
+    assert (status, found) == (413, {"error": "at most 1,048,576 bytes"})
+    assert b" 411 " in raw(server, b"POST /rank HTTP/1.1\r\n\r\n")
+    assert b" 411 " in raw(server, b"POST /rank HTTP/1.1\r\nContent-Length: -5\r\n\r\n")
+    many = b"POST /rank HTTP/1.1\r\nContent-Length: " + b"9" * 6000 + b"\r\n\r\n"
+    assert b" 413 " in raw(server, many)
+    short = b'POST /rank HTTP/1.1\r\nContent-Length: 50\r\n\r\n{"query"'
+    assert b" 400 " in raw(server, short)
+    for noise in (b"\r\n", b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 70_000, b"X: y\r\n" * 300):
+        assert b"Traceback" not in raw(server, noise)
+    assert ask(server, "GET", "/health")[0] == 200
+
+
+def test_an_unexpected_error_is_for_the_log_not_for_the_client(server, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(server.pipeline, "rank", broken)
+    assert ask(server, "POST", "/rank", {"query": "x"}) == (500, {"error": "see the server's log"})
+    assert "ZeroDivisionError: secret" in capsys.readouterr().err
+
+
+def test_a_client_that_sends_nothing_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(serving._Handler, "timeout", 0.2)
+    with socket.create_connection(server.server_address[:2], timeout=20) as client:
+        client.sendall(b"POST /rank HTTP/1.1\r\n")
+        assert client.recv(100) == b""
+
+
+def test_many_at_once_get_the_scores_of_the_batch(server, pipeline):
+    collection = pipeline.features.context_.collection
+    docnos, query = list(collection.document_ids), np.repeat(np.arange(24), 90)
+    texts = list(collection.query_texts)
+    batch = RankingData(
+        pipeline.features.compute(texts, query, docnos * 24),
+        np.zeros(len(query), np.float32),
+        list(collection.query_ids),
+        query,
+        pipeline.features.column_names,
+    )
+    scores = pipeline.ranker.predict(batch).reshape(24, 90).tolist()
+    wanted = {t: dict(zip(docnos, row, strict=True)) for t, row in zip(texts, scores, strict=True)}
+    asked = texts * 6
+    with ThreadPoolExecutor(12) as clients:
+        found = clients.map(lambda text: rank(server, query=text, documents=docnos), asked)
+        for text, answer in zip(asked, found, strict=True):
+            assert dict(answer) == wanted[text]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can answer")
+def test_the_command_serves_a_saved_pipeline_until_a_signal(pipeline, tmp_path):
+    pipeline.save(tmp_path / "service")
+    text = pipeline.features.context_.collection.query_texts[3]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ltr_features.cli", "serve", str(tmp_path / "service"),
+             "--port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            said = process.stdout.readline()
+            assert said.startswith("90 documents: http://127.0.0.1:")
+            port = int(said.rpartition(":")[2].removesuffix("/rank\n"))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("POST", "/rank", json.dumps({"query": text, "k": 3}))
+            found = json.loads(connection.getresponse().read())["documents"]
+            assert [(d["id"], d["score"]) for d in found] == expected(pipeline, text, 3)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert (process.returncode, out, err) == (0, "", "")
