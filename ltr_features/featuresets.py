@@ -27,8 +27,9 @@ VARIANT: Final = "another formula"
 CANNOT: Final = "cannot"
 
 _BM25 = (
-    "Lucene's BM25: idf ln(1 + (N - df + 0.5) / (df + 0.5)), without the factor k1 + 1, lengths "
-    "rounded to a byte, a word twice in the query counts twice"
+    "Lucene's BM25: idf ln(1 + (N - df + 0.5) / (df + 0.5)), without the factor k1 + 1, k1 and b "
+    "of the field (1.2 and 0.75 unless set; ours are 2.5 and 0.8), lengths rounded to a byte, a "
+    "word twice in the query counts twice"
 )
 _OUTSIDE = "only the toolkit computes it"
 _NO_MODEL = "the engine has no query for this language model"
