@@ -216,3 +216,16 @@ def _check_adjacent(queries: list[str], column: str) -> None:
                 )
             done.add(query)
             previous = query
+
+
+def check_whole(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The frame. Raises InputError if it lacks one of the columns, or one has a missing value."""
+    absent = [name for name in names if name not in frame]
+    if absent:
+        raise InputError(f"the frame has no column {', '.join(absent)}")
+    missing = frame[list(names)].isna()
+    if missing.to_numpy().any():
+        name = missing.columns[missing.any()][0]
+        row = int(np.argmax(missing[name]))
+        raise InputError(f"row {row} of the frame has no {name}")
+    return frame

@@ -18,6 +18,7 @@ from ltr_features.commands import (
     featuresets,
     letor_files,
     models,
+    pipelines,
     rank,
     serve,
     wikipedia,
@@ -49,6 +50,7 @@ columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")
 app.add_typer(models.app, name="models")
+app.add_typer(pipelines.app, name="pipeline")
 app.add_typer(rank.app, name="rank")
 
 

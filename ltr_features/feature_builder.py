@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +22,8 @@ from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
 from letor.files import atomic_path, read_json
 from letor.folds import Fold
-from letor.frames import pandas_frame
+from letor.frames import check_whole, pandas_frame
+from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments, Documents
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
@@ -29,16 +31,15 @@ from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
 from ltr_features.columns.out_of_fold import keep_groups, train_parts
-from ltr_features.columns.registry import get_family
+from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection import Collection
 from ltr_features.text.index import TermIndex
 
-_FEATURES = "features.json"
 _VERSION = 2
 
 
@@ -59,10 +60,13 @@ class FeatureBuilder:
     Attributes:
         context_: collection, index and queries that it was fitted on.
         fitted_: a column per model, trained on the training queries.
+        added_: documents that were added since, or None; see :meth:`with_documents`.
 
     Raises:
         InputError: no such family, or a parameter that it does not have.
     """
+
+    added_: AddedDocuments | None = None
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class FeatureBuilder:
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        self.families = _families(["letor46"] if families is None else families)
+        self.families = get_families(["letor46"] if families is None else families)
         if not all(isinstance(column, LearnedColumn) for column in models):
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
         self.models = tuple(models)
@@ -145,8 +149,8 @@ class FeatureBuilder:
                     context, recipe, Path(folder), hold_out_groups=by_group, candidates=pairs
                 )
                 fitted.append(column.fitted(rows, parts))
-        self.context_, self.fitted_ = context, fitted
-        self.__dict__.pop("_document_rows", None)  # those of the collection before
+        self.context_, self.fitted_, self.added_ = context, fitted, None
+        self.__dict__.pop("_documents", None)  # those of the collection before
         told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
         warn_of([*context.collection.remarks, *told])
         return self
@@ -206,15 +210,7 @@ class FeatureBuilder:
 
     def matrix(self, frame: Any) -> NDArray[np.float32]:
         """float32 [len(frame), n_columns]: the features alone; see :meth:`transform`."""
-        frame = pandas_frame(frame)
-        absent = [name for name in ("qid", "query", "docno") if name not in frame]
-        if absent:
-            raise InputError(f"the frame has no column {', '.join(absent)}")
-        missing = frame[["qid", "query", "docno"]].isna()
-        if missing.to_numpy().any():
-            name = missing.columns[missing.any()][0]
-            row = int(np.argmax(missing[name]))
-            raise InputError(f"row {row} of the frame has no {name}")
+        frame = check_whole(pandas_frame(frame), ["qid", "query", "docno"])
         texts = frame[["qid", "query"]].drop_duplicates()
         if texts["qid"].duplicated().any():
             twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]
@@ -237,23 +233,60 @@ class FeatureBuilder:
             NotFittedError: before ``fit`` or ``load``.
             InputError: an unknown document.
         """
-        context = self._fitted_context().for_queries(queries, ids)
-        pairs = Pairs(np.asarray(query, dtype=np.int64), self.document_rows(docnos))
+        documents = self._documents
         columns: list[ColumnFamily] = [*self.families, *self.fitted_]
-        return np.hstack([column.compute(context, pairs) for column in columns])
+        rows = documents.rows(docnos)
+        return documents.compute(columns, queries, ids, np.asarray(query, np.int64), rows)
+
+    def with_documents(self, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> Self:
+        """This builder with documents added, or replaced where their ids are there; what was
+        learned from documents stays as it is, see :mod:`ltr_features.added_documents`. The builder
+        itself is not changed, and shares all that it holds.
+
+        Args:
+            ids: distinct ids of documents.
+            streams: their texts by stream, as in a collection; streams not given are empty.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+            InputError: a family cannot compute added documents, or they are not as in a collection
+                with the same streams.
+        """
+        return self._having(AddedDocuments.of(self._fitted_context(), ids, streams, self.added_))
+
+    def _having(self, added: AddedDocuments) -> Self:
+        added.check([*self.families, *self.fitted_])
+        other = copy(self)
+        other.added_ = added
+        other.__dict__.pop("_documents", None)
+        other._prepare()
+        return other
+
+    def _prepare(self) -> None:
+        """Prepare the documents, and find what does not go together."""
+        self.compute([], np.zeros(0, np.int64), [])
+
+    def best_documents(self, query: str) -> list[str]:
+        """Ids of BM25's best ``depth`` documents for a query, best first.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+        """
+        return self._documents.best(query, self.depth)
+
+    @property
+    def n_documents(self) -> int:
+        """Documents that there are, added ones included."""
+        return len(self._documents)
 
     def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [n]: rows of documents by their ids.
+        """int64 [n]: rows of documents by their ids; those of added documents come after all
+        others.
 
         Raises:
             InputError: an unknown id.
         """
-        rows = self._document_rows
-        try:
-            return np.fromiter(map(rows.__getitem__, docnos), dtype=np.int64, count=len(docnos))
-        except KeyError as error:
-            name = self.context_.collection.name
-            raise InputError(f"collection {name!r} has no document {error}") from None
+        return self._documents.rows(docnos)
 
     def _repr_html_(self) -> str:
         """In notebooks: the columns with their families and definitions."""
@@ -279,7 +312,7 @@ class FeatureBuilder:
             InputError: the folder holds something else.
         """
         context, folder = self._fitted_context(), Path(folder)
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / _FEATURES).is_file():
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
             raise InputError(f"{folder} is not empty and holds no features; name another folder")
         with atomic_path(folder, kind="folder") as partial:
             make_workspace(context.collection, partial / "workspace", index=context.index)
@@ -294,7 +327,9 @@ class FeatureBuilder:
                 "candidates": self.candidates,
             }
             text = json.dumps(description, indent=1, ensure_ascii=False)
-            (partial / _FEATURES).write_text(text + "\n", encoding="utf-8")
+            (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
+            if self.added_ is not None:
+                self.added_.save(partial)
             write_digests(partial)
 
     @classmethod
@@ -317,9 +352,9 @@ class FeatureBuilder:
         """
         folder = Path(folder)
         with reading(folder, "it holds no saved features"):
-            description = read_json(folder / _FEATURES)
+            description = read_json(folder / FEATURES)
             version = description["version"]
-            if version > _VERSION:
+            if version > VERSION_ADDED:
                 raise InputError(f"{folder} was made by a newer version; update this program")
             if version == 1:
                 named = description["families"].items()
@@ -337,8 +372,9 @@ class FeatureBuilder:
                 FittedColumn(column, column.kind.load(path))
                 for column, path in zip(made.models, paths, strict=True)
             ]
-            # Prepares the documents, and finds here what does not go together.
-            made.compute([], np.zeros(0, np.int64), [])
+            made._prepare()
+            if description.get("added"):
+                made = made._having(AddedDocuments.load(made.context_, folder))
         return made
 
     def _context(
@@ -355,18 +391,5 @@ class FeatureBuilder:
         return self.context_
 
     @cached_property
-    def _document_rows(self) -> dict[str, int]:
-        ids = self._fitted_context().collection.document_ids
-        return {document: row for row, document in enumerate(ids)}
-
-
-def _families(
-    families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]],
-) -> list[ColumnFamily]:
-    """The families as objects."""
-    if isinstance(families, Mapping):
-        return [get_family(name, **params) for name, params in families.items()]
-    known = not isinstance(families, str | ColumnFamily)
-    if not known or not all(isinstance(family, str | ColumnFamily) for family in families):
-        raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
-    return [get_family(family) if isinstance(family, str) else family for family in families]
+    def _documents(self) -> Documents:
+        return Documents(self._fitted_context(), self.added_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,6 @@ from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.names import listed
 from ltr_features.feature_builder import FeatureBuilder
-from ltr_features.text.candidates import BM25Retriever
 
 
 class ScoringPipeline:
@@ -78,11 +77,7 @@ class ScoringPipeline:
         if n < 0:
             raise InputError(f"n must be 0 or more, got {n}")
         if docnos is None:
-            context = self.features.context_.for_queries([query])
-            retriever = context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
-            pool, _ = retriever.top(context.query_counts, self.features.depth, threads=1)
-            ids = context.collection.document_ids
-            docnos = [ids[row] for row in pool.document.tolist()]
+            docnos = self.features.best_documents(query)
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
         best = np.argsort(-scores, kind="stable")[:n]
         return pd.DataFrame(
@@ -92,6 +87,11 @@ class ScoringPipeline:
                 "rank": np.arange(1, len(best) + 1),
             }
         )
+
+    def with_documents(self, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> Self:
+        """This pipeline with documents added, or replaced where their ids are there, see
+        :meth:`FeatureBuilder.with_documents`. All other documents keep their scores, to the bit."""
+        return type(self)(self.features.with_documents(ids, streams), self.ranker)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a new folder: ``features`` and ``ranker``; nothing in it is code.
@@ -107,6 +107,20 @@ class ScoringPipeline:
             self.features.save(partial / "features")
             self.ranker.save(partial / "ranker")
             write_digests(partial)
+
+    def save_added(self, folder: str | os.PathLike[str]) -> None:
+        """Write the added documents into the folder where the pipeline was saved; what else is
+        there is not written again. One program at a time may do so.
+
+        Raises:
+            InputError: nothing was added, or the folder holds no pipeline or another one.
+        """
+        folder, added = Path(folder), self.features.added_
+        if added is None:
+            raise InputError("no documents were added to this pipeline; see with_documents")
+        added.save(folder / "features")
+        for part in (folder / "features", folder):
+            write_digests(part)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1, **given: Any) -> Self:

@@ -41,7 +41,7 @@ class ScoringServer(ThreadingHTTPServer):
 
     def __init__(self, pipeline: ScoringPipeline, host: str = "127.0.0.1", port: int = 8080):
         self.pipeline = pipeline
-        self.n_documents = len(pipeline.features.context_.collection.document_ids)
+        self.n_documents = pipeline.features.n_documents
         super().__init__((host, port), _Handler)
 
     def serve(self) -> None:

@@ -65,6 +65,8 @@ class MatchingModel(Parameters):
     weighs_pairs: ClassVar[bool] = False
     #: Whether the sparse part of a query's representation may hold every word.
     expands_queries: ClassVar[bool] = False
+    #: Whether it scores the documents of ``fit`` alone, by their rows.
+    of_its_documents: ClassVar[bool] = False
     #: Threads that score; the scores do not depend on it.
     threads: int | None = None
 

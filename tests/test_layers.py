@@ -23,7 +23,7 @@ ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
 ltr_features.feature_builder ltr_features.pipeline
-ltr_features.feature_table ltr_features.remarks
+ltr_features.feature_table ltr_features.remarks ltr_features.added_documents
 ltr_features.candidates
 ltr_features.candidate_kinds
 ltr_features.columns

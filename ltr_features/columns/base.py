@@ -49,8 +49,11 @@ class ColumnFamily(ABC):
         name: the family's name in the registry.
         description: one line.
         reference: the paper or report that defines the family.
+        knows_added: whether the family takes what it learns from documents from
+            ``context.learned_from``, so that it can compute documents that were added to others.
     """
 
+    knows_added: ClassVar[bool] = False
     name: ClassVar[str]
     description: ClassVar[str]
     reference: ClassVar[str]

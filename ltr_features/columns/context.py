@@ -53,6 +53,8 @@ class ColumnContext:
         collection: documents, queries and links.
         index: the term counts of the collection's documents.
         threads: worker threads; None for one per core. Columns do not depend on it.
+        base: where the documents were added to others, the context of those others, or None; see
+            :attr:`learned_from`.
 
     Raises:
         InputError: the index belongs to another collection.
@@ -61,6 +63,7 @@ class ColumnContext:
     collection: Collection
     index: TermIndex
     threads: int | None = None
+    base: ColumnContext | None = None
     _of_documents: _Memory = field(default_factory=_Memory, repr=False)
     _of_queries: _Memory = field(default_factory=_Memory, repr=False)
 
@@ -83,6 +86,22 @@ class ColumnContext:
         queries."""
         return self.index.known_counts(*self.query_words)
 
+    @property
+    def learned_from(self) -> ColumnContext:
+        """The context of the documents that statistics, vocabularies, vectors and links are of:
+        this one, or of added documents that which they were added to."""
+        return self if self.base is None else self.base
+
+    def of_added(self, collection: Collection) -> ColumnContext:
+        """The context of other documents, whose columns are as if they had been among these while
+        everything that is learned from documents had been learned without them.
+
+        Raises:
+            InputError: see :meth:`TermIndex.of_added`.
+        """
+        index = self.index.of_added(collection, threads=self.threads)
+        return ColumnContext(collection, index, self.threads, base=self)
+
     def check(self, pairs: Pairs) -> None:
         """Raise InputError if a pair lies outside the collection."""
         pairs.check(self.collection.n_queries, self.collection.n_documents)
@@ -95,7 +114,7 @@ class ColumnContext:
             InputError: ids that are not distinct, or not as many as texts.
         """
         collection = self.collection.with_queries(texts, ids)
-        return ColumnContext(collection, self.index, self.threads, self._of_documents)
+        return ColumnContext(collection, self.index, self.threads, self.base, self._of_documents)
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as

@@ -85,6 +85,7 @@ class Doc2VecSource:
 
     def load(self, context: ColumnContext) -> Doc2Vec:
         """The model; trained on the documents' texts once per context, and once per folder."""
+        context = context.learned_from
         return context.cached(self.model_key, lambda: self._load(context))
 
     @property
@@ -120,7 +121,9 @@ class Doc2VecSource:
         """
         model = self.load(context)
         analyzer = context.index.analyzer
-        served = context.cached((model, "tokens"), lambda: served_tokens(model.words, analyzer))
+        served = context.learned_from.cached(
+            (model, "tokens"), lambda: served_tokens(model.words, analyzer)
+        )
         rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
         counts = renumbered(bags, rows, len(model.words))
         counts.sum_duplicates()  # several tokens may be served by one word
@@ -146,6 +149,7 @@ class Doc2VecSource:
 class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
     """Cosine of the doc2vec vectors of query and stream."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-word"
     description: ClassVar[str] = "cosine of the doc2vec vectors of query and stream"
     reference: ClassVar[str] = ENSAN
@@ -184,6 +188,7 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
 class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
     """Average and maximum cosine of the doc2vec vectors of the query and chunks of the body."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-chunk"
     description: ClassVar[str] = "average and maximum cosine of doc2vec vectors, query and chunks"
     reference: ClassVar[str] = ENSAN
@@ -258,7 +263,7 @@ def chunk_bags(
 
     Args:
         ends: int64 [n + 1], text i has ``tokens[ends[i]:ends[i + 1]]``.
-        tokens: int32, 0 to n_words - 1.
+        tokens: int32, 0 to n_words - 1; -1 for a word that counts in the length alone.
         length: tokens per chunk; the last chunk of a text may have fewer.
 
     Returns:
@@ -268,6 +273,7 @@ def chunk_bags(
     chunk_ends = np.concatenate([[0], np.cumsum(-(-sizes // length))]).astype(np.int64)
     within = np.arange(len(tokens)) - np.repeat(ends[:-1], sizes)
     chunk = np.repeat(chunk_ends[:-1], sizes) + within // length
+    chunk, tokens = chunk[tokens >= 0], tokens[tokens >= 0]
     bags = csr_matrix(
         (np.ones(len(tokens), dtype=np.int32), (chunk, tokens)),
         shape=(int(chunk_ends[-1]), n_words),

@@ -37,6 +37,7 @@ class Ensan2017(ColumnFamily):
         InputError: a parameter that no part has, or a value that a part refuses.
     """
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "ensan2017"
     description: ClassVar[str] = "the 34 embedding columns: words, documents, chunks and entities"
     reference: ClassVar[str] = ENSAN

@@ -55,6 +55,7 @@ class _Abstracts(NamedTuple):
 class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
     """Average and maximum cosine of the words of the abstracts of query's and stream's entities."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "w2v-entity"
     description: ClassVar[str] = "cosines of word vectors, abstracts of the entities mentioned"
     reference: ClassVar[str] = ENSAN
@@ -116,6 +117,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
     """Average and maximum cosine of the doc2vec vectors of the abstracts of query's and stream's
     entities."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-entity"
     description: ClassVar[str] = "cosines of doc2vec vectors, abstracts of the entities mentioned"
     reference: ClassVar[str] = ENSAN
@@ -166,6 +168,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 class EntityOverlap(EntitySource, ColumnFamily):
     """How many of the query's entities a stream mentions."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "entity-overlap"
     description: ClassVar[str] = "entities of the query that a stream mentions: number and share"
     reference: ClassVar[str] = "none: entities shared, beside the paper's columns"

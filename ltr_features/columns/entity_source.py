@@ -83,6 +83,7 @@ class EntitySource:
             InputError: none is named, or it was made of texts that the collection's queries were
                 drawn from.
         """
+        context = context.learned_from
         withheld = context.collection.withheld
         return context.cached((self.entity_key, "base"), lambda: self._open(withheld))
 
@@ -114,7 +115,7 @@ class EntitySource:
         if self.linker == "tagme":
             return TagmeService(self.annotations or "")
         # Opening its statistics costs more than linking a query.
-        return context.cached(
+        return context.learned_from.cached(
             (self.entity_key, "linker"),
             lambda: WikipediaLinker(self.base(context).path, threads=context.threads),
         )

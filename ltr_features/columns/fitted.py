@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection as IdCollection
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +67,9 @@ class FittedColumn(ColumnFamily):
         self.recipe, self.model = recipe, model
         known = set(recipe.kind.scoring_params)
         model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
-        self._documents: tuple[TermIndex, CachedDocuments] | None = None
+        self._documents: WeakKeyDictionary[TermIndex, CachedDocuments] = WeakKeyDictionary()
         # Families have these at the class; here they belong to the recipe.
+        self.knows_added = not model.of_its_documents  # type: ignore[misc]
         self.name = recipe.name  # type: ignore[misc]
         self.description = recipe.spec.description  # type: ignore[misc]
         self.reference = recipe.spec.reference  # type: ignore[misc]
@@ -112,13 +114,13 @@ class FittedColumn(ColumnFamily):
         """Queries and documents as the model wants them, the documents' representations made."""
         texts = ModelTexts.of(context, self.recipe)
         self._check_words(context, texts)
-        if self._documents is None or self._documents[0] is not context.index:
-            self._documents = context.index, self.model.cache(texts.D)
-        return texts, self._documents[1]
+        if context.index not in self._documents:
+            self._documents[context.index] = self.model.cache(texts.D)
+        return texts, self._documents[context.index]
 
     def _check_words(self, context: ColumnContext, texts: ModelTexts) -> None:
         """Whether the model's words are the index's; looked at once per documents."""
-        if self._documents is not None and self._documents[0] is context.index:
+        if context.index in self._documents:
             return
         known, recipe = self.model.vocabulary_, self.model.recipe_
         if recipe is not None and recipe != context.index.analyzer.fingerprint:

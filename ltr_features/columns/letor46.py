@@ -31,7 +31,7 @@ from ltr_features.columns.links import document_columns
 from ltr_features.kernels.ranking import term_columns
 from ltr_features.parallel import map_blocks
 from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
-from ltr_features.text.collection import Pairs
+from ltr_features.text.collection import Pairs, rows_of
 from ltr_features.text.index import WHOLE
 
 #: The streams in LETOR's order, and how the descriptions call them.
@@ -142,6 +142,7 @@ class Letor46(ColumnFamily):
     lam: float = 0.1
     damping: float = 0.85
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "letor46"
     description: ClassVar[str] = "The 46 columns of LETOR 4.0"
     reference: ClassVar[str] = _LETOR
@@ -193,7 +194,8 @@ class Letor46(ColumnFamily):
         arguments = (
             *(asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32)),
             *(idf, background, log_background),
-            *(counts.ends, counts.terms, counts.counts, counts.lengths, counts.mean_length),
+            *(counts.ends, counts.terms, counts.counts),
+            *(counts.lengths, counts.distinct, counts.mean_length),
             np.array([self.k1, self.b, self.k3, self.delta, self.mu, self.lam], dtype=np.float64),
         )
         values = np.empty((len(queries), len(_TERM_COLUMNS)), dtype=np.float32)
@@ -206,12 +208,25 @@ class Letor46(ColumnFamily):
         return values
 
     def _document_columns(self, context: ColumnContext) -> NDArray[np.float64]:
-        collection = context.collection
-        urls = collection.streams.get("url")
         return context.cached(
-            (self.name, "document columns", self.damping),
-            lambda: document_columns(urls, collection.links, collection.n_documents, self.damping),
+            (self.name, "document columns", self.damping), lambda: self._of_documents(context)
         )
+
+    def _of_documents(self, context: ColumnContext) -> NDArray[np.float64]:
+        """Of added documents: the graph of links and the tree of URLs stay as they are. A document
+        that has been there keeps its place in them, another has no link, no child page, and the
+        least PageRank."""
+        collection = context.collection
+        urls, n = collection.streams.get("url"), collection.n_documents
+        if context.base is None:
+            return document_columns(urls, collection.links, n, self.damping)
+        there = self._document_columns(context.base)
+        row = rows_of(collection.document_ids, context.base.collection.document_ids)
+        values = document_columns(urls, None, n, self.damping)
+        for column in (0, 1, 2, 5):  # PageRank, in-links, out-links, child pages
+            other = there[:, column].min() if column == 0 else 0.0
+            values[:, column] = np.where(row >= 0, there[row, column], other)
+        return values
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -8,6 +8,7 @@ objects too.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -70,6 +71,22 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
         kind = known[name]
     check_call(kind, options, f"column family {name!r}")
     return kind(**options)
+
+
+def get_families(
+    families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]],
+) -> list[ColumnFamily]:
+    """Families as objects, of objects and names, or of names with their options.
+
+    Raises:
+        InputError: as :func:`get_family`, or something else.
+    """
+    if isinstance(families, Mapping):
+        return [get_family(name, **params) for name, params in families.items()]
+    known = not isinstance(families, str | ColumnFamily)
+    if not known or not all(isinstance(family, str | ColumnFamily) for family in families):
+        raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
+    return [get_family(family) if isinstance(family, str) else family for family in families]
 
 
 def column_table(

@@ -127,19 +127,24 @@ class TermSpace:
         """
         key = ("tf-idf space", min_document_frequency, stream, terms)
 
-        def of_documents() -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
-            kept, rows = [], []
+        def of_documents(of: ColumnContext) -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
+            kept: list[_Kept] = []
+            rows: list[csr_matrix] = []
+            if (base := of.base) is not None:
+                kept, vocabulary, weighting, _ = base.cached(key, lambda: of_documents(base))
+                rows = [part.unit_rows(document_counts(of, part.kind, stream)) for part in kept]
+                return kept, vocabulary, weighting, _joined_rows(rows)
             for kind in KINDS[terms]:
                 # Terms of queries need not occur in the stream: they are weighted by all of it.
-                whole = document_counts(context, kind)
-                kept.append(_Kept.of(context, kind, whole, min_document_frequency))
-                read = whole if stream == WHOLE else document_counts(context, kind, stream)
+                whole = document_counts(of, kind)
+                kept.append(_Kept.of(of, kind, whole, min_document_frequency))
+                read = whole if stream == WHOLE else document_counts(of, kind, stream)
                 rows.append(kept[-1].unit_rows(read))
             vocabulary = _joined_words([part.vocabulary for part in kept])
             weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
             return kept, vocabulary, weighting, _joined_rows(rows)
 
-        kept, vocabulary, weighting, D = context.cached(key, of_documents)
+        kept, vocabulary, weighting, D = context.cached(key, lambda: of_documents(context))
 
         def of_queries() -> csr_matrix:
             if terms == "both":
@@ -195,7 +200,8 @@ class _Kept:
         in which the others weigh as much as a word of a single document."""
         words, counts = context.query_words
         rows = self.vocabulary.rows(words)
-        idf = np.where(rows >= 0, self.weighting.idf_[rows], np.log(context.index.n_documents))
+        n_documents = context.learned_from.index.n_documents
+        idf = np.where(rows >= 0, self.weighting.idf_[rows], np.log(n_documents))
         return renumbered(TfIdf.from_idf(idf).transform(counts), rows, len(self.vocabulary))
 
 
@@ -204,7 +210,8 @@ _NAMED: dict[Kind, str] = {"words": "word", "letter-trigrams": "letter trigram"}
 
 def _trigrams(context: ColumnContext) -> LetterTrigrams:
     """Those of the index's words."""
-    return context.cached("trigrams", lambda: LetterTrigrams.of(context.index.vocabulary))
+    words = context.index.vocabulary
+    return context.learned_from.cached("trigrams", lambda: LetterTrigrams.of(words))
 
 
 def _product(counts: csr_matrix, trigrams: csr_matrix) -> csr_matrix:
@@ -243,6 +250,7 @@ class VectorSpace(ColumnFamily):
         InputError: min_document_frequency is below 1, or no such terms.
     """
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "vsm"
     description: ClassVar[str] = (
         "vector space model: cosine of the query's and the document's tf-idf vectors"

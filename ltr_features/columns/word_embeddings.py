@@ -81,6 +81,7 @@ class WordVectorSource:
 
         Vectors are trained on the documents' texts once per context, and once per folder.
         """
+        context = context.learned_from
         if self.vectors == TRAIN:
             key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
             return context.cached(key, lambda: self._train(context)).rows_for(tokens)
@@ -114,6 +115,7 @@ class WordVectorSource:
 class WordEmbeddingWord(WordVectorSource, ColumnFamily):
     """Average and maximum cosine of the words of query and stream."""
 
+    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "w2v-word"
     description: ClassVar[str] = "average and maximum cosine of word vectors, query against stream"
     reference: ClassVar[str] = ENSAN
@@ -146,9 +148,8 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
 
     def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
         """float32 [V, dimension]: the vectors of the index's words, found once."""
-        return context.cached(
-            (self, "units"), lambda: self.load(context, list(context.index.vocabulary))
-        )
+        words = context.index.vocabulary
+        return context.learned_from.cached((self, "units"), lambda: self.load(context, list(words)))
 
 
 def stream_cosines(

@@ -35,6 +35,7 @@ def term_columns(
     terms,
     counts,
     lengths,
+    distinct,
     mean_length,
     parameters,
     out,
@@ -46,7 +47,7 @@ def term_columns(
         query_ends, query_terms, query_counts: queries in compressed rows, terms increasing.
         idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry of
             the queries; entries with p(t|C) = 0 are left out.
-        ends, terms, counts, lengths, mean_length: the stream (see StreamCounts).
+        ends, terms, counts, lengths, distinct, mean_length: the stream (see StreamCounts).
         parameters: float64 [6], k1, b, k3, delta, mu, lambda (see Letor46).
         out: float32 [n, 8], written.
     """
@@ -58,7 +59,7 @@ def term_columns(
         high = ends[pair_documents[i] + 1]
         length = lengths[pair_documents[i]]
         # An empty stream has no model of its own: |d|_u / |d| counts as 1, c / |d| as 0.
-        distinct_share = (high - at) / length if length > 0 else 1.0
+        distinct_share = distinct[pair_documents[i]] / length if length > 0 else 1.0
         inverse_length = 1.0 / length if length > 0 else 0.0
         saturation = k1 * (1.0 - b + b * length / mean_length) if mean_length > 0 else k1
         log_abs = math.log(delta * distinct_share)

@@ -45,7 +45,7 @@ from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
 TEXT_NAMES = ("text", "query", "querytext", "title")
-_DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
+DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
 _TITLES, _TEXTS = ("title", "name", "headline"), ("text", "body", "abstract", "contents")
 #: Characters of a title that a table shows.
 _SHOWN = 90
@@ -187,7 +187,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
             if document.docno in wanted
         }
     names = table_columns(path)
-    first = [find_columns(names, usual) for usual in (_DOCUMENT_IDS, _TITLES, _TEXTS)]
+    first = [find_columns(names, usual) for usual in (DOCUMENT_IDS, _TITLES, _TEXTS)]
     chosen = [found[0] for found in first if found]
     if first[0] is None or len(chosen) < 2:
         raise InputError(

@@ -61,7 +61,7 @@ def inverse_document_frequency(
     """float64: ln(N / df) of the given columns of the vocabulary, by default of all; 0 for a word
     that the stream never has."""
     df = stream.document_frequency[words]
-    return np.log(len(stream.lengths) / np.maximum(df, 1)) * (df > 0)
+    return np.log(stream.n_documents / np.maximum(df, 1)) * (df > 0)
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

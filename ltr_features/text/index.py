@@ -6,7 +6,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ class StreamCounts:
         lengths: int64 [n_documents], tokens of the document in this stream.
         document_frequency: int64 [V], documents that have the word in this stream.
         collection_frequency: int64 [V], occurrences of the word in this stream.
+        unknown: int64 [n_documents], distinct words of the document that the vocabulary lacks,
+            which ``lengths`` count too; None where it has them all.
+        statistics: the stream of the documents that ``document_frequency``,
+            ``collection_frequency`` and all that is made of them are of; None for these documents.
     """
 
     ends: NDArray[np.int64]
@@ -50,6 +54,8 @@ class StreamCounts:
     lengths: NDArray[np.int64]
     document_frequency: NDArray[np.int64]
     collection_frequency: NDArray[np.int64]
+    unknown: NDArray[np.int64] | None = None
+    statistics: StreamCounts | None = None
 
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
@@ -70,17 +76,32 @@ class StreamCounts:
         )
 
     @cached_property
+    def distinct(self) -> NDArray[np.int64]:
+        """int64 [n_documents]: distinct tokens of each document."""
+        known = np.diff(self.ends)
+        return known if self.unknown is None else known + self.unknown
+
+    @property
+    def n_documents(self) -> int:
+        """Documents that the statistics are of."""
+        return len((self.statistics or self).lengths)
+
+    @cached_property
     def n_tokens(self) -> int:
-        """Tokens of all documents."""
-        return int(self.lengths.sum())
+        """Tokens of all documents that the statistics are of."""
+        return int((self.statistics or self).lengths.sum())
 
     @property
     def mean_length(self) -> float:
-        """Mean number of tokens over all documents, empty ones included."""
-        return self.n_tokens / len(self.lengths) if len(self.lengths) else 0.0
+        """Mean number of tokens over the documents that the statistics are of, empty ones
+        included."""
+        return self.n_tokens / self.n_documents if self.n_documents else 0.0
 
 
-_ARRAYS = tuple(StreamCounts.__dataclass_fields__)
+#: What of a stream is stored.
+_ARRAYS = (
+    "ends", "terms", "counts", "lengths", "document_frequency", "collection_frequency",
+)  # fmt: skip
 
 
 class TermIndex:
@@ -159,18 +180,37 @@ class TermIndex:
             raise InputError(f"unknown streams {', '.join(unknown)}; use {', '.join(STREAMS)}")
         streams = tuple(stream for stream in STREAMS if stream in first)
         words, matrices = count_streams(_chain(first, rest), streams, analyzer, threads=threads)
-        counts = {
-            stream: StreamCounts.from_matrix(matrix)
-            for stream, matrix in zip(streams, matrices, strict=True)
-        }
-        if len(streams) == 1:
-            counts[WHOLE] = counts[streams[0]]
-        else:
-            whole = matrices[0]
-            for matrix in matrices[1:]:
-                whole = whole + matrix
-            counts[WHOLE] = StreamCounts.from_matrix(whole)
+        named = _with_whole(streams, matrices)
+        counts = {stream: StreamCounts.from_matrix(matrix) for stream, matrix in named.items()}
+        counts.setdefault(WHOLE, counts[streams[0]])
         return cls(analyzer, Vocabulary(words), counts)
+
+    def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
+        """The counts of other documents under this index's vocabulary and statistics. Words that
+        the vocabulary lacks count in documents' lengths alone.
+
+        Args:
+            collection: the documents, with all streams of this index.
+
+        Raises:
+            InputError: a stream is missing, or a text is no string.
+        """
+        words, matrices = count_streams(
+            _slices(collection), self.streams, self.analyzer, threads=threads
+        )
+        rows, counts = self.vocabulary.rows(words), {}
+        for stream, matrix in _with_whole(self.streams, matrices).items():
+            known = renumbered(matrix, rows, len(self.vocabulary))
+            counts[stream] = replace(
+                StreamCounts.from_matrix(known),
+                lengths=StreamCounts.from_matrix(matrix).lengths,
+                document_frequency=self.document_frequency(stream),
+                collection_frequency=self.collection_frequency(stream),
+                unknown=np.diff(matrix.indptr).astype(np.int64) - np.diff(known.indptr),
+                statistics=self.stream(stream),
+            )
+        counts.setdefault(WHOLE, counts[self.streams[0]])
+        return TermIndex(self.analyzer, self.vocabulary, counts)
 
     @property
     def n_documents(self) -> int:
@@ -228,10 +268,15 @@ class TermIndex:
         """Write the index to a folder, replacing an index that is there, in one step at the end.
 
         Raises:
-            InputError: the folder exists and holds something other than an index.
+            InputError: the folder exists and holds something other than an index, or the counts
+                are of documents that were added.
             OSError: the folder cannot be written.
         """
         folder = Path(folder)
+        if self.stream(WHOLE).statistics is not None:
+            raise InputError(
+                "the index of added documents is not stored; it is made of their texts"
+            )
         if folder.is_dir() and any(folder.iterdir()) and not (folder / HEADER).exists():
             raise InputError(f"{folder}: is not an index folder and not empty; name another folder")
         with atomic_path(folder, kind="folder") as partial:
@@ -267,7 +312,9 @@ class TermIndex:
         words = read_words(folder, header)
         counts = {}
         for stream in header["stored_streams"]:
-            arrays = {name: map_array(folder, f"{stream}.{name}.npy") for name in _ARRAYS}
+            arrays: dict[str, Any] = {
+                name: map_array(folder, f"{stream}.{name}.npy") for name in _ARRAYS
+            }
             check_counts(folder, stream, arrays, header)
             counts[stream] = StreamCounts(**arrays)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
@@ -303,6 +350,17 @@ class TermIndex:
     def fingerprint(self) -> str:
         """Identifies recipe and vocabulary: what a model that was trained on this index needs."""
         return f"{self.analyzer.fingerprint[:16]}-{self.vocabulary.fingerprint[:16]}"
+
+
+def _with_whole(streams: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[str, csr_matrix]:
+    """The counts by stream, and of several streams those of the whole."""
+    named = dict(zip(streams, matrices, strict=True))
+    if len(streams) > 1:
+        whole = matrices[0]
+        for matrix in matrices[1:]:
+            whole = whole + matrix
+        named[WHOLE] = whole
+    return named
 
 
 def _slices(collection: Collection) -> Iterator[dict[str, Sequence[str]]]:

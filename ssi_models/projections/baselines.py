@@ -121,6 +121,7 @@ class Popularity(Baseline):
     """
 
     name: ClassVar[str] = "popularity"
+    of_its_documents: ClassVar[bool] = True
     tensors: ClassVar[Mapping[str, Tensor]] = {"in_degree": Tensor(("documents",))}
 
     in_degree_: NDArray[np.float32] = field(init=False)

@@ -188,6 +188,32 @@ def test_a_stored_index_gives_the_same_bits(family, context, pairs, values, tmp_
     np.testing.assert_array_equal(family.compute(reopened, pairs), values)
 
 
+#: Of a document's place among others, which one that is added under a new id does not have.
+OF_PLACES = ("pagerank", "inlinks", "outlinks", "child_pages")
+
+
+def test_copies_that_are_added_have_the_columns_of_the_documents(family, context, pairs, values):
+    """And those keep theirs: nothing that was learned from documents learns from added ones."""
+    if not family.knows_added:
+        return
+    texts = context.collection.streams
+    empty = np.zeros(0, np.int64)
+    copies = Collection(
+        "copies", [f"copy{d}" for d in range(39, -1, -1)],
+        {stream: column[::-1] for stream, column in texts.items()}, [], [],
+        Judgements(empty, empty, empty),
+    )  # fmt: skip
+    added = context.of_added(copies).for_queries(context.collection.query_texts)
+    found = family.compute(added, Pairs(pairs.query, 39 - pairs.document))
+    same = [name not in OF_PLACES for name in family.column_names]
+    np.testing.assert_allclose(found[:, same], values[:, same], rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(family.compute(context, pairs), values)
+
+
+def test_families_that_read_given_numbers_know_no_added_documents():
+    assert {n for n, f in INSTANCES.items() if not f.knows_added} == {"scores", "vectors"}
+
+
 def test_pairs_outside_the_collection_are_refused(family, context):
     for query, document in ((7, 0), (-1, 0), (0, 40), (0, -1)):
         with pytest.raises(InputError, match="outside"):

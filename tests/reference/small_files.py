@@ -322,7 +322,9 @@ def _pipeline(folder: Path) -> None:
     y[query * N + collection().judgements.document] = 1
     data = RankingData.from_rows(X, y, frame["qid"], column_names=features.column_names)
     ranker = get_ranker("lambdamart")(**RANKERS["lambdamart"]).fit(data)
-    ScoringPipeline(features, ranker).save(folder / "pipeline")
+    pipeline = ScoringPipeline(features, ranker)
+    pipeline = pipeline.with_documents(["d1", "new"], {"body": ["word1 word3", "word5 unknown"]})
+    pipeline.save(folder / "pipeline")
 
 
 #: Formats that are ours: each has a version.

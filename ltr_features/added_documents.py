@@ -1,0 +1,275 @@
+"""Documents that are added to a fitted builder, or replace its own, without building it again.
+
+Everything that was learned from documents stays as it was when the ranker was trained: vocabulary,
+idf, average lengths, background models, word vectors, links, and the models. So every document that
+has been there has the columns that it had, to the bit, and the thresholds of the ranker's trees
+keep their meaning. A new document has the columns that it would have had, had it been there and
+left no trace in any of these; words that the vocabulary lacks count in its lengths alone. How far
+documents have drifted away from all this is told by :class:`Drift`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.errors import InputError, reading
+from letor.files import atomic_path, read_json
+from ltr_base.names import listed
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
+from ltr_features.text.candidates import BM25Retriever
+from ltr_features.text.collection import Collection, Judgements, Pairs, rows_of
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.index import WHOLE
+from ltr_features.text.index_files import HEADER
+
+#: The description of a saved builder; its version, of which earlier programs know that they miss
+#: something, where documents were added; and their folder.
+FEATURES, VERSION_ADDED, _ADDED = "features.json", 3, "added"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far the documents have gone from those that a builder learned from.
+
+    Attributes:
+        n_built: documents of the build.
+        n_new: documents that were added under new ids.
+        n_replaced: documents of the build that were replaced.
+        unknown: share of the words of added documents that the vocabulary lacks, 0 to 1.
+        mean_length, mean_length_built: words of an added document, and of one of the build.
+    """
+
+    n_built: int
+    n_new: int
+    n_replaced: int
+    unknown: float
+    mean_length: float
+    mean_length_built: float
+
+    @property
+    def share(self) -> float:
+        """Share of today's documents that the builder has not learned from, 0 to 1."""
+        return (self.n_new + self.n_replaced) / (self.n_built + self.n_new)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_built:,} documents of the build, {self.n_replaced:,} of them replaced, "
+            f"{self.n_new:,} new: {self.share:.1%} are unknown to statistics, models and ranker; "
+            f"of the added documents' words {self.unknown:.1%} are unknown, and they have "
+            f"{self.mean_length:.1f} words where the build's have {self.mean_length_built:.1f}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AddedDocuments:
+    """The documents that were added, all together.
+
+    Attributes:
+        context: theirs; its ``base`` is that of the build.
+        replaced: int64, rows of the build's documents that they replace, rising.
+    """
+
+    context: ColumnContext
+    replaced: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        built = self.context.learned_from.collection
+        rows = rows_of(self.context.collection.document_ids, built.document_ids)
+        object.__setattr__(self, "replaced", np.sort(rows[rows >= 0]))
+
+    @classmethod
+    def of(
+        cls,
+        built: ColumnContext,
+        ids: Sequence[str],
+        streams: Mapping[str, Sequence[str]],
+        before: AddedDocuments | None = None,
+    ) -> AddedDocuments:
+        """Add documents to those of a build.
+
+        Args:
+            built: the context of the build.
+            ids: distinct. One that is there, of the build or added before, is replaced.
+            streams: texts by stream; a stream of the build that is not given is empty.
+            before: what was added before.
+
+        Raises:
+            InputError: no documents, ids twice or no text, a stream that the build does not have.
+        """
+        known = list(built.collection.streams)
+        if odd := sorted(set(streams) - set(known)):
+            raise InputError(
+                f"the documents have no stream {', '.join(odd)}; they have {', '.join(known)}"
+            )
+        if not streams:
+            raise InputError(f"added documents need one of the streams {', '.join(known)}")
+        added = _collection(
+            built, list(ids), {s: list(streams.get(s, [""] * len(ids))) for s in known}
+        )
+        if before is not None:
+            old, new = before.context.collection, set(added.document_ids)
+            kept = [row for row, name in enumerate(old.document_ids) if name not in new]
+            added = _collection(
+                built,
+                [*(old.document_ids[row] for row in kept), *added.document_ids],
+                {s: [*(old.streams[s][r] for r in kept), *added.streams[s]] for s in known},
+            )
+        return cls(built.of_added(added))
+
+    def check(self, columns: Sequence[ColumnFamily]) -> None:
+        """Raise InputError if one of the families cannot compute added documents."""
+        unable = [family.name for family in columns if not family.knows_added]
+        if unable:
+            raise InputError(
+                f"column family {listed(unable, 5)}: it does not say that it can compute documents "
+                "that are added to others (`knows_added`); build the columns of all documents again"
+            )
+
+    def drift(self) -> Drift:
+        """How far the documents have gone from those of the build."""
+        whole = self.context.index.stream(WHOLE)
+        n, n_words = len(whole.lengths), int(whole.lengths.sum())
+        return Drift(
+            n_built=whole.n_documents,
+            n_new=n - len(self.replaced),
+            n_replaced=len(self.replaced),
+            unknown=1 - int(whole.counts.sum()) / n_words if n_words else 0.0,
+            mean_length=n_words / n,
+            mean_length_built=whole.mean_length,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the documents into the folder of the saved builder: first their texts, then that
+        they are there, so that an interrupt leaves what was there before.
+
+        Raises:
+            InputError: no builder is saved there, or one of other documents.
+        """
+        index = self.context.learned_from.index
+        with reading(folder, "it holds no saved pipeline"):
+            there = read_json(folder / "workspace" / "index" / HEADER)
+            if (there["vocabulary_fingerprint"], there["n_documents"]) != (
+                index.vocabulary.fingerprint,
+                index.n_documents,
+            ):
+                raise InputError("it was built of other documents than these were added to")
+        with atomic_path(folder / _ADDED, kind="folder") as partial:
+            partial.mkdir()
+            save_collection(self.context.collection, partial)
+        description = read_json(folder / FEATURES) | {"version": VERSION_ADDED, "added": True}
+        text = json.dumps(description, indent=1, ensure_ascii=False)
+        with atomic_path(folder / FEATURES) as path:
+            path.write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, built: ColumnContext, folder: Path) -> AddedDocuments:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            InputError: it is damaged, or of another build.
+        """
+        found = load_collection(folder / _ADDED)
+        return cls.of(built, found.document_ids, found.streams)
+
+
+def _collection(
+    built: ColumnContext, ids: Sequence[str], streams: Mapping[str, Sequence[str]]
+) -> Collection:
+    none = np.zeros(0, dtype=np.int64)
+    own = built.collection
+    return Collection(
+        own.name, ids, streams, [], [], Judgements(none, none, none), withheld=own.withheld
+    )
+
+
+class Documents:
+    """All documents that a builder can compute: those of the build, and the added ones.
+
+    Args:
+        built: the context of the build. added: what was added, or None.
+    """
+
+    def __init__(self, built: ColumnContext, added: AddedDocuments | None) -> None:
+        self.built, self.added = built, added
+        self._n_built = built.collection.n_documents
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        ids = [*self.built.collection.document_ids]
+        if self.added is not None:
+            ids += self.added.context.collection.document_ids
+        return {document: row for row, document in enumerate(ids)}  # the added one of two
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
+        """int64 [n]: rows of documents by their ids, those of added ones after all others.
+
+        Raises:
+            InputError: an unknown id.
+        """
+        rows = self._rows
+        try:
+            return np.fromiter(map(rows.__getitem__, docnos), dtype=np.int64, count=len(docnos))
+        except KeyError as error:
+            name = self.built.collection.name
+            raise InputError(f"collection {name!r} has no document {error}") from None
+
+    def compute(
+        self,
+        columns: Sequence[ColumnFamily],
+        queries: Sequence[str],
+        ids: Sequence[str] | None,
+        query: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.float32]:
+        """float32 [n, n_columns] of the pairs (queries[query[i]], document rows[i])."""
+
+        def compute(context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+            context = context.for_queries(queries, ids)
+            return np.hstack([column.compute(context, pairs) for column in columns])
+
+        if self.added is None:
+            return compute(self.built, Pairs(query, rows))
+        mine = rows >= self._n_built
+        there = compute(self.built, Pairs(query[~mine], rows[~mine]))
+        values = np.empty((len(rows), there.shape[1]), dtype=np.float32)
+        values[~mine] = there
+        if mine.any() or not len(rows):
+            pairs = Pairs(query[mine], rows[mine] - self._n_built)
+            values[mine] = compute(self.added.context, pairs)
+        return values
+
+    def best(self, query: str, depth: int) -> list[str]:
+        """Ids of BM25's best documents for a query, best first; of replaced ones the new text
+        counts."""
+        ids = self.built.collection.document_ids
+        replaced = np.zeros(0, np.int64) if self.added is None else self.added.replaced
+        rows, scores = _best(self.built, query, depth + len(replaced))
+        if self.added is None:
+            return [ids[row] for row in rows.tolist()]
+        there = ~np.isin(rows, replaced)
+        more, their_scores = _best(self.added.context, query, depth)
+        their_ids = self.added.context.collection.document_ids
+        found = [ids[row] for row in rows[there].tolist()] + [
+            their_ids[row] for row in more.tolist()
+        ]
+        order = np.argsort(-np.concatenate([scores[there], their_scores]), kind="stable")
+        return [found[place] for place in order[:depth].tolist()]
+
+
+def _best(
+    context: ColumnContext, query: str, depth: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    retriever = context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
+    pairs, scores = retriever.top(context.for_queries([query]).query_counts, depth, threads=1)
+    return pairs.document, scores

@@ -1,0 +1,341 @@
+"""Documents that are added to a pipeline: old ones keep their bits, new ones are as if they had
+been there, statistics stay. (That each family keeps to this is in the contracts of columns.)"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from letor.digests import changed_files
+from letor.errors import InputError
+from letor.folds import k_fold
+from letor.rankers import LambdaMART
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features.cli import app
+from ltr_features.columns import Letor46
+from ltr_features.text.collection import Collection, Judgements, Links
+from ssi_models.registry import MODELS
+
+N_TOPICS, N = 6, 60
+TOPICS = [f"topic{t}word{w}" for t in range(N_TOPICS) for w in range(6)]
+QUICK = {
+    "rank": 4, "max_epochs": 1, "n_topics": 3, "iterations": 2, "n_buckets": 50, "n_weights": 200,
+    "threads": 1,
+}  # fmt: skip
+
+
+def collection_of(n):
+    rng = np.random.default_rng(0)
+    bodies = [
+        " ".join(
+            [f"topic{d % N_TOPICS}word{i}" for i in rng.integers(6, size=9)]
+            + [f"common{i}" for i in rng.integers(9, size=rng.integers(2, 9))]
+        )
+        for d in range(N)
+    ][:n]
+    query, document = np.divmod(np.arange(24 * 8), 8)
+    document = document * N_TOPICS + query % N_TOPICS
+    kept = document < n
+    source, target = rng.integers(n, size=(2, 150))
+    return Collection(
+        "topics",
+        [f"d{d}" for d in range(n)],
+        {
+            "body": bodies,
+            "title": [body.split()[0] for body in bodies],
+            "url": [f"http://a.b/{d % 7}/{d}" for d in range(n)],
+        },
+        [f"q{q}" for q in range(24)],
+        [f"topic{q % N_TOPICS}word{q % 6} common{q % 9} common{(q + 3) % 9}" for q in range(24)],
+        Judgements(query[kept], document[kept], np.ones(kept.sum(), np.int64)),
+        Links(source, target),
+    )
+
+
+@pytest.fixture(scope="module")
+def collection():
+    return collection_of(N)
+
+
+@pytest.fixture(scope="module")
+def pipeline(collection):
+    models = [
+        LearnedColumn("lsa", "lsi", {"rank": 4}, terms="both"),
+        LearnedColumn("unigram", "unigram"),
+        LearnedColumn("ssi", "ssi", {"rank": 4, "max_epochs": 1}, min_document_frequency=2),
+    ]
+    builder = FeatureBuilder(["letor46", "vsm"], models, depth=12, threads=1)
+    folds = k_fold(collection.query_ids, 4, seed=0)
+    train, vali, _ = builder.folds(collection, folds)[0]
+    ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(train, vali)
+    return ScoringPipeline(builder.fit(collection, folds[0].train, folds=folds), ranker)
+
+
+#: A copy of d3 under another id; one that replaces d4; one of unknown words.
+def news(collection):
+    body, title, url = (collection.streams[s] for s in ("body", "title", "url"))
+    return ["copy", "d4", "odd"], {
+        "body": [body[3], f"{body[10]} common1", "common1 zzz zzz yyy"],
+        "title": [title[3], title[10], ""],
+        "url": [url[3], url[4], ""],
+    }
+
+
+@pytest.fixture(scope="module")
+def more(pipeline, collection):
+    return pipeline.with_documents(*news(collection))
+
+
+def columns(pipeline, queries, docnos):
+    """float32 [queries, documents, columns]."""
+    query = np.repeat(np.arange(len(queries)), len(docnos))
+    values = pipeline.features.compute(queries, query, list(docnos) * len(queries))
+    return values.reshape(len(queries), len(docnos), -1)
+
+
+def test_all_other_documents_keep_their_columns_and_scores(pipeline, more, collection):
+    old = [name for name in collection.document_ids if name != "d4"]
+    texts = list(collection.query_texts)
+    before = columns(pipeline, texts, old)
+    mixed = columns(more, texts, [*old[:20], "copy", "d4", "odd", *old[20:]])
+    np.testing.assert_array_equal(np.delete(mixed, [20, 21, 22], axis=1), before)
+    for text in texts:
+        np.testing.assert_array_equal(more.score(text, old), pipeline.score(text, old))
+    assert pipeline.features.added_ is None
+    with pytest.raises(InputError, match="has no document 'copy'"):
+        pipeline.score(texts[0], ["copy"])
+
+
+def test_a_copy_is_scored_as_the_document_but_for_its_links(pipeline, more, collection):
+    names = pipeline.features.column_names
+    of_places = [names.index(n) for n in ("pagerank", "inlinks", "outlinks", "child_pages")]
+    there, copy = columns(more, list(collection.query_texts), ["d3", "copy"]).transpose(1, 0, 2)
+    np.testing.assert_allclose(
+        np.delete(copy, of_places, axis=1), np.delete(there, of_places, axis=1), rtol=1e-6
+    )
+    ranks = columns(pipeline, [""], collection.document_ids)[0, :, of_places[0]]
+    assert copy[0, of_places].tolist() == [ranks.min(), 0, 0, 0]
+
+
+def test_what_replaces_a_document_keeps_its_place_and_has_its_own_words(pipeline, more, collection):
+    names = pipeline.features.column_names
+    text = collection.query_texts[4]
+    before, after = columns(pipeline, [text], ["d4"])[0, 0], columns(more, [text], ["d4"])[0, 0]
+    for name in ("pagerank", "inlinks", "outlinks", "child_pages", "url_length"):
+        assert after[names.index(name)] == before[names.index(name)]
+    body = news(collection)[1]["body"][1]
+    assert after[names.index("dl_body")] == len(body.split())
+    assert after[names.index("tf_body")] == sum(body.split().count(w) for w in text.split())
+
+
+def test_unknown_words_count_in_lengths_alone(more, collection):
+    """By the formulas, with the statistics of the build."""
+    index = more.features.context_.index.stream("body")
+    word = more.features.context_.index.vocabulary.rows(["common1"])[0]
+    idf = math.log(N / index.document_frequency[word])
+    mean, p = index.lengths.mean(), index.collection_frequency[word] / index.lengths.sum()
+    found = dict(
+        zip(more.features.column_names, columns(more, ["common1 zzz"], ["odd"])[0, 0], strict=True)
+    )
+    family = more.features.families[0]
+    saturation = family.k1 * (1 - family.b + family.b * 4 / mean)
+    seen, delta, mu = (1 - family.delta) / 4, family.delta, family.mu
+    expected = {
+        "tf_body": 1,
+        "idf_body": idf,
+        "dl_body": 4,
+        "bm25_body": idf * (family.k1 + 1) / (1 + saturation),
+        "lmir_abs_body": math.log(seen + delta * 3 / 4 * p),
+        "lmir_dir_body": math.log((1 + mu * p) / (4 + mu)),
+        "lmir_jm_body": math.log((1 - family.lam) / 4 + family.lam * p),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+
+
+def test_candidates_are_bm25_s_best_of_all_and_none_that_was_replaced(more, collection):
+    """The candidates' BM25 as a column says which are best."""
+    column = FeatureBuilder([Letor46(k1=1.2, b=0.75)]).fit(collection)
+    column = column.with_documents(*news(collection))
+    everything = [*(d for d in collection.document_ids if d != "d4"), "copy", "d4", "odd"]
+    place = column.column_names.index("bm25_whole")
+    for text in [*collection.query_texts, "zzz", "common1"]:
+        values = column.compute([text], np.zeros(len(everything), int), everything)[:, place]
+        scores = dict(zip(everything, values.tolist(), strict=True))
+        best = more.features.best_documents(text)
+        assert len(best) == len(set(best)) == min(12, sum(s > 0 for s in scores.values()))
+        assert [scores[d] for d in best] == sorted((scores[d] for d in best), reverse=True)
+        worst = min((scores[d] for d in best), default=0)
+        assert all(scores[d] <= worst for d in everything if d not in best)
+        assert set(more.rank(text, 99)["docno"]) == set(best)
+
+
+def test_drift_is_counted(more, collection):
+    drift = more.features.added_.drift()
+    bodies = [len(b.split()) for b in news(collection)[1]["body"]]
+    index = more.features.added_.context.index.stream("whole")
+    assert (drift.n_built, drift.n_new, drift.n_replaced) == (N, 2, 1)
+    assert drift.share == 3 / (N + 2)
+    assert drift.unknown == pytest.approx(3 / index.lengths.sum())
+    assert drift.mean_length == pytest.approx(index.lengths.mean())
+    assert index.lengths[2] == bodies[2] == 4
+    assert str(drift).startswith("60 documents of the build, 1 of them replaced, 2 new: 4.8% are")
+
+
+def test_what_is_added_later_joins_what_was_added_before(more, collection):
+    later = more.with_documents(["odd", "d5"], {"body": ["common1 common2", "common3"]})
+    added = later.features.added_
+    assert list(added.context.collection.document_ids) == ["copy", "d4", "odd", "d5"]
+    assert list(added.context.collection.streams["title"])[2:] == ["", ""]
+    assert (added.drift().n_new, added.drift().n_replaced) == (2, 2)
+    text = collection.query_texts[3]
+    np.testing.assert_allclose(later.score(text, ["copy"]), more.score(text, ["copy"]))
+    assert later.features.n_documents == N + 2
+    tf = later.features.column_names.index("tf_body")
+    assert columns(later, ["common1 zzz"], ["odd"])[0, 0, tf] == 1
+    again = later.with_documents(["odd"], {"body": ["zzz"]})
+    assert columns(again, ["common1 zzz"], ["odd"])[0, 0, tf] == 0
+
+
+def test_saved_pipelines_have_their_added_documents(pipeline, more, collection, tmp_path):
+    everything = [*collection.document_ids, "copy", "odd"]
+    text = collection.query_texts[3]
+    pipeline.save(tmp_path / "p")
+    index = tmp_path / "p" / "features" / "workspace" / "index" / "whole.counts.npy"
+    written = index.stat().st_mtime_ns
+    more.save_added(tmp_path / "p")
+    assert index.stat().st_mtime_ns == written
+    more.save(tmp_path / "whole")
+    for folder in ("p", "whole"):
+        assert changed_files(tmp_path / folder) == []
+        assert changed_files(tmp_path / folder / "features") == []
+        again = ScoringPipeline.load(tmp_path / folder)
+        np.testing.assert_array_equal(again.score(text, everything), more.score(text, everything))
+        assert again.features.added_.drift() == more.features.added_.drift()
+    path = tmp_path / "p" / "features" / "features.json"
+    assert json.loads(path.read_text())["version"] == 3  # earlier programs refuse it
+    (tmp_path / "p" / "features" / "added" / "corpus.jsonl").unlink()
+    with pytest.raises(InputError, match=r"corpus\.jsonl"):
+        ScoringPipeline.load(tmp_path / "p")
+
+
+def test_an_interrupt_leaves_what_was_there_before(
+    pipeline, more, collection, tmp_path, monkeypatch
+):
+    pipeline.save(tmp_path / "p")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ltr_features.added_documents.read_json", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            more.save_added(tmp_path / "p")
+    text = collection.query_texts[3]
+    again = ScoringPipeline.load(tmp_path / "p")
+    np.testing.assert_array_equal(again.score(text, ["d4"]), pipeline.score(text, ["d4"]))
+    more.save_added(tmp_path / "p")
+    again = ScoringPipeline.load(tmp_path / "p")
+    np.testing.assert_array_equal(again.score(text, ["d4"]), more.score(text, ["d4"]))
+
+
+def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
+    for arguments, message in (
+        ((["a"], {"anchor": ["x"]}), "have no stream anchor; they have body, title, url"),
+        ((["a"], {}), "added documents need one of the streams body, title, url"),
+        (([], {"body": []}), "has no documents"),
+        ((["a", "a"], {"body": ["x", "y"]}), "document id 'a' occurs twice"),
+        ((["a"], {"body": ["x", "y"]}), "stream 'body' has 2 texts for 1 documents"),
+        ((["a"], {"body": [None]}), "body of document 'a' is None, not text"),
+        (([7], {"body": ["x"]}), "document ids must be text, got 7"),
+    ):
+        with pytest.raises(InputError, match=message):
+            pipeline.with_documents(*arguments)
+    with pytest.raises(InputError, match="no documents were added"):
+        pipeline.save_added(tmp_path)
+    more = pipeline.with_documents(["a"], {"body": ["x"]})
+    with pytest.raises(InputError, match="it holds no saved pipeline"):
+        more.save_added(tmp_path / "none")
+    other = FeatureBuilder().fit(collection_of(N - 1))
+    other.save(tmp_path / "other" / "features")
+    with pytest.raises(InputError, match="built of other documents than these were added to"):
+        more.save_added(tmp_path / "other")
+    with pytest.raises(InputError, match="the index of added documents is not stored"):
+        more.features.added_.context.index.save(tmp_path / "index")
+
+
+def test_a_family_that_does_not_say_so_is_refused(collection):
+    class Mine(Letor46):
+        name = "mine"
+        knows_added = False
+
+    builder = FeatureBuilder([Mine()]).fit(collection)
+    with pytest.raises(InputError, match="column family mine: it does not say that it can compute"):
+        builder.with_documents(["a"], {"body": ["x"]})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_scores_copies_as_the_documents_or_is_refused(collection, name):
+    kind = MODELS[name]
+    if name in ("cross-language", "opca", "cl-lsa"):
+        pytest.skip("needs settings of its own")
+    params = {key: value for key, value in QUICK.items() if key in kind.default_params()}
+    builder = FeatureBuilder([], [LearnedColumn("column", name, params)], threads=1)
+    builder.fit(collection)
+    copies = (["a", "b"], {s: [texts[7], texts[3]] for s, texts in collection.streams.items()})
+    if kind.of_its_documents:
+        with pytest.raises(InputError, match="column family column: it does not say"):
+            builder.with_documents(*copies)
+        return
+    more, texts = builder.with_documents(*copies), list(collection.query_texts)
+    query = np.repeat(np.arange(len(texts)), 4)
+    found = more.compute(texts, query, ["a", "b", "d7", "d3"] * len(texts)).reshape(-1, 4)
+    np.testing.assert_allclose(found[:, :2], found[:, 2:], rtol=1e-5, atol=1e-6)
+    there = builder.compute(texts, query[: 2 * len(texts)], ["d7", "d3"] * len(texts))
+    again = more.compute(texts, query[: 2 * len(texts)], ["d7", "d3"] * len(texts))
+    np.testing.assert_array_equal(there, again)
+    assert np.ptp(found) > 0
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp_path):
+    pipeline.save(tmp_path / "p")
+    ids, streams = news(collection)
+    lines = [
+        {"_id": name, "text": body, "title": title, "url": url}
+        for name, body, title, url in zip(ids, *streams.values(), strict=True)
+    ]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = run("pipeline", "add", tmp_path / "p", corpus)
+    assert "3 documents of " in said
+    assert "60 documents of the build, 1 of them replaced, 2 new" in said
+    assert run("validate", tmp_path / "p")
+    table = tmp_path / "more.csv"
+    table.write_text("sku,words\nodd,common1\nlast,common2\n")
+    run("pipeline", "add", tmp_path / "p", table, "--column", "id=sku", "--column", "body=words")
+    again = ScoringPipeline.load(tmp_path / "p")
+    assert again.features.n_documents == N + 3
+    wanted = pipeline.with_documents(ids, streams).with_documents(
+        ["odd", "last"], {"body": ["common1", "common2"]}
+    )
+    text, docnos = collection.query_texts[3], ["d3", "d4", "copy", "odd", "last"]
+    np.testing.assert_array_equal(again.score(text, docnos), wanted.score(text, docnos))
+    for arguments, message in (
+        ((table,), r"more.csv: the columns are 'sku', 'words'; say which is the id"),
+        ((table, "--column", "id=sku", "--column", "body=wrods"), "wrods"),
+        ((table, "--column", "id=sku", "--column", "anchor=words"), "have no stream anchor"),
+    ):
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(
+                app, ["pipeline", "add", str(tmp_path / "p"), *map(str, arguments)],
+                catch_exceptions=False,
+            )  # fmt: skip
