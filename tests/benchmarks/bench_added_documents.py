@@ -31,6 +31,7 @@ from ltr_features import (
     get_ranker,
     read_collection,
 )
+from ltr_features.entities.of_dump import EXCERPT_NAME, dump_path
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Judgements
 
@@ -117,7 +118,11 @@ def ndcg(pipeline: ScoringPipeline, data: Collection, queries: list[str]) -> flo
 
 def quality() -> None:
     data = read_collection(
-        "wikipedia-sections", words_per_query=10, min_words=40, min_document_frequency=5
+        "wikipedia-sections",
+        dump=dump_path(EXCERPT_NAME),
+        words_per_query=10,
+        min_words=40,
+        min_document_frequency=5,
     )
     print(f"{data.n_documents} sections of Wikipedia articles, {data.n_queries} queries; NDCG@10")
     found: dict[float, list[tuple[float, float, float]]] = {}
