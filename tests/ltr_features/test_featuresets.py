@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from letor.column_names import write_rows
 from letor.errors import InputError
 from letor.rankers import LambdaMART
+from letor.rankers.export import export
 from ltr_features import FeatureBuilder, ScoringPipeline, get_family
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext
@@ -268,6 +270,23 @@ def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(conte
     assert [f["name"] for f in body["featureset"]["features"]] == ["bm25_title"]
     assert body["featureset"]["features"][0]["template"] == {"match": {"name": "{{keywords}}"}}
     assert body["validation"]["index"] == "shop"
+
+
+@pytest.mark.parametrize("target", ["opensearch", "solr"])
+def test_an_exported_ranker_finds_its_features(context, target):
+    """Model and features go together: names, order and Solr's store."""
+    names = ["bm25_body", "idf_title", "dl_body", "pagerank"]
+    rows = build_columns(context, all_pairs(), [get_family("letor46")]).select_columns(names)
+    ranker = LambdaMART(n_estimators=9, min_data_in_leaf=5, normalise="none").fit(rows)
+    body, model = featureset(names, target).body(), json.loads(export(ranker, target))
+    if target == "solr":
+        assert [f["name"] for f in body] == [f["name"] for f in model["features"]] == names
+        assert {f["store"] for f in body} == {model.get("store", "_DEFAULT_")}
+        return
+    assert [f["name"] for f in body["featureset"]["features"]] == names
+    split = set(re.findall(r'"split": "(.+?)"', model["model"]["model"]["definition"]))
+    assert split
+    assert split <= set(names)
 
 
 def test_a_source_of_columns_that_is_none_is_named(tmp_path):
