@@ -43,7 +43,7 @@ class S2NetOptions(TrainingOptions):
     """How S2Net is trained: :class:`ssi_models.TrainingOptions` with defaults of its own.
 
     Args:
-        margin: 1 / gamma; gamma = 10 in the paper. "auto" compares .3 and .1.
+        margin: 1 / gamma; gamma = 10 in the paper. "auto" as there, but .1 comes first.
         negatives: by default the documents of the batch's other pairs, which ranked held-out
             queries better on two of three collections; "uniform", the paper's, reaches the
             validation loss sooner, whose negatives are uniform too.
@@ -57,6 +57,7 @@ class S2NetOptions(TrainingOptions):
             0.5 % of the pairs: ``validation_share=0.005``).
     """
 
+    margins: ClassVar[tuple[float, ...]] = (0.1, 0.3)
     optimizers: ClassVar[tuple[str, ...]] = ("rmsprop", *TrainingOptions.optimizers, "l-bfgs")
     whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*TrainingOptions.validation_measures, "loss")

@@ -172,7 +172,12 @@ class TrainableModel(MatchingModel):
                 rate = self._choose_rate(every, workers)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
             settings = self._settings(rate, fingerprint, callback, checkpoint)
-            margin, joint, history = self._best_of_margins(models, data, settings, workers, stack)
+            few = holds_out_parts(preferences, groups)
+            margins = self._margins if few else self._margins[:1]
+            tried = [
+                self._tried(margin, models, data, settings, workers, stack) for margin in margins
+            ]
+            margin, joint, history = max(tried, key=lambda fitted: fitted[2].best_validation)
         held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
         for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
@@ -184,35 +189,38 @@ class TrainableModel(MatchingModel):
         self._delete_checkpoints(checkpoint)
         return models[1:]
 
-    def _best_of_margins(
+    @property
+    def _margins(self) -> tuple[float, ...]:
+        asked = self.training.margin
+        return self.training.margins if isinstance(asked, str) else (float(asked),)
+
+    def _tried(
         self,
+        margin: float,
         models: Sequence[Self],
         data: Sequence[TrainingData],
         settings: Settings,
         workers: Workers,
         stack: ExitStack,
     ) -> tuple[float, JointRun, History]:
-        """The margin that ranks the held-out queries best, the first of equals, and its run."""
-        tried: list[tuple[float, JointRun, History]] = []
-        paths = self._checkpoints(settings.checkpoint)
-        for margin, path in zip(self.training.margins, paths, strict=True):
-            joint = self._joint_run(models, data, settings.learning_rate, margin, workers, stack)
-            if self.starts_from_texts and not self.warm_start:
-                begin_at_best_scale(joint)
-            tried.append((margin, joint, self._learn(joint, replace(settings, checkpoint=path))))
-        return max(tried, key=lambda fitted: fitted[2].best_validation)
+        """Training with a margin."""
+        joint = self._joint_run(models, data, settings.learning_rate, margin, workers, stack)
+        if self.starts_from_texts and not self.warm_start:
+            begin_at_best_scale(joint)
+        path = self._checkpoint(settings.checkpoint, margin)
+        return margin, joint, self._learn(joint, replace(settings, checkpoint=path))
 
-    def _checkpoints(self, path: str | os.PathLike[str] | None) -> list[Path | None]:
-        """The file of each margin that is tried."""
+    def _checkpoint(self, path: str | os.PathLike[str] | None, margin: float) -> Path | None:
+        """The file for training with a margin; the first one's is the fit's own."""
         if path is None:
-            return [None] * len(self.training.margins)
-        others = self.training.margins[1:]
-        return [Path(path), *(Path(path).with_name(f"{Path(path).name}.{m:g}") for m in others)]
+            return None
+        own = Path(path)
+        return own if margin == self._margins[0] else own.with_name(f"{own.name}.{margin:g}")
 
     def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
         """Called when a fit is done."""
-        for checkpoint in self._checkpoints(path):
-            if checkpoint is not None:
+        for margin in self._margins:
+            if (checkpoint := self._checkpoint(path, margin)) is not None:
                 checkpoint.unlink(missing_ok=True)
 
     def _joint_run(
@@ -277,7 +285,7 @@ class TrainableModel(MatchingModel):
             for name, values in scorer.parameters().items():
                 start_from(name, values, fitted[name])
         options |= {"seed": self.seed, "mixtures": self.mixtures}
-        options["margin"] = self.training.margins[0] if margin is None else margin
+        options["margin"] = self._margins[0] if margin is None else margin
         return self._run(scorer, data, rate, workers, **options)
 
     def _run(
@@ -417,7 +425,7 @@ class TrainableModel(MatchingModel):
         amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
-        margin = fitted.get("margin", self.training.margins[0])  # models of before had but one
+        margin = fitted.get("margin", self._margins[0])  # models of before had but one
         found = numbers([fitted["learning_rate"], margin, fitted["scale"]])
         self.learning_rate_, self.margin_, self.scale_ = found
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 import ssi_twins as twins
 
 from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.training import held_out
 from ssi_models.training.loop import DivergenceWarning, Settings, train
-from ssi_models.training.options import MARGINS
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.trainable import RATES
 
@@ -186,7 +186,7 @@ def test_held_out_pairs_belong_to_queries_that_are_trained():
 def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
     """The fit is that with the margin whose validation is the better, to the byte."""
     options = {"symmetric": symmetric, "init": "lsi"}
-    each = [model(margin=margin, **options).fit(*problem()) for margin in MARGINS]
+    each = [model(margin=margin, **options).fit(*problem()) for margin in (0.3, 0.1)]
     chosen = model(margin="auto", **options).fit(*problem(), checkpoint=tmp_path / "state")
     best = max(each, key=lambda fitted: fitted.history_.best_validation)
     assert bytes_of(chosen) == bytes_of(best)
@@ -195,6 +195,16 @@ def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
     assert LowRankSSI.load(tmp_path / "model.safetensors").margin_ == best.margin_
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     assert bytes_of(each[0]) != bytes_of(each[1])
+
+
+def test_many_queries_are_trained_on_once(monkeypatch):
+    monkeypatch.setattr(held_out, "MANY_QUERIES", 60)
+    numbers = []
+    chosen = model(margin="auto").fit(
+        *problem(), callback=lambda epoch: numbers.append(epoch.number)
+    )
+    assert numbers == sorted(set(numbers))
+    assert bytes_of(chosen) == bytes_of(model(margin=0.3).fit(*problem()))
 
 
 @pytest.mark.parametrize("rank_weight", ["uniform", "warp", "ndcg", "map"])
