@@ -36,7 +36,9 @@ def _equation(found: re.Match[str]) -> str:
     from latex2mathml.converter import convert
 
     display = "inline" if found[2] == "(" else "block"
-    return str(convert(html.unescape(found[3]), display=display))
+    made = str(convert(html.unescape(found[3]), display=display))
+    # A wide one scrolls: by keys, too.
+    return made if display == "inline" else made.replace("<math ", '<math tabindex="0" ', 1)
 
 
 def columns() -> str:

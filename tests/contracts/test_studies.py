@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from axe import open_all, violations
+from browser import BROWSER, Browser
 from folders import different
 from small_studies import WRITERS
 
@@ -115,3 +117,12 @@ def test_what_was_lost_is_made_again_and_nothing_else(small, tmp_path):
     changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
     others = {path for path in changed if not {stages[0], out / "report"} & {*path.parents}}
     assert others <= {out / TIMES}
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+def test_axe_core_finds_nothing_on_the_page(small, tmp_path):
+    with Browser(tmp_path) as browser:
+        for width, scheme in ((1400, "light"), (400, "dark")):
+            browser.open(small.report / "report.html", width=width, scheme=scheme)
+            open_all(browser)
+            assert violations(browser) == []

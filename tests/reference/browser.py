@@ -82,16 +82,17 @@ class Browser:
             self.command("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression, as JSON has it."""
-        answer = self.command("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of a JavaScript expression, as JSON has it; of a promise, what it promises."""
+        answer = self.command(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
     def settle(self) -> None:
         """Until what the page has begun is done."""
-        wait = "new Promise(done => setTimeout(() => done(0), 300))"
-        self.command("Runtime.evaluate", expression=wait, awaitPromise=True)
+        self.evaluate("new Promise(done => setTimeout(() => done(0), 300))")
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The answer to a command of the protocol."""
