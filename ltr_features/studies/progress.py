@@ -20,6 +20,8 @@ from letor.files import atomic_path, read_json
 
 #: The file of an output folder that has the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
+#: The last stage of a run, its folder, and its kind.
+REPORT = "report"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ class StageTimes:
         with atomic_path(self._path) as partial:
             partial.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
 
+    @property
+    def mean(self) -> float | None:
+        """Seconds of a stage of this run, on average; None before the first."""
+        seconds = [one.seconds for one in list(self._now.values())]
+        return sum(seconds) / len(seconds) if seconds else None
+
     def expected(self, work: Work) -> float | None:
         """Seconds that a stage will take: as in an earlier run, else in proportion to the stages
         of its kind in this run, else in earlier ones; None if there is none."""
@@ -95,6 +103,11 @@ def _read(path: Path) -> dict[str, _Measured]:
         return {}
 
 
+#: The time left is shown once no more than this share of it is a guess, and a figure that is shown
+#: grows no more than this when a stage is done, and not at all while it runs.
+_UNSURE = 0.25
+#: The share of a run's time that its report takes, about, where no earlier run tells it.
+_REPORT_SHARE = 0.1
 #: Seconds after which a log gets a line of a stage that is still running.
 _HEARTBEAT = 60.0
 
@@ -141,6 +154,7 @@ class Reporter:
         self._times = StageTimes()
         self._n_stages = self._n_done = 0
         self._start = self._said = clock()
+        self._figure: tuple[float, int] | None = None  # the time left as shown, and after what
 
     @contextmanager
     def running(
@@ -154,7 +168,7 @@ class Reporter:
         """
         self._times = times or StageTimes()
         self._coming = {work.name: work for work in to_do}
-        self._n_stages, self._n_done = len(names), 0
+        self._n_stages, self._n_done, self._figure = len(names), 0, None
         self._start = self._said = self._clock()
         if not self._live:
             yield
@@ -218,16 +232,28 @@ class Reporter:
         self.step(f"epoch {getattr(event, 'number', '')} of {model}")
         self.tick("epochs")
 
-    def left(self) -> tuple[float, bool]:
-        """Seconds until all stages are done, and whether some are left out because nothing is
-        known of their kind yet."""
-        seconds, unknown = 0.0, False
+    def left(self) -> float | None:
+        """Seconds until all stages are done; None while more than a quarter of it would be a guess
+        (the average of the stages so far, where none of the kind was measured)."""
+        report, known, unknown = False, 0.0, 0
+        running = list(self._running.values())
         for work in list(self._coming.values()):
             expected = self._times.expected(work)
-            unknown |= expected is None
-            seconds += expected or 0.0
-        rest = self._rest()
-        return seconds + (rest or 0.0), unknown or rest is None
+            report |= expected is None and work.kind == REPORT
+            unknown += expected is None and work.kind != REPORT
+            known += expected or 0.0
+        for stage in running:
+            rest = self._rest(stage, len(running))
+            unknown += rest is None
+            known += rest or 0.0
+        mean = self._times.mean
+        if unknown and mean is None:
+            return None
+        guessed = unknown * (mean or 0.0)
+        if guessed > _UNSURE * (known + guessed):
+            return None
+        whole = self._clock() - self._start + known + guessed
+        return known + guessed + (whole * _REPORT_SHARE if report else 0.0)
 
     def line(self) -> str:
         """The stage, the time and the rate, in one line."""
@@ -242,22 +268,30 @@ class Reporter:
             head += f" and {len(self._running) - 1} more"
         return " · ".join(filter(None, [head, *parts, _rate(stage), stage.text]))
 
-    def _rest(self) -> float | None:
-        """Seconds that the running stage still takes; None if nothing is known of it."""
-        stage = self._stage
-        if stage is None or stage.work is None:
+    def _rest(self, stage: _Stage, n_running: int) -> float | None:
+        """Seconds that a running stage adds to the time left; None if nothing is known of it. Of
+        stages side by side it is a share, as measured times are."""
+        if stage.work is None:
             return 0.0
-        elapsed = self._clock() - stage.start
+        elapsed = (self._clock() - stage.start) / n_running
         if 0 < stage.done <= stage.total:
             return elapsed * (stage.total - stage.done) / stage.done
         expected = self._times.expected(stage.work)
+        if expected is None and stage.work.kind == REPORT:
+            expected = _REPORT_SHARE * (stage.start - self._start)
         return None if expected is None else max(expected - elapsed, 0.0)
 
     def _time_left(self) -> str:
-        seconds, unknown = self.left()
-        if seconds < 0.5:
+        left = self.left()
+        if left is None or left < 0.5:
             return ""
-        return f"{'more than' if unknown else 'about'} {_duration(seconds)} left"
+        figure = left
+        if self._figure is not None:
+            last, n_done = self._figure
+            figure = min(left, last * (1 + _UNSURE) if self._n_done > n_done else last)
+        self._figure = figure, self._n_done
+        much = "about" if left <= figure * (1 + _UNSURE) else "more than"
+        return f"{much} {_duration(figure)} left"
 
     def _renderable(self) -> Text:
         return Text(self.line(), no_wrap=True, overflow="ellipsis")

@@ -28,12 +28,9 @@ from ltr_features.studies.page.pages import Document
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
-from ltr_features.studies.progress import Reporter
+from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 from ssi_models.parallel import thread_count
-
-#: The stage, and folder, of the report.
-REPORT = "report"
 
 
 @dataclass(frozen=True, eq=False)

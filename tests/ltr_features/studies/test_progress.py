@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import re
 
 import pytest
 from rich.console import Console
@@ -38,27 +40,88 @@ WORKS = [Work("models/a", "models", 3), Work("models/b", "models", 6), Work("rep
 def test_the_time_left_comes_from_stages_of_the_same_kind(clock):
     shown = reporter(clock)
     with shown.running([w.name for w in WORKS], WORKS):
-        assert shown.left() == (0, True)  # nothing is known yet
+        assert shown.left() is None  # nothing is known yet
         with shown.stage("models/a"):
             clock.now += 30
-        assert shown.left() == (60, True)  # b is twice a; nothing is known of the report
+        assert shown.left() == 60 + 9  # b is twice a; the report a tenth of all before it
         with shown.stage("models/b"):
             clock.now += 20
-            assert shown.left() == (40, True)
+            assert shown.left() == 40 + 9
             clock.now += 100
-            assert shown.left() == (0, True)  # later than expected: never less than nothing
+            assert shown.left() == 15  # later than expected: never less than nothing
         with shown.stage("report"):
-            clock.now += 1
-        assert shown.left() == (0, False)
+            assert shown.left() == 15
+            clock.now += 20
+            assert shown.left() == 0
+        assert shown.left() == 0
 
 
 def test_parts_of_the_stage_itself_say_more_than_other_stages(clock):
     shown = reporter(clock)
     with shown.running(["x"], [Work("x", "k")]), shown.stage("x"):
         clock.now += 10
-        assert shown.left() == (0, True)
+        assert shown.left() is None
         shown.part(2, 8)
-        assert shown.left() == (30, False)
+        assert shown.left() == 30
+
+
+def test_a_quarter_of_the_time_left_may_be_a_guess(clock):
+    works = [*(Work(f"a{i}", "a") for i in range(8)), Work("b", "b"), Work("c", "c")]
+    shown = reporter(clock)
+    with shown.running([w.name for w in works], works):
+        seen = []
+        for work in works[:8]:
+            with shown.stage(work.name):
+                clock.now += 10
+            seen.append(shown.left())
+    assert seen == [90, 80, *[None] * 6]  # b and c, the unknown, are as long as an average stage
+
+
+# The stages of a run as the demo has them: many of one kind, long ones of others, a report.
+RUN = [
+    *(Work(name, name) for name in ("collection", "index", "columns")), Work("model", "model", 20),
+    *(Work(f"system {i}", "system", 5) for i in range(12)), Work("refit", "model", 20),
+    *(Work(f"system {i}", "system", 5) for i in range(12, 30)), Work("letor", "letor"),
+    Work("report", "report"),
+]  # fmt: skip
+SECONDS = {"collection": 2, "index": 1, "columns": 40, "model": 10, "system": 5, "letor": 1,
+           "report": 30}  # fmt: skip
+
+
+def slow_to_start(n: int) -> float:
+    return 3.0 if n < 5 else 1.0
+
+
+def slower_and_slower(n: int) -> float:
+    return 1 + n / 10
+
+
+def busy_for_a_while(n: int) -> float:
+    return 4.0 if 15 <= n < 22 else 1.0
+
+
+@pytest.mark.parametrize(
+    "pace", [lambda n: 1.0, slow_to_start, slower_and_slower, busy_for_a_while]
+)
+def test_the_figure_shown_never_jumps_up(clock, pace):
+    """Second by second, whatever the machine's pace; and where the pace is even, it is about
+    right."""
+    shown = reporter(clock)
+    figures: list[tuple[float, float]] = []
+    with shown.running([w.name for w in RUN], RUN):
+        for n, work in enumerate(RUN):
+            with shown.stage(work.name):
+                for _ in range(round(SECONDS[work.kind] * pace(n))):
+                    clock.now += 1
+                    told = re.search(r"(about|more than) (\d+):(\d+) left", shown.line())
+                    if told is not None:
+                        figures.append((clock.now, 60 * int(told[2]) + int(told[3])))
+    assert figures[0][0] < 1000 + 0.6 * (clock.now - 1000)
+    for (_, before), (_, after) in itertools.pairwise(figures):
+        assert after <= 1.25 * before + 1
+    if pace(0) == pace(20) == 1:
+        long = [(clock.now - now, figure) for now, figure in figures if clock.now - now > 60]
+        assert all(0.75 < figure / left < 1.25 for left, figure in long)
 
 
 def test_an_earlier_run_in_the_folder_tells_before_anything_ran(clock, tmp_path):
@@ -70,10 +133,10 @@ def test_an_earlier_run_in_the_folder_tells_before_anything_ran(clock, tmp_path)
                 clock.now += seconds
     again = reporter(clock)
     with again.running([w.name for w in WORKS], WORKS[1:], StageTimes(path)):
-        assert again.left() == (35, False)
+        assert again.left() == 35
     other = [Work("models/c", "models", 9)]  # 40 s for 9 in the earlier run
     with again.running(["models/c"], other, StageTimes(path)):
-        assert again.left() == (40, False)
+        assert again.left() == 40
 
 
 def test_reused_and_interrupted_stages_teach_nothing(clock, tmp_path):
