@@ -81,7 +81,8 @@ class Exhibit:
     def charts(self) -> list[Path]:
         """The overview, and a chart of hard queries or else the first of the others."""
         folder = self.report / "figures"
-        others = sorted(folder.glob("*.svg"), key=lambda p: ("hard-queries" not in p.name, p.name))
+        charts = (p for p in folder.glob("*.svg") if not p.stem.endswith("-map"))  # texts
+        others = sorted(charts, key=lambda p: ("hard-queries" not in p.name, p.name))
         return [folder / "overview.svg", *(p for p in others if p.name != "overview.svg")][:2]
 
     def write(self, folder: Path) -> None:

@@ -15,8 +15,10 @@ from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_base.names import nearest
 from ltr_features.candidates import candidate_sources, source_kind
+from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
+from ltr_features.columns.word_embeddings import WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
@@ -27,7 +29,7 @@ from ltr_features.studies.kinds.ranking_config import (
     ModelConfig,
     RankerConfig,
 )
-from ltr_features.studies.kinds.ranking_models import has_word_vectors
+from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS, find_model
@@ -309,13 +311,17 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _map_problems(config: ExperimentConfig) -> Iterator[str]:
-    known = [model.name for model in config.models]
-    known += [part.family for part in config.columns if has_word_vectors(part)]
-    if config.word_map is not None and config.word_map not in known:
-        yield (
-            f"word_map: no model, and no column family with word vectors, is called "
-            f"{config.word_map!r}; {nearest(config.word_map, known)}"
-        )
+    for key, of, asked in (
+        ("word", WordVectorSource, config.word_map),
+        ("document", Doc2VecSource, config.document_map),
+    ):
+        known = [model.name for model in config.models]
+        known += [part.family for part in config.columns if has_vectors(part, of)]
+        if asked is not None and asked not in known:
+            yield (
+                f"{key}_map: no model, and no column family with {key} vectors, is called "
+                f"{asked!r}; {nearest(asked, known)}"
+            )
 
 
 def _hard_problems(config: ExperimentConfig) -> Iterator[str]:

@@ -287,8 +287,9 @@ class ExperimentConfig(Section):
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
             default BM25's best ``candidate_depth``.
         nearest_words: words whose neighbours under each model the report lists.
-        word_map: a model, or a column family with word vectors, whose most frequent words the
-            report draws as a map.
+        word_map, document_map: a model, or a column family with vectors of words or of documents
+            (doc2vec), of which the report draws the most frequent words, or the documents that are
+            relevant to most queries, as a map.
     """
 
     kind: Literal["ranking"] = "ranking"
@@ -311,6 +312,7 @@ class ExperimentConfig(Section):
     expected: tuple[ExpectedConfig, ...] = ()
     nearest_words: tuple[str, ...] = ()
     word_map: str | None = None
+    document_map: str | None = None
 
     @property
     def candidate_settings(self) -> dict[str, dict[str, Any]]:

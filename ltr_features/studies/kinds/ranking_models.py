@@ -1,24 +1,32 @@
-"""What a report shows of trained models: facts, training curves, nearest words."""
+"""What a report shows of trained models: facts, training curves, nearest words, maps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.doc_embeddings import Doc2VecSource
+from ltr_features.columns.fitted import ModelTexts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import families
 from ltr_features.columns.word_embeddings import WordVectorSource
 from ltr_features.studies.kinds.ranking_config import FamilyConfig, ModelConfig
-from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs, model_column
+from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve, NearestWords
-from ltr_features.studies.statistics.word_map import WordMap, word_map
+from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import TrainableModel
 
 MAP_WORDS = 600
+MAP_DOCUMENTS = 400
+MAP_TITLE = 60
+"""Characters of a document's title on the map."""
 
 
 def test_models(
@@ -83,13 +91,13 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
     )
 
 
-def has_word_vectors(part: FamilyConfig) -> bool:
-    """Whether a column family is of word vectors."""
+def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
+    """Whether a column family is of word vectors, or of document vectors (``Doc2VecSource``)."""
     kind = families().get(part.family)
-    return isinstance(kind, type) and issubclass(kind, WordVectorSource)
+    return isinstance(kind, type) and issubclass(kind, of)
 
 
-def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> WordMap | None:
+def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:
     """The map that the experiment asks for, of its ``nearest_words`` and the most frequent ones.
 
     Args:
@@ -102,10 +110,9 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Wor
     asked = [word for word in config.nearest_words if word in every]
     words = list(dict.fromkeys([*asked, *(every[int(i)] for i in order)]))
     if fitted is None:
-        made = zip(experiment.config.columns, experiment.column_families(), strict=True)
-        family = next(family for part, family in made if part.family == name)
+        family = _family(experiment, name)
         assert isinstance(family, WordVectorSource)
-        return word_map(name, words, family.load(context, words))
+        return embedding_map(name, "words", words, family.load(context, words))
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
@@ -113,11 +120,53 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Wor
     words, rows = [w for w, row in zip(words, rows, strict=True) if row >= 0], rows[rows >= 0]
     ones = np.ones(len(rows), np.float32)
     alone = csr_matrix((ones, rows, np.arange(len(rows) + 1)), (len(rows), fitted.n_words_))
+    return _of_model(experiment, name, "words", words, fitted, alone)
+
+
+def map_of_documents(
+    experiment: RankingStages, fitted: MatchingModel | None
+) -> EmbeddingMap | None:
+    """The map that the experiment asks for, of the documents that are relevant to most queries,
+    then of others in the order of the collection.
+
+    Args:
+        fitted: the first split's and fold's model of that name; None where it is a family's
+            vectors.
+    """
+    config, context, collection = experiment.config, experiment.context, experiment.collection
+    name, judged = str(config.document_map), collection.judgements
+    relevant = np.bincount(judged.document[judged.grade > 0], minlength=collection.n_documents)
+    rows = np.argsort(-relevant, kind="stable")[:MAP_DOCUMENTS]
+    ids = [collection.document_ids[row] for row in rows.tolist()]
+    titles = [clipped(experiment.title(document), MAP_TITLE) for document in ids]
+    if fitted is None:
+        family = _family(experiment, name)
+        assert isinstance(family, Doc2VecSource)
+        vectors = family.stream_vectors(context, WHOLE)[rows]
+        return embedding_map(name, "documents", titles, vectors)
+    model = next(model for model in config.models if model.name == name)
+    D = ModelTexts.of(context, model_column(model)).D[rows]
+    return _of_model(experiment, name, "documents", titles, fitted, D)
+
+
+def _of_model(
+    experiment: RankingStages,
+    name: str,
+    of: Literal["words", "documents"],
+    labels: Sequence[str],
+    fitted: MatchingModel,
+    D: csr_matrix,
+) -> EmbeddingMap | None:
     try:
-        title = f"{name}, {config.splits[0].title.lower()}, first fold"
-        return word_map(title, words, fitted.embed_documents(alone))
+        title = f"{name}, {experiment.config.splits[0].title.lower()}, first fold"
+        return embedding_map(title, of, labels, fitted.embed_documents(D))
     except TypeError:  # it has no vectors of documents
         return None
+
+
+def _family(experiment: RankingStages, name: str) -> ColumnFamily:
+    made = zip(experiment.config.columns, experiment.column_families(), strict=True)
+    return next(family for part, family in made if part.family == name)
 
 
 def nearest_words(

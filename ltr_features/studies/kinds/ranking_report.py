@@ -20,6 +20,7 @@ from ltr_features.studies.kinds.ranking_findings import (
     values_of,
 )
 from ltr_features.studies.kinds.ranking_models import (
+    map_of_documents,
     map_of_words,
     model_facts,
     nearest_words,
@@ -59,7 +60,7 @@ def make_report(experiment: RankingStages) -> Report:
     curves: list[Curve] = []
     words: list[NearestWords] = []
     studies = []
-    drawn: MatchingModel | None = None
+    drawn: dict[str, MatchingModel] = {}
     for number, output in enumerate(outputs):
         model_notes: dict[str, str] = {}
         for model in config.models:
@@ -67,16 +68,22 @@ def make_report(experiment: RankingStages) -> Report:
             model_notes |= model_facts(model, fitted)
             if curve := training_curve(output.split.title, model, fitted[0]):
                 curves.append(curve)
-            if number == 0 and model.name == config.word_map:
-                drawn = fitted[0]
+            if number == 0 and model.name in (config.word_map, config.document_map):
+                drawn[model.name] = fitted[0]
             if number == 0 and config.nearest_words:
                 near = nearest_words(output.split.title, model, fitted[0], config.nearest_words)
                 words += [near] if near is not None else []
         studies.append(_study(experiment, output, model_notes))
-    words_drawn = map_of_words(experiment, drawn) if config.word_map else None
     warnings = check_expected(config, studies)
-    if config.word_map and words_drawn is None:
-        warnings.append(f"There is no map of words: {config.word_map} has no vectors of them.")
+    maps = []
+    for of, asked, make in (
+        ("words", config.word_map, map_of_words),
+        ("documents", config.document_map, map_of_documents),
+    ):
+        found = make(experiment, drawn.get(asked)) if asked else None
+        maps += [found] if found is not None else []
+        if asked and found is None:
+            warnings.append(f"There is no map of {of}: {asked} has no vectors of them.")
     return Report(
         title=config.title,
         introduction=config.introduction,
@@ -85,7 +92,7 @@ def make_report(experiment: RankingStages) -> Report:
         columns=_column_table(experiment, outputs),
         curves=curves,
         nearest_words=words,
-        word_map=words_drawn,
+        maps=maps,
         settings=_settings(experiment),
         versions=versions(),
         warnings=warnings,

@@ -56,7 +56,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         ],
         columns=tables.columns_table(report.columns) if report.columns else None,
         families={f: c for f, c in families.items() if f in {x.family for x in report.columns}},
-        map_data=map_data(report.word_map) if report.word_map else "",
+        map_data=map_data,
         words=[(one, tables.words_table(one)) for one in report.nearest_words],
         all_definitions=_definitions(report),
         anchors=anchors,

@@ -134,7 +134,7 @@ def render(template: str, **values: Any) -> str:
         "numbered": Numbering(),
         "colours": _colours(),
         "style": _source("style.css"),
-        "script": Markup("\n").join(map(_source, ("rankings.js", "word_map.js", "script.js"))),
+        "script": Markup("\n").join(map(_source, ("rankings.js", "embedding_map.js", "script.js"))),
     }
     return environment.get_template(template).render(**values)
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from letor.errors import InputError
 from letor.measures import RUN_RULES, run_measure
+from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TestSettings, compare
-from ltr_features.studies.statistics.word_map import WordMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +297,7 @@ class Report:
         columns: the column table; its families colour the importance charts.
         curves: training curves of the models.
         nearest_words: what the models learned.
-        word_map: words of an embedding on a plane, or None.
+        maps: of words and of documents of an embedding.
         settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
         versions: versions of the software by name.
         measure_definitions: definitions of measures that ``measures`` does not know.
@@ -311,7 +311,7 @@ class Report:
     columns: Sequence[ColumnInfo] = ()
     curves: Sequence[Curve] = ()
     nearest_words: Sequence[NearestWords] = ()
-    word_map: WordMap | None = None
+    maps: Sequence[EmbeddingMap] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     measure_definitions: Mapping[str, str] = field(default_factory=dict)

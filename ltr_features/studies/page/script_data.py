@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ltr_features.studies.page.charts.word_map import places
+from ltr_features.studies.page.charts.embedding_map import places
 from ltr_features.studies.page.report import QueryRankings, Study
-from ltr_features.studies.statistics.word_map import WordMap
+from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 
 RANKINGS_SIZE = 400_000
 """Most characters of the rankings of all studies together, packed."""
@@ -60,12 +60,13 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
     )
 
 
-def map_data(found: WordMap) -> Markup:
-    """Words, where they stand in thousandths of the drawing, and the numbers of the nearest."""
+def map_data(found: EmbeddingMap) -> Markup:
+    """Labels, where they stand in thousandths of the drawing, and the numbers of the nearest."""
     x, y = np.rint(1000 * places(found)).astype(int).T.tolist()
     return embedded(
         {
-            "words": list(found.words),
+            "of": found.of,
+            "labels": list(found.labels),
             "x": x,
             "y": y,
             "nearest": found.nearest.tolist(),

@@ -12,14 +12,15 @@ from ltr_features.studies.config import slug
 from ltr_features.studies.page.charts.correlation import correlation
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
+from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.gains import gains
 from ltr_features.studies.page.charts.importance import importance
 from ltr_features.studies.page.charts.scatter import scatter
-from ltr_features.studies.page.charts.word_map import word_map_chart
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
+from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TIE
 
 IMPORTANT_COLUMNS = 20
@@ -77,13 +78,13 @@ class ReportFigures:
     overview: Drawing
     studies: Sequence[StudyFigures]
     curves: Sequence[tuple[Curve, Drawing]]
-    word_map: Drawing | None
+    maps: Sequence[tuple[EmbeddingMap, Drawing]]
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
         ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-learning-curve``,
         ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``;
-        ``curve-NAME`` of each model; ``word-map``."""
+        ``curve-NAME`` of each model; ``word-map``, ``document-map``."""
         yield "overview", self.overview
         for of in self.studies:
             name = slug(of.study.name)
@@ -103,8 +104,8 @@ class ReportFigures:
                 yield f"{name}-correlation", of.correlation.drawing
         for curve, drawing in self.curves:
             yield f"curve-{slug(curve.name)}", drawing
-        if self.word_map is not None:
-            yield "word-map", self.word_map
+        for found, drawing in self.maps:
+            yield f"{found.of.removesuffix('s')}-map", drawing
 
     def write(self, folder: Path) -> None:
         """Write every figure into a new folder, as SVG and as PDF."""
@@ -120,7 +121,7 @@ def report_figures(report: Report) -> ReportFigures:
         _overview(report),
         [_study_figures(report, study) for study in report.studies],
         [(curve, drawing) for curve, drawing in drawn if drawing is not None],
-        None if report.word_map is None else word_map_chart(report.word_map),
+        [(found, embedding_map_chart(found)) for found in report.maps],
     )
 
 

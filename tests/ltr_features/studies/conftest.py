@@ -18,13 +18,13 @@ from ltr_features.studies.page.report import (
     Study,
     SystemResult,
 )
+from ltr_features.studies.statistics.embedding_map import embedding_map
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import LEVELS
 from ltr_features.studies.statistics.query_classes import query_class_table, query_classes
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
-from ltr_features.studies.statistics.word_map import word_map
 
 MEASURES = ["NDCG@10", "NDCG@20", "MAP", "P@10"]
 FAMILIES = {
@@ -91,11 +91,15 @@ def example_report(
         ],
     )
     return Report(
-        word_map=word_map(
-            "SSI U'V+I" + hostile,
-            [WORDS[0] + hostile, *WORDS[1:]],
-            rng.normal(size=(len(WORDS), 5)).astype(np.float32),
-        ),
+        maps=[
+            embedding_map(
+                "SSI U'V+I" + hostile,
+                of,
+                [labels[0] + hostile, *labels[1:]],
+                rng.normal(size=(len(labels), 5)).astype(np.float32),
+            )
+            for of, labels in (("words", WORDS), ("documents", _titles(90)))
+        ],
         title="Do trained columns help?" + hostile,
         introduction="Sections of 105 encyclopaedia articles are retrieved by keyword queries. A "
         "LambdaMART ranker sees word-counting columns, trained columns, or both; every number "
@@ -125,6 +129,13 @@ def example_report(
         versions={"python": "3.11.7", "numpy": "2.4.6", "lightgbm": "4.7.0", "ranx": "0.3.21"},
         warnings=["The excerpt holds 105 articles only." + hostile] if hostile else [],
     )
+
+
+def _titles(n: int) -> list[str]:
+    return [
+        f"{WORDS[i % 34].title()} of the {' '.join(WORDS[i % 7 : i % 7 + i % 5])} {i}"
+        for i in range(n)
+    ]
 
 
 def _study(

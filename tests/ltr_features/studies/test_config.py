@@ -60,6 +60,12 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
             "did you mean 'w2v-word'",
         ),
         (
+            'document_map = "ssi"',
+            'document_map = "w2v-word"',
+            "document_map: no model, and no column family with document vectors, is called "
+            "'w2v-word'; did you mean 'd2v-",
+        ),
+        (
             "measures = [",
             "learning_curve = [0.5, 100]\nmeasures = [",
             "evaluation.learning_curve.1: Input should be less than 1",

@@ -4,6 +4,7 @@ rows that say what they are."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
-from ltr_features.studies.kinds.ranking_models import map_of_words
+from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
 from ltr_features.studies.kinds.ranking_models import test_models as models_of
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES
@@ -149,11 +150,27 @@ def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
     found = map_of_words(experiment, fitted)
     assert found.name.startswith(name)
     assert found.dimension == 8
-    assert found.words[0] == "commonaa"  # a word of nearest_words; the other one does not occur
-    assert "absent" not in found.words
+    assert found.labels[0] == "commonaa"  # a word of nearest_words; the other one does not occur
+    assert "absent" not in found.labels
     index = run.context.index
-    counts = index.document_frequency("whole")[index.vocabulary.rows(list(found.words[1:]))]
+    counts = index.document_frequency("whole")[index.vocabulary.rows(list(found.labels[1:]))]
     assert (np.diff(counts) <= 0).all()
+
+
+@pytest.mark.parametrize("name", ["lsa", "d2v-word"])
+def test_a_map_of_the_documents_of_a_model_or_of_vectors(run, config, name):
+    experiment = RankingStudy(config.model_copy(update={"document_map": name}), run.folder)
+    model = next((m for m in config.models if m.name == name), None)
+    fitted = None if model is None else models_of(experiment, run.outputs[0], model)[0]
+    found = map_of_documents(experiment, fitted)
+    assert found.name.startswith(name)
+    assert found.of == "documents"
+    assert 3 <= len(found.labels) <= min(400, experiment.collection.n_documents)
+    judged, ids = experiment.collection.judgements, experiment.collection.document_ids
+    relevant = Counter(judged.document[judged.grade > 0].tolist())
+    most = max(relevant.values())
+    first = {experiment.title(ids[d])[:60] for d, n in relevant.items() if n == most}
+    assert found.labels[0] in first
 
 
 def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):

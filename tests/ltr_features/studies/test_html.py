@@ -121,8 +121,8 @@ def test_texts_of_users_are_escaped_everywhere(make_report: Callable[..., Report
     page = render(make_report(n_queries=12, n_systems=5, hostile=HOSTILE))
     outline = Outline(page)
     assert outline.all("img") == []
-    # the page's own scripts: one per study's data, the map's, one for the behaviour
-    assert len(outline.all("script")) == 4
+    # the page's own scripts: one for each study's and map's data, one for the behaviour
+    assert len(outline.all("script")) == 5
     assert len(outline.all("style")) == 1
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page

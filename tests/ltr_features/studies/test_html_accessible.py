@@ -143,19 +143,46 @@ def test_opened_rankings_stay_open_and_fit_a_phone(page: Path, browser: Browser)
 def test_words_are_found_on_the_map(page: Path, browser: Browser) -> None:
     browser.open(page)
     browser.evaluate("document.querySelector('#models details').open = true")
-    typed = """(word => { const e = document.querySelector('.word-map input'); e.value = word;
+    typed = """(word => { const e = document.querySelector('#word-map input'); e.value = word;
       e.dispatchEvent(new Event('input'));
-      return [document.querySelector('.word-map .status').innerText,
-        [...document.querySelectorAll('.word-map text.found')].map(t => t.textContent),
-        document.querySelectorAll('.word-map text.near').length]; })"""
+      return [document.querySelector('#word-map .status').innerText,
+        [...document.querySelectorAll('#word-map text.found')].map(t => t.textContent),
+        document.querySelectorAll('#word-map text.near').length]; })"""
     told, found, near = browser.evaluate(f"{typed}('River ')")
-    assert told.startswith("river; nearest in all 5 dimensions: ")
-    assert (found, near, told.count(",")) == (["river"], 6, 5)
-    told, found, near = browser.evaluate(f"{typed}('ea')")
-    assert told == "1 of 34 words: treaty"
-    assert (found, near) == (["treaty"], 0)
-    assert browser.evaluate(f"{typed}('zzz')")[0] == "no word on the map has these letters"
+    assert told.startswith("river: nearest in all 5 dimensions: ")
+    assert (found, near, told.count(";")) == (["river"], 6, 5)
+    assert browser.evaluate(f"{typed}('reat')")[1:] == [["treaty"], 6]  # the only one
+    told, found, near = browser.evaluate(f"{typed}('al')")
+    assert told == "3 of 34 words: alkali; metal; cathedral"
+    assert (found, near) == (["alkali", "metal", "cathedral"], 0)
+    assert browser.evaluate(f"{typed}('zzz')")[0] == "none of the words has these letters"
     assert browser.evaluate(f"{typed}('')") == ["", [], 0]
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_document_on_the_map_shows_its_neighbours_within_the_drawing(
+    page: Path, browser: Browser, width: int
+) -> None:
+    browser.open(page, width=width)
+    browser.evaluate("""document.documentElement.style.scrollBehavior = 'auto';
+      document.querySelector('#models details').open = true;
+      document.querySelector('#document-map svg').scrollIntoView()""")
+    x, y = browser.evaluate("""(() => {
+      const dot = document.querySelectorAll('#document-map use')[7].getBoundingClientRect();
+      return [dot.x + dot.width / 2, dot.y + dot.height / 2];
+    })()""")
+    at = {"x": x, "y": y, "button": "left", "clickCount": 1}
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.command("Input.dispatchMouseEvent", type=kind, **at)
+    told, shown, outside = browser.evaluate("""(() => {
+      const map = document.querySelector('#document-map'), box = map.getBoundingClientRect();
+      const texts = [...map.querySelectorAll('text.found, text.near')];
+      return [map.querySelector('.status').innerText, texts.length,
+        texts.map(text => text.getBoundingClientRect())
+          .filter(at => at.left < box.left || at.right > box.right).length];
+    })()""")
+    assert "nearest in all 5 dimensions: " in told
+    assert (shown, outside) == (7, 0)
 
 
 def test_texts_in_opened_rankings_stay_texts(

@@ -280,7 +280,7 @@
   if (location.hash) reveal();
   for (const [key, data] of Object.entries(studies)) explorer(key, data);
   for (const figure of document.querySelectorAll("figure.gains")) tips(figure);
-  for (const map of document.querySelectorAll(".word-map")) wordMap(map, tip);
+  for (const map of document.querySelectorAll(".map")) embeddingMap(map, tip);
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")];

@@ -1,15 +1,17 @@
-"""A map of words: principal components of their vectors, and the nearest in all dimensions."""
+"""Maps of words and documents: principal components of their vectors, and the nearest in all
+dimensions."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from ltr_features.studies.page.charts.word_map import places, word_map_chart
-from ltr_features.studies.statistics.word_map import NEAREST, word_map
+from ltr_features.studies.page.charts.embedding_map import LONGEST, embedding_map_chart, places
+from ltr_features.studies.statistics.embedding_map import NEAREST, embedding_map
 
 WORDS = [f"word{i}" for i in range(50)]
 
@@ -20,20 +22,22 @@ def vectors() -> np.ndarray:
 
 
 def test_points_are_the_principal_components_of_unit_vectors(vectors: np.ndarray) -> None:
-    found = word_map("m", WORDS, vectors)
+    found = embedding_map("m", "words", WORDS, vectors)
     assert found is not None
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     theirs = PCA(2).fit(units.astype(np.float64))
     assert np.abs(found.points) == pytest.approx(np.abs(theirs.transform(units)), abs=1e-6)
     assert found.variance == pytest.approx(theirs.explained_variance_ratio_.sum())
     assert found.dimension == 8
-    turned = word_map("m", WORDS, -vectors)
+    turned = embedding_map("m", "words", WORDS, -vectors)
     assert turned is not None
     assert turned.points == pytest.approx(-found.points, abs=1e-9)  # signs are not arbitrary
 
 
 def test_the_nearest_are_those_with_the_largest_cosine(vectors: np.ndarray) -> None:
-    found = word_map("m", WORDS, vectors * np.arange(1, 51)[:, None])  # length does not matter
+    found = embedding_map(
+        "m", "words", WORDS, vectors * np.arange(1, 51)[:, None]
+    )  # length does not matter
     assert found is not None
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     others = [j for j in range(50) if j != 7]
@@ -44,20 +48,20 @@ def test_the_nearest_are_those_with_the_largest_cosine(vectors: np.ndarray) -> N
 def test_words_without_a_vector_are_left_out_and_too_few_give_no_map(vectors: np.ndarray) -> None:
     some = vectors.copy()
     some[[0, 3]] = 0
-    found = word_map("m", WORDS, some)
+    found = embedding_map("m", "words", WORDS, some)
     assert found is not None
-    assert list(found.words) == [w for i, w in enumerate(WORDS) if i not in (0, 3)]
-    assert word_map("m", WORDS[:2], vectors[:2]) is None
-    assert word_map("m", WORDS, np.zeros((50, 0), np.float32)) is None
-    same = word_map("m", WORDS[:4], np.ones((4, 2), np.float32))
+    assert list(found.labels) == [w for i, w in enumerate(WORDS) if i not in (0, 3)]
+    assert embedding_map("m", "words", WORDS[:2], vectors[:2]) is None
+    assert embedding_map("m", "words", WORDS, np.zeros((50, 0), np.float32)) is None
+    same = embedding_map("m", "words", WORDS[:4], np.ones((4, 2), np.float32))
     assert same is not None
     assert np.isfinite(places(same)).all()
 
 
 def test_dots_stand_at_their_places_and_labels_leave_each_other_room(vectors: np.ndarray) -> None:
-    found = word_map("m", [*WORDS[:49], "<b>"], vectors)
+    found = embedding_map("m", "words", [*WORDS[:49], "<b>"], vectors)
     assert found is not None
-    chart = word_map_chart(found)
+    chart = embedding_map_chart(found)
     drawn = ET.fromstring(str(chart.svg("k")))
     dots = np.array([[float(use.attrib[k]) for k in ("x", "y")] for use in drawn.iter("use")])
     assert len(dots) == 50
@@ -67,3 +71,15 @@ def test_dots_stand_at_their_places_and_labels_leave_each_other_room(vectors: np
     labels = list(drawn.iter("text"))
     assert labels[0].text == "word0"  # the most important word is written
     assert len(labels) < 50
+
+
+def test_long_titles_are_cut_and_stay_within_the_drawing(vectors: np.ndarray) -> None:
+    titles = [f"{i} on the origin of species by means of natural selection" for i in range(50)]
+    found = embedding_map("m", "documents", titles, vectors)
+    assert found is not None
+    labels = list(ET.fromstring(str(embedding_map_chart(found).svg("k"))).iter("text"))
+    assert labels[0].text == "0 on the origin of species …"
+    assert len(labels) > 3
+    for label in labels:
+        left = float(re.findall(r"[-\d.]+", label.get("transform") or f"({label.get('x')}")[0])
+        assert 0 <= left <= 420 - 0.62 * 9.5 * LONGEST

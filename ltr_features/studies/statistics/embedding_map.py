@@ -1,9 +1,11 @@
-"""Words of an embedding on a plane: the two directions in which their vectors differ most."""
+"""Words or documents of an embedding on a plane: the two directions in which their vectors differ
+most."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,30 +15,37 @@ NEAREST = 6
 
 
 @dataclass(frozen=True, eq=False)
-class WordMap:
-    """Words and where they stand.
+class EmbeddingMap:
+    """Words or documents, and where they stand.
 
     Attributes:
-        name: the embedding. words: the most important first.
+        name: the embedding. of: what is on the map.
+        labels: the words, or titles of the documents; the most important first.
         points: float64 [n, 2], the first two principal components of the unit vectors.
         variance: share of the variance that the two have, 0 to 1.
         dimension: of the vectors.
-        nearest: int64 [n, k], for each word those with the largest cosine in all dimensions.
+        nearest: int64 [n, k], for each of them those with the largest cosine in all dimensions.
     """
 
     name: str
-    words: Sequence[str]
+    of: Literal["words", "documents"]
+    labels: Sequence[str]
     points: NDArray[np.float64]
     variance: float
     dimension: int
     nearest: NDArray[np.int64]
 
 
-def word_map(name: str, words: Sequence[str], vectors: NDArray[np.float32]) -> WordMap | None:
-    """The map of words with a vector; None for fewer than three of them, or a single dimension.
+def embedding_map(
+    name: str,
+    of: Literal["words", "documents"],
+    labels: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> EmbeddingMap | None:
+    """The map of those with a vector; None for fewer than three of them, or a single dimension.
 
     Args:
-        words: the most important first. vectors: float32 [n, N]; rows of 0 are left out.
+        labels: of the most important first. vectors: float32 [n, N]; rows of 0 are left out.
     """
     X = np.asarray(vectors, dtype=np.float64)
     length = np.linalg.norm(X, axis=1)
@@ -52,9 +61,10 @@ def word_map(name: str, words: Sequence[str], vectors: NDArray[np.float32]) -> W
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEAREST, len(has) - 1)]
     total = float((s**2).sum())
-    return WordMap(
+    return EmbeddingMap(
         name,
-        [words[i] for i in has],
+        of,
+        [labels[i] for i in has],
         U[:, :2] * s[:2] * signs,
         float((s[:2] ** 2).sum() / total) if total > 0 else 0.0,
         X.shape[1],

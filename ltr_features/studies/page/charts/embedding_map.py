@@ -1,0 +1,63 @@
+"""Words or documents of an embedding on a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in, clipped
+from ltr_features.studies.statistics.embedding_map import EmbeddingMap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEIGHT = 400.0
+MARGIN = 0.06
+FONT = 9.5
+LONGEST = 28
+"""Characters of a label; two such stand side by side."""
+
+
+def places(found: EmbeddingMap) -> NDArray[np.float64]:
+    """float64 [n, 2]: where each label stands, in shares of the drawing's width and height from its
+    upper left corner."""
+    low, high = found.points.min(axis=0), found.points.max(axis=0)
+    spans = np.where(high > low, high - low, 1.0)
+    shares = MARGIN + (1 - 2 * MARGIN) * (found.points - low) / spans
+    return np.column_stack([shares[:, 0], 1 - shares[:, 1]])
+
+
+def embedding_map_chart(found: EmbeddingMap) -> Drawing:
+    """A dot for each; the most important labels that leave each other room are written beside."""
+    at = places(found)
+    written = list(_written(found, at))
+
+    def paint(figure: Figure) -> None:
+        axes = axes_in(figure, 0, 0, 0, 0)
+        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[])
+        axes.spines[["bottom", "left"]].set_visible(False)
+        axes.plot(*at.T, "o", color=HEX["unsure"], markersize=2.5, markeredgewidth=0, alpha=0.5)
+        for label, (x, y) in written:
+            axes.text(x, y, label, fontsize=FONT, color=HEX["ink"], va="center")
+
+    title = f"Map of {len(found.labels)} {found.of} under {found.name}"
+    told = ", ".join(label for label, _ in written)
+    return Drawing(title, f"The {found.of} written on it: {told}.", HEIGHT, paint)
+
+
+def _written(
+    found: EmbeddingMap, at: NDArray[np.float64]
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Labels that are free of the others, and where each begins."""
+    taken: list[tuple[float, float, float, float]] = []
+    for i, (x, y) in enumerate(at * (WIDTH, HEIGHT)):
+        label = clipped(found.labels[i], LONGEST)
+        size = 0.62 * FONT * len(label)
+        left = x + 3 if x + 3 + size < WIDTH else x - 3 - size
+        box = (left, y - 6, left + size, y + 6)
+        if all(box[2] < a or c < box[0] or box[3] < b or d < box[1] for a, b, c, d in taken):
+            taken.append(box)
+            yield label, (left / WIDTH, y / HEIGHT)
