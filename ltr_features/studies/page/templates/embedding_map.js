@@ -9,7 +9,7 @@ function embeddingMap(root, tip) {
   const lower = data.labels.map(label => label.toLowerCase());
   const MOST = 12, LONGEST = 28;
   const clipped = label => label.length > LONGEST ? label.slice(0, LONGEST - 1) + "…" : label;
-  let marks = [];
+  let marks = [], taken = [];
 
   function shape(name, attributes, style) {
     const made = document.createElementNS(drawing.namespaceURI, name);
@@ -20,19 +20,26 @@ function embeddingMap(root, tip) {
     return made;
   }
 
+  // A label that has no room beside the others is left out: the line above the map has it.
   function mark(i, style) {
     const left = x[i] > width / 2;
     shape("circle", { cx: x[i], cy: y[i], r: 4 }, style);
-    shape("text", { x: x[i] + (left ? -6 : 6), y: y[i] + 4, "text-anchor": left ? "end" : "start" },
-          style).textContent = clipped(data.labels[i]);
+    const at = { x: x[i] + (left ? -6 : 6), y: y[i] + 4, "text-anchor": left ? "end" : "start" };
+    const label = shape("text", at, style);
+    label.textContent = clipped(data.labels[i]);
+    const box = label.getBBox();
+    const overlaps = other => box.x < other.x + other.width && other.x < box.x + box.width &&
+      box.y < other.y + other.height && other.y < box.y + box.height;
+    if (taken.some(overlaps)) label.remove();
+    else taken.push(box);
   }
 
   const nearest = i => `nearest in all ${data.dimension} dimensions: ` +
     data.nearest[i].map(j => data.labels[j]).join("; ");
 
   function show(i) {
-    data.nearest[i].forEach(j => mark(j, "near"));
     mark(i, "found");
+    data.nearest[i].forEach(j => mark(j, "near"));
     return `${data.labels[i]}: ${nearest(i)}`;
   }
 
@@ -50,6 +57,7 @@ function embeddingMap(root, tip) {
   function tell(text) {
     marks.forEach(one => one.remove());
     marks = [];
+    taken = [];
     root.querySelector(".status").textContent = text();
     drawing.classList.toggle("asked", marks.length > 0);
   }
