@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -239,7 +239,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         split_rule="How the systems were trained is not known here: whether a system has seen the "
         "judgements of these queries cannot be checked.",
         systems=[
-            SystemResult(name, _covered(given.rankings[name], judged), frame)
+            SystemResult(name, _covered(given.rankings[name]), frame)
             for name, frame in values.items()
         ],
         pairs=config.pairs,
@@ -260,6 +260,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
+        remarks=list(_missing(given.rankings, judged)),
     )
     return Report(
         title=config.title,
@@ -337,11 +338,16 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
 
 
-def _covered(run: pd.DataFrame, judged: pd.Index) -> str:
-    found = run["qid"].nunique()
-    missing = len(judged.difference(pd.Index(run["qid"].unique())))
-    text = f"{len(run):,} rows for {found:,} queries"
-    return f"{text}; {missing:,} judged queries are missing and count 0" if missing else text
+def _covered(run: pd.DataFrame) -> str:
+    return f"{len(run):,} rows for {run['qid'].nunique():,} queries"
+
+
+def _missing(rankings: Mapping[str, pd.DataFrame], judged: pd.Index) -> Iterator[str]:
+    """What a verdict on runs of other queries than the judged ones is not worth."""
+    for name, run in rankings.items():
+        n = len(judged.difference(pd.Index(run["qid"].unique())))
+        if n:
+            yield f"{name} lacks {n:,} of {len(judged):,} judged queries: they count 0"
 
 
 def _facts(given: Given) -> dict[str, str]:

@@ -134,7 +134,9 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     html = (report / "report.html").read_text()
     assert "queries without any judgement" in html
     assert "1, left out of every mean" in html
-    assert "1 judged queries are missing and count 0" in html
+    told = "good lacks 1 of 19 judged queries: they count 0"
+    assert told in html.partition("<nav")[0]  # beside the verdict
+    assert f"! {told}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
     run = read_ranking(folder / "bad.run", None)
     assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
 

@@ -180,7 +180,8 @@ def test_a_document_on_the_map_shows_its_neighbours_within_the_drawing(
       const map = document.querySelector('#document-map'), box = map.getBoundingClientRect();
       const texts = [...map.querySelectorAll('text.found, text.near')];
       const boxes = texts.map(text => text.getBoundingClientRect());
-      const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+      const apart = (a, b) => a.right <= b.left || b.right <= a.left
+        || a.bottom <= b.top || b.bottom <= a.top;
       return [map.querySelector('.status').innerText, map.querySelectorAll('circle').length,
         boxes.filter(at => at.left < box.left || at.right > box.right).length,
         boxes.filter((a, i) => boxes.slice(i + 1).some(b => !apart(a, b))).length];
