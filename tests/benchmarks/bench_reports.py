@@ -43,7 +43,13 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
         frame = pd.DataFrame(np.round(values, 6), index=ids, columns=MEASURES)
         gain = pd.DataFrame({"column": COLUMNS, "gain": rng.gamma(0.5, 100, len(COLUMNS))})
         systems.append(
-            SystemResult(f"system {i}", "random values", frame, COLUMNS[: 80 + i], gain[: 80 + i])
+            SystemResult(
+                f"system {i}",
+                "random values",
+                frame,
+                columns=COLUMNS[: 80 + i],
+                importance=gain[: 80 + i],
+            )
         )
     test = TestSettings(n_permutations=10_000)
     hard = {s.name: s.per_query["NDCG@20"] for s in systems}
