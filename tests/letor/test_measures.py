@@ -299,6 +299,12 @@ def test_definition_says_everything():
     assert "gain [0.0, 3.0][label]" in MeasureDefinition("ndcg", gain=(0.0, 3.0)).definition
 
 
+def test_formulas_are_sentences():
+    dcg, mean = (parse_measure(name).formula for name in ("ndcg", "letor4:meanndcg"))
+    assert dcg.startswith("Sum over ")
+    assert mean.startswith("Mean over all cut-offs k = 1, 2, ... of NDCG@k: sum over ")
+
+
 def test_parse_measure_prefixes():
     assert parse_measure("ndcg@10") == MeasureDefinition("ndcg", 10)
     assert parse_measure("skip:ndcg@5") == MeasureDefinition("ndcg", 5, empty="skip")

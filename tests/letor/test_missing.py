@@ -81,6 +81,16 @@ def test_the_rule_for_queries_without_relevant_documents_is_for_those_without_ro
     assert (table["empty"], table["missing"]) == (1, 5)
 
 
+def test_the_ideal_of_a_query_is_its_own():
+    """The first query lacks documents, so that it has more judged documents than rows."""
+    data = RankingData(
+        np.zeros((3, 1), np.float32), np.array([0, 0, 1], np.float32), ["a", "b"],
+        np.array([0, 1, 1]), ["x"], missing=Missing({"a": {2: 2}}),
+    )  # fmt: skip
+    found = per_query(data, [3.0, 2.0, 1.0], [parse_measure("meanndcg")]).iloc[:, 0]
+    assert found.tolist() == pytest.approx([0, (0 + 1 / math.log2(3)) / 2])
+
+
 def test_documents_that_a_definition_does_not_call_relevant_do_not_count():
     strict = Evaluator(MeasureDefinition("ap", relevant_from=2), rows(LOST))
     assert strict.n_missing == 2

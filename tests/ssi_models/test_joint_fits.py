@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ssi_models import word_weight
 from ssi_models.registry import get_model
+from ssi_models.training import held_out
 from ssi_models.training.held_out import exceeds_noise
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import JointRun
@@ -189,8 +191,19 @@ def test_better_is_better_beyond_chance():
     wins = [exceeds_noise(start + rng.normal(0, 0.1, 200), start) for _ in range(300)]
     assert np.mean(wins) < 0.12
     assert exceeds_noise(np.array([np.nan, 0.4]), np.array([0.1, 0.3]))
+    # By hand: mean .675, standard error .625 (of two: half the difference), 1.5 of them .9375.
+    assert not exceeds_noise(np.array([1.3, 0.05]), np.zeros(2))
+    assert exceeds_noise(np.array([1.3, 0.3]), np.zeros(2))
     assert not exceeds_noise(np.array([0.2]), np.array([0.3]))
     assert not exceeds_noise(np.array([0.3]), np.array([0.3]))
+
+
+def test_numbers_that_the_documentation_states():
+    """docs/models.md: three parts, two for models without epochs, a tenth from 1,000 queries on."""
+    assert (held_out.N_PARTS, held_out.MANY_QUERIES) == (3, 1000)
+    assert (word_weight._FEW_PARTS, word_weight._MANY_PARTS) == (2, 10)
+    assert held_out.mean_value(np.array([np.nan])) == 0
+    assert held_out.mean_value(np.array([np.nan, 0.5])) == 0.5
 
 
 def test_weights_of_words_go_from_none_to_all():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+from inspect import signature
 from itertools import product
 
 import numpy as np
@@ -248,6 +250,17 @@ def test_differences_of_a_billionth_are_ties_and_no_spread_has_no_effect() -> No
     assert table[["won", "tied", "lost"]].to_numpy().tolist() == [[2, 3, 1], [6, 0, 0]]
     assert np.isnan(table["effect"][1])  # the difference is the same everywhere
     assert np.isnan(table["relative"]).all()  # of a mean of 0
+
+
+def test_defaults_are_those_that_the_documentation_states() -> None:
+    settings = TestSettings()
+    drawn = (settings.n_permutations, settings.n_resamples, settings.confidence, settings.alpha)
+    assert drawn == (10_000, 10_000, 0.95, 0.05)
+    for function, name in ((fisher_randomisation, "n_permutations"),
+                           (bootstrap_interval, "n_resamples")):  # fmt: skip
+        assert signature(function).parameters[name].default == 10_000
+    with pytest.raises(FrozenInstanceError):
+        settings.seed = 1  # type: ignore[misc]
 
 
 def test_numbers_at_their_limits() -> None:
