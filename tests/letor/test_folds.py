@@ -173,7 +173,7 @@ def test_folds_by_time_train_on_earlier_queries_than_they_test(k, times):
 
 def test_folds_by_time_have_equal_parts_where_times_differ():
     ids = [f"q{i}" for i in range(40)]
-    (fold,) = by_time(ids, np.random.default_rng(0).permutation(40), 4)
+    (fold,) = by_time(ids, np.random.default_rng(0).permutation(40))
     assert [len(p) for p in (*fold.parts, fold.validation, fold.test)] == [10, 10, 10, 10]
     # One time that has most queries leaves one to each of the others.
     (fold,) = by_time(ids, [0] * 37 + [1, 2, 3], 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import ir_measures
@@ -191,6 +192,11 @@ def test_bad_tables() -> None:
         evaluate(qrels, run.drop(columns="score"), ["MAP"])
     with pytest.raises(InputError, match=r"qrels has 1 .* more than once"):
         evaluate(pd.concat([qrels, qrels.iloc[:1]]), run, ["MAP"])
+    twice = qrels.iloc[[1, 0]]
+    query, document = twice[["qid", "docno"]].iloc[0]
+    first = re.escape(f"the first is query {query!r}, document {document!r}")
+    with pytest.raises(InputError, match=f"qrels has 2 .* more than once; {first}"):
+        evaluate(pd.concat([qrels, twice]), run, ["MAP"])
     with pytest.raises(InputError, match=r"label 0\.5; labels must be whole numbers"):
         evaluate(qrels.assign(label=0.5), run, ["MAP"])
     with pytest.raises(InputError, match="score that is NaN"):

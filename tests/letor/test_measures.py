@@ -1,6 +1,7 @@
 """Measures against hand-computed values, the official script's output, ir_measures and twins."""
 
 import math
+from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
 import numpy as np
@@ -297,6 +298,11 @@ def test_definition_says_everything():
         "order"
     )
     assert "gain [0.0, 3.0][label]" in MeasureDefinition("ndcg", gain=(0.0, 3.0)).definition
+
+
+def test_definitions_do_not_change():
+    with pytest.raises(FrozenInstanceError):
+        parse_measure("ndcg").cutoff = 5
 
 
 def test_formulas_are_sentences():

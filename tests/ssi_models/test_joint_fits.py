@@ -211,6 +211,15 @@ def test_weights_of_words_go_from_none_to_all():
     assert all(a < b for a, b in pairwise(WORD_WEIGHTS))
 
 
+def test_a_given_weight_is_that_of_all_models():
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    model = get_model("cl-lsa")(rank=6, word_weight=0.3)
+    copies = model.fit_parts(*matrices("cl-lsa", Q, D), preferences, PARTS)
+    assert [one.weight_of_words for one in (model, *copies)] == [0.3] * 4
+    assert [one.word_weight_ for one in (model, *copies)] == [0.3] * 4
+
+
 def test_models_of_before_have_a_chosen_weight():
     model = get_model("lsa")()
     model.restore_weight({})

@@ -233,5 +233,7 @@ def test_the_same_seed_deals_the_same_parts_in_every_release():
     preferences = Preferences.from_pairs(*[np.arange(9)] * 2, n_queries=9, n_documents=9)
     parts = [part.tolist() for part in split_queries(preferences, None, 3, 0)]
     assert parts == [[1, 2, 8], [0, 5, 6], [3, 4, 7]]
+    held_out = hold_out_pairs(preferences, 0.34, 0)[1]
+    assert held_out.query.tolist() == [1, 2, 8]
     triples = sample_triples(preferences, np.arange(9), 4, 0)
     assert [rows.tolist() for rows in triples] == [[4, 7, 4, 2], [4, 7, 4, 2], [7, 3, 5, 4]]

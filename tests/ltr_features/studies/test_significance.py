@@ -184,6 +184,8 @@ def test_compare_table() -> None:
     assert table["p_corrected"].tolist()[2:] == [1.0, 1.0]
     assert table["significant"].tolist() == [True, True, False, False]
     assert table["tied"].tolist()[2:] == [60, 60]
+    assert table["differing"].tolist()[0] == (d != 0).sum()
+    assert table["differing"].tolist()[2:] == [0, 0]
     assert np.isnan(table["effect"].iloc[2])
 
 
