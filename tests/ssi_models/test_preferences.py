@@ -99,6 +99,14 @@ def test_shuffled_queries_come_with_all_their_pairs():
     assert homes[0] != set(next(iter(by_query.epoch(1))).query.tolist())
 
 
+def test_shuffled_pairs_fill_their_batches_and_leave_their_query():
+    by_pair = stream(shuffle="pairs")
+    batches = list(by_pair.epoch(0))
+    assert {len(b.query) for b in batches[:-1]} == {by_pair.batch_size}
+    homes = [set(b.query.tolist()) for b in batches]
+    assert sum(len(home) for home in homes) > len(set.union(*homes))
+
+
 def test_epochs_depend_on_their_number_alone():
     def order(number):
         return [b.positive.tolist() + b.negatives.tolist() for b in stream().epoch(number)]
