@@ -6,7 +6,23 @@ Two pools with the same number of rows: BM25's best 100, and the union of the be
 best k of LSA (rank 100, which looks at no label), k the largest that makes no more rows. On both,
 LambdaMART learns from LETOR's 46 columns, the tf-idf cosine and LSA, in five folds (of the demo's
 queries by article), and relevant documents that a pool lacks count as missed. The demo's collection
-needs no data set; NFCorpus is left out where LTR_DATA is not set.
+needs no data set; NFCorpus is left out where LTR_DATA is not set. Takes a minute.
+
+=====================  ======  ======  =======  ====================================
+735 queries, demo      rows    recall  NDCG@10  MAP (difference, interval, Holm's p)
+=====================  ======  ======  =======  ====================================
+BM25, 100              73,473  .571    .3858    .3497
+BM25 and LSA, 63 each  72,740  .726    .3926    .4075 (+.0578, .0475 to .0681, .0002)
+=====================  ======  ======  =======  ====================================
+
+=====================  ======  ======  =======  ====================================
+325 queries, NFCorpus  rows    recall  NDCG@10  MAP (difference, interval, Holm's p)
+=====================  ======  ======  =======  ====================================
+BM25, 100              20,660  .208    .3087    .1214
+BM25 and LSA, 47 each  20,418  .251    .3183    .1394 (+.0179, .0110 to .0257, .0002)
+=====================  ======  ======  =======  ====================================
+
+NDCG@10 is higher by .0068 (.0003 to .0139, p .046) and .0097 (.0003 to .0190, p .041).
 """
 
 from __future__ import annotations
