@@ -65,8 +65,8 @@ def test_figures_stand_alone(written):
     rankers = sum(system.importance is not None for s in report.studies for system in s.systems)
     for ending in (".svg", ".pdf"):
         mine = [name for name in figures if name.endswith(ending)]
-        # The overview, the maps of words and of documents; of each study a scatter, precision by recall, the learning
-        # curve, the hard queries and the correlation.
+        # The overview, the maps of words and of documents; of each study a scatter, precision by
+        # recall, the learning curve, the hard queries and the correlation.
         assert len(mine) == 3 + pairs + rankers + 5 * len(report.studies) + len(report.curves)
     for name in figures:
         content = (folder / "figures" / name).read_bytes()
