@@ -115,7 +115,7 @@ class MatchingModel(Parameters):
         check_parts(parts, preferences)
         copies = []
         for number, part in enumerate(parts, start=1):
-            path = checkpoint_of(checkpoint, number)
+            path = checkpoint_of(checkpoint, f"part{number}")
             others = preferences.without(part)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
@@ -360,11 +360,17 @@ class MatchingModel(Parameters):
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
 
 
-def checkpoint_of(checkpoint: str | os.PathLike[str] | None, number: int) -> Path | None:
-    """The file beside a checkpoint for the copy of a part."""
+def checkpoint_of(checkpoint: str | os.PathLike[str] | None, part: str) -> Path | None:
+    """The file beside a checkpoint for a part of the fit."""
     if checkpoint is None:
         return None
-    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.part{number}")
+    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.{part}")
+
+
+def delete_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
+    """Remove the file of a fit that is done, if there is one."""
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
 
 
 def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:

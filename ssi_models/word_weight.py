@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import MatchingModel, check_parts, checkpoint_of
+from ssi_models.base import MatchingModel, check_parts, checkpoint_of, delete_checkpoint
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO
@@ -121,7 +119,7 @@ class WeighsWords(MatchingModel):
                 self._chosen = False
             self._count(preferences)
             self.fit_alone(Q, D, preferences, groups=groups, **options)
-            delete(options.get("checkpoint"))
+            delete_checkpoint(options.get("checkpoint"))
             return self
         self._fit_in_parts(Q, D, preferences, parts, **options)
         return self
@@ -194,7 +192,7 @@ class WeighsWords(MatchingModel):
     ) -> list[Self]:
         asked = getattr(self, self.weight_parameter)
         copies, values = [], []
-        paths = [checkpoint_of(checkpoint, number) for number in range(1, len(parts) + 1)]
+        paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
         for path, part in zip(paths, parts, strict=True):
             model, others = self.copy(), preferences.without(part)
             model.fit_alone(Q, D, others, checkpoint=path, **options)
@@ -214,7 +212,7 @@ class WeighsWords(MatchingModel):
         for model in (self, *copies):
             model.word_weight_, model._chosen = weight, bool(values)
         for path in (*paths, checkpoint):
-            delete(path)
+            delete_checkpoint(path)
         return copies
 
     def _count(self, preferences: Preferences | None) -> None:
@@ -245,12 +243,6 @@ class WeighsWords(MatchingModel):
                 for line, scores in zip(values, self.mixtures(block, documents), strict=True):
                     line[rows] = validation.values("map", scores, workers, rows)
         return values
-
-
-def delete(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Remove the file of a fit that is done, if there is one."""
-    if checkpoint is not None:
-        Path(checkpoint).unlink(missing_ok=True)
 
 
 def check_word_weight(weight: float | str, name: str = "word_weight") -> None:

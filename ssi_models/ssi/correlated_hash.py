@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ssi_models.base import checkpoint_of
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
@@ -195,8 +195,7 @@ class CorrelatedHashSSI(LowRankSSI):
         parameters = {name: getattr(self, name) for name in own}
         on_words = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
         on_words.words = self.frequent_
-        path = options.get("checkpoint")
-        own_path = None if path is None else Path(path).with_name(f"{Path(path).name}.frequent")
+        own_path = checkpoint_of(options.get("checkpoint"), "frequent")
         others = on_words._fit_jointly(
             Q, D, preferences, groups, parts, **{**options, "checkpoint": own_path}
         )

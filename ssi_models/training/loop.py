@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from ssi_models.persistence import count, numbers, write_safetensors
+from ssi_models.training.options import TrainingOptions
 
 
 class DivergenceWarning(UserWarning):
@@ -124,6 +126,23 @@ class Settings:
     callback: Callable[[Epoch], None] | None = None
     until: float | None = None
     resumes: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        options: TrainingOptions,
+        rate: float,
+        fingerprint: str,
+        callback: Callable[[Epoch], None] | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> Self:
+        """Those of a model's options; the time that it may take begins now."""
+        late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
+        path = None if checkpoint is None else Path(checkpoint)
+        return cls(
+            options.max_epochs, options.patience, options.least_gain, rate, path, fingerprint,
+            callback, late,
+        )  # fmt: skip
 
 
 def train(model: Trainable, settings: Settings) -> History:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.training.towers import Scorer, TowerScorer
 
 T = TypeVar("T")
+
+#: Rates that ``learning_rate="auto"`` compares by their training loss.
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 class TrainingRun:
@@ -201,6 +205,18 @@ def hogwild_steps(
             yield from results
 
 
+class Runnable(Protocol):
+    """A model as its runs need it."""
+
+    training: TrainingOptions
+    seed: int
+
+    def make_run(
+        self, data: TrainingData, rate: float, workers: Workers, **options: Any
+    ) -> TrainingRun:
+        """A training run from the start."""
+
+
 class JointRun:
     """Runs of one model on several parts of the data, which learn side by side, are validated
     together, and keep the same epoch and the same mixture of their diagonal and learned parts: the
@@ -216,6 +232,28 @@ class JointRun:
         #: The held-out queries' values at the start, and at the last validation.
         self._start = np.zeros(n_held_out)
         self._values = self._start
+
+    @classmethod
+    def of(
+        cls,
+        models: Sequence[Runnable],
+        data: Sequence[TrainingData],
+        rate: float,
+        margin: float,
+        workers: Workers,
+        stack: ExitStack,
+    ) -> Self:
+        """A run for each model. Runs learn side by side, threads that are left over serve the
+        steps of each; those of Hogwild, which wants threads for its own, one after the other."""
+        hogwild = models[0].training.hogwild
+        abreast = stack.enter_context(Workers(1)) if hogwild else workers
+        shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
+        own = [stack.enter_context(Workers(shares)) for _ in models]
+        runs = [
+            model.make_run(of, rate, threads, margin=margin)
+            for model, of, threads in zip(models, data, own, strict=True)
+        ]
+        return cls(runs, abreast)
 
     def state(self) -> dict[str, NDArray[Any]]:
         states = [run.state() for run in self.runs]
@@ -260,6 +298,19 @@ class JointRun:
 
         self.workers.run(of_share)
         return [found[i] for i in range(len(self.runs))]
+
+
+def best_rate(model: Runnable, data: TrainingData, workers: Workers) -> float:
+    """The rate of ``RATES`` with the lowest training loss on a twentieth of the pairs."""
+    training = data.training
+    n = min(len(training), max(len(training) // 20, 20 * model.training.batch_size))
+    chosen = np.random.default_rng([model.seed, 5]).permutation(len(training))[:n]
+    sample = training.pairs(np.sort(chosen))
+    losses = []
+    for rate in RATES:
+        run = model.make_run(data, rate, workers, training=sample, validates=False)
+        losses.append(run.training_loss(epochs=2))
+    return RATES[int(np.nanargmin(losses))] if np.isfinite(losses).any() else RATES[0]
 
 
 def begin_at_best_scale(run: JointRun) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
-from ssi_models.base import MatchingModel, check_parts
+from ssi_models.base import MatchingModel, check_parts, checkpoint_of, delete_checkpoint
 from ssi_models.matrices import check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of, model_class
@@ -29,14 +28,12 @@ from ssi_models.training.run import (
     JointRun,
     TrainingRun,
     begin_at_best_scale,
+    best_rate,
     start_from,
 )
 from ssi_models.training.towers import Scorer
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
-
-#: Rates that ``learning_rate="auto"`` compares by their training loss.
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 @model_class
@@ -169,9 +166,9 @@ class TrainableModel(MatchingModel):
         with Workers(self.threads) as workers, ExitStack() as stack:
             rate = self.training.learning_rate
             if isinstance(rate, str):
-                rate = self._choose_rate(every, workers)
+                rate = best_rate(self, every, workers)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
-            settings = self._settings(rate, fingerprint, callback, checkpoint)
+            settings = Settings.of(self.training, rate, fingerprint, callback, checkpoint)
             few = holds_out_parts(preferences, groups)
             margins = self._margins if few else self._margins[:1]
             tried = [
@@ -204,61 +201,22 @@ class TrainableModel(MatchingModel):
         stack: ExitStack,
     ) -> tuple[float, JointRun, History]:
         """Training with a margin."""
-        joint = self._joint_run(models, data, settings.learning_rate, margin, workers, stack)
+        joint = JointRun.of(models, data, settings.learning_rate, margin, workers, stack)
         if self.starts_from_texts and not self.warm_start:
             begin_at_best_scale(joint)
         path = self._checkpoint(settings.checkpoint, margin)
         return margin, joint, self._learn(joint, replace(settings, checkpoint=path))
 
     def _checkpoint(self, path: str | os.PathLike[str] | None, margin: float) -> Path | None:
-        """The file for training with a margin; the first one's is the fit's own."""
-        if path is None:
-            return None
-        own = Path(path)
-        return own if margin == self._margins[0] else own.with_name(f"{own.name}.{margin:g}")
+        """The file for training with a margin; beside the fit's own where there are several."""
+        if len(self._margins) > 1:
+            return checkpoint_of(path, f"{margin:g}")
+        return None if path is None else Path(path)
 
     def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
         """Called when a fit is done."""
         for margin in self._margins:
-            if (checkpoint := self._checkpoint(path, margin)) is not None:
-                checkpoint.unlink(missing_ok=True)
-
-    def _joint_run(
-        self,
-        models: Sequence[Self],
-        data: Sequence[TrainingData],
-        rate: float,
-        margin: float,
-        workers: Workers,
-        stack: ExitStack,
-    ) -> JointRun:
-        """A run for each model. Runs learn side by side, threads that are left over serve the
-        steps of each; those of Hogwild, which wants threads for its own, one after the other."""
-        hogwild = self.training.hogwild
-        abreast = stack.enter_context(Workers(1)) if hogwild else workers
-        shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
-        own = [stack.enter_context(Workers(shares)) for _ in models]
-        runs = [
-            model.make_run(of, rate, threads, margin=margin)
-            for model, of, threads in zip(models, data, own, strict=True)
-        ]
-        return JointRun(runs, abreast)
-
-    def _settings(
-        self,
-        rate: float,
-        fingerprint: str,
-        callback: Callable[[Epoch], None] | None,
-        checkpoint: str | os.PathLike[str] | None,
-    ) -> Settings:
-        """Of the training loop; the time that it may take begins now."""
-        options = self.training
-        late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
-        path = None if checkpoint is None else Path(checkpoint)
-        return Settings(
-            options.max_epochs, options.patience, options.least_gain, rate, path, fingerprint,
-            callback, late,
-        )  # fmt: skip
+            delete_checkpoint(self._checkpoint(path, margin))
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
         """The trainable form of the model, initialised by ``seed``."""
@@ -396,18 +354,6 @@ class TrainableModel(MatchingModel):
     def _unpack(self) -> dict[str, NDArray[np.float32]]:
         """The scorer's parameters by name, from the fitted tensors."""
         return {name: getattr(self, f"{name}_") for name in self.tensors}
-
-    def _choose_rate(self, data: TrainingData, workers: Workers) -> float:
-        """The rate of ``RATES`` with the lowest training loss on a twentieth of the pairs."""
-        training = data.training
-        n = min(len(training), max(len(training) // 20, 20 * self.training.batch_size))
-        chosen = np.random.default_rng([self.seed, 5]).permutation(len(training))[:n]
-        sample = training.pairs(np.sort(chosen))
-        losses = []
-        for rate in RATES:
-            run = self.make_run(data, rate, workers, training=sample, validates=False)
-            losses.append(run.training_loss(epochs=2))
-        return RATES[int(np.nanargmin(losses))] if np.isfinite(losses).any() else RATES[0]
 
     def _fitted_header(self) -> dict[str, Any]:
         return {

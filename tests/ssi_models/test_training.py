@@ -11,7 +11,7 @@ from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training import held_out
 from ssi_models.training.loop import DivergenceWarning, Settings, train
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.trainable import RATES
+from ssi_models.training.run import RATES
 
 
 def problem(seed=0, n=60, width=30):

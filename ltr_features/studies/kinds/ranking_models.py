@@ -14,7 +14,7 @@ from ltr_features.columns.fitted import ModelTexts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import families
 from ltr_features.columns.word_embeddings import WordVectorSource
-from ltr_features.studies.kinds.ranking_config import FamilyConfig, ModelConfig
+from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs, model_column
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve, NearestWords

@@ -19,7 +19,8 @@ from letor.folds import Fold, training_parts
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_features.parallel import map_blocks
-from ltr_features.studies.kinds.ranking_config import RankerConfig, SystemConfig
+from ltr_features.studies.kinds.ranking_config import SystemConfig
+from ltr_features.studies.kinds.ranking_parts import RankerConfig
 
 #: Reads a part ("train", "vali", "test") of a fold, by their names.
 ReadPart = Callable[[str, str], RankingData]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser import Browser
 
+from ltr_features.studies.page.html import render
 from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
@@ -45,6 +48,20 @@ WORDS = [
 @pytest.fixture(scope="session")
 def make_report() -> Callable[..., Report]:
     return example_report
+
+
+@pytest.fixture(scope="module")
+def page(make_report: Callable[..., Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a report of 60 queries, as a file."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(make_report(n_queries=60)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
 
 
 def example_report(

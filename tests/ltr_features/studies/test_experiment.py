@@ -142,11 +142,16 @@ def test_the_learning_curve_is_of_systems_that_saw_fewer_training_queries(run):
     assert (run.folder / "report" / "figures" / "Unseen_queries-learning-curve.svg").exists()
 
 
+def with_map(run, config, key, name):
+    """The experiment with a map asked for, and the fitted model of that name, if it is one."""
+    experiment = RankingStudy(config.model_copy(update={key: name}), run.folder)
+    model = next((m for m in config.models if m.name == name), None)
+    return experiment, None if model is None else models_of(experiment, run.outputs[0], model)[0]
+
+
 @pytest.mark.parametrize("name", ["lsa", "w2v-word"])
 def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
-    experiment = RankingStudy(config.model_copy(update={"word_map": name}), run.folder)
-    model = next((m for m in config.models if m.name == name), None)
-    fitted = None if model is None else models_of(experiment, run.outputs[0], model)[0]
+    experiment, fitted = with_map(run, config, "word_map", name)
     found = map_of_words(experiment, fitted)
     assert found.name.startswith(name)
     assert found.dimension == 8
@@ -159,9 +164,7 @@ def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
 
 @pytest.mark.parametrize("name", ["lsa", "d2v-word"])
 def test_a_map_of_the_documents_of_a_model_or_of_vectors(run, config, name):
-    experiment = RankingStudy(config.model_copy(update={"document_map": name}), run.folder)
-    model = next((m for m in config.models if m.name == name), None)
-    fitted = None if model is None else models_of(experiment, run.outputs[0], model)[0]
+    experiment, fitted = with_map(run, config, "document_map", name)
     found = map_of_documents(experiment, fitted)
     assert found.name.startswith(name)
     assert found.of == "documents"

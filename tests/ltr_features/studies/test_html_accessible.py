@@ -4,7 +4,7 @@ browser."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,19 +14,6 @@ from ltr_features.studies.page.html import render
 from ltr_features.studies.page.report import Report
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
-
-
-@pytest.fixture(scope="module")
-def page(make_report: Callable[..., Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(make_report(n_queries=60)), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 def test_headings_tables_figures_and_controls_are_named(page: Path, browser: Browser) -> None:
