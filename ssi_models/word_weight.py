@@ -16,11 +16,13 @@ from ssi_models.parameters import AUTO
 from ssi_models.persistence import count
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.training.held_out import (
+    BLOCK,
     Validation,
     exceeds_noise,
     holds_out_parts,
     mean_value,
     n_groups,
+    n_validated,
     split_queries,
 )
 from ssi_models.training.preferences import Preferences, check_preferences
@@ -32,7 +34,6 @@ UNCHOSEN = 0.5
 #: Of few queries each half is held out once; of many, a tenth.
 _FEW_PARTS, _MANY_PARTS = 2, 10
 _VALIDATION_DOCUMENTS = 10_000
-_BLOCK = 2**20  # scores of held-out queries at a time
 
 
 class WeighsWords(MatchingModel):
@@ -192,13 +193,15 @@ class WeighsWords(MatchingModel):
     ) -> list[Self]:
         asked = getattr(self, self.weight_parameter)
         copies, values = [], []
+        n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
         for path, part in zip(paths, parts, strict=True):
             model, others = self.copy(), preferences.without(part)
             model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
             if len(held_out) and asked == AUTO:
-                values.append(model._held_out_values(Q, D, held_out, others, options))
+                most = n_validated(part, n_held_out)
+                values.append(model._held_out_values(Q, D, held_out, others, most, options))
             model._count(others)
             copies.append(model)
         self._count(preferences)
@@ -226,16 +229,19 @@ class WeighsWords(MatchingModel):
         D: sp.csr_matrix,
         held_out: Preferences,
         known: Preferences,
+        n_queries: int,
         options: dict[str, Any],
     ) -> NDArray[np.float64]:
         """Average precision of held-out queries by each weight: float64 [weights, m]."""
         excluded = options.get("excluded")
         barred = None if excluded is None else np.asarray(excluded, np.int64)
-        validation = Validation(held_out, known, barred, _VALIDATION_DOCUMENTS, self.seed)
+        validation = Validation(
+            held_out, known, barred, _VALIDATION_DOCUMENTS, self.seed, n_queries
+        )
         queries = validation.queries
         documents = take_rows(check_csr("D", D), validation.documents)
         values = np.empty((len(WORD_WEIGHTS), len(queries)))
-        size = max(1, _BLOCK // len(validation.documents))
+        size = max(1, BLOCK // len(validation.documents))
         with Workers(self.threads) as workers:
             for start in range(0, len(queries), size):
                 rows = slice(start, min(start + size, len(queries)))

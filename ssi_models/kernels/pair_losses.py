@@ -168,48 +168,21 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
     bool [m, n]; excluded documents are not ranked. A query without relevant documents gets NaN,
     and so does the rank loss of a query without irrelevant ones. Outputs are float64 [m].
     """
-    m, n = scores.shape
-    for i in range(m):
-        n_relevant, n_irrelevant = 0, 0
-        for d in range(n):
-            if not excluded[i, d]:
-                n_relevant += relevant[i, d]
-                n_irrelevant += not relevant[i, d]
+    for i in range(len(scores)):
+        others = np.flatnonzero(relevant[i] | excluded[i])  # few; all the rest are irrelevant
+        ranked = others[~excluded[i][others]]
+        n_relevant, n_irrelevant = len(ranked), scores.shape[1] - len(others)
         average_precision[i] = np.nan
         rank_loss[i] = np.nan
         if n_relevant == 0:
             continue
-        values = np.empty(n_relevant)  # of the relevant documents, ascending
-        held = 0
-        for d in range(n):
-            if relevant[i, d] and not excluded[i, d]:
-                score = np.float64(scores[i, d])
-                r = held
-                while r > 0 and values[r - 1] > score:  # they are few; a sort compiles for seconds
-                    values[r] = values[r - 1]
-                    r -= 1
-                values[r] = score
-                held += 1
-        # above[r]: irrelevant documents that rank before the relevant document with r-th value, and
-        # not before the one with the next.
-        above = np.zeros(n_relevant)
-        for d in range(n):
-            if not relevant[i, d] and not excluded[i, d]:
-                score = np.float64(scores[i, d])
-                r = _n_below(values, score, True) - 1
-                if r < 0:
-                    continue
-                if values[r] < score:
-                    above[r] += 1.0
-                else:
-                    above[r] += tied
-                    lower = _n_below(values, score, False) - 1
-                    if lower >= 0:
-                        above[lower] += 1.0 - tied
-        total = 0.0
-        before, misplaced = 0.0, 0.0
+        values, left_out = scores[i][ranked], scores[i][others]
+        _insertion_sort(values)
+        total, misplaced = 0.0, 0.0
         for r in range(n_relevant - 1, -1, -1):
-            before += above[r]
+            above, equal = _above(scores[i], values[r])
+            not_counted = _above(left_out, values[r])
+            before = above - not_counted[0] + tied * (equal - not_counted[1])
             misplaced += before
             rank = n_relevant - r
             total += rank / (rank + before)
@@ -219,13 +192,21 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
 
 
 @kernel()
-def _n_below(values, score, or_equal):
-    """How many of the ascending values are less than the score, or equal to it."""
-    low, high = 0, len(values)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < score or (or_equal and values[middle] == score):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def _above(scores, value):
+    """How many scores are above a value, and how many are equal to it."""
+    above, equal = 0, 0
+    for d in range(len(scores)):
+        above += scores[d] > value
+        equal += scores[d] == value
+    return above, equal
+
+
+@kernel()
+def _insertion_sort(values):
+    """Sort a few values, ascending, in place; numba's own sort compiles for seconds."""
+    for i in range(1, len(values)):
+        value, r = values[i], i
+        while r > 0 and values[r - 1] > value:
+            values[r] = values[r - 1]
+            r -= 1
+        values[r] = value

@@ -45,13 +45,13 @@ def right_singular_vectors(
     Y: NDArray[np.floating] = rng.standard_normal((min(shape), width), np.float32)
     # One thread: sums of a BLAS on several depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
-        basis, shift = np.linalg.qr(Y)[0], np.float32(0)
+        (basis, _), shift = orthonormal(Y), np.float32(0)
         for _ in range(PASSES):
             Y = _times(short, _times(long, basis, workers), workers) - shift * basis
-            basis, R = np.linalg.qr(Y)
+            basis, smallest = orthonormal(Y)
             # The eigenvalues are 0 or more: less a shift of at most half the smallest that is
             # wanted, they lie further apart by ratio.
-            shift = max(shift, (shift + np.linalg.svd(R, compute_uv=False)[-1]) / 2)
+            shift = max(shift, (shift + smallest) / 2)
         B = _times(long, basis, workers)
         values, W = np.linalg.eigh(B.T.astype(np.float64) @ B)
         s = np.sqrt(np.maximum(values[::-1][:rank], 0))
@@ -59,6 +59,21 @@ def right_singular_vectors(
         s, W = s[kept], W[:, ::-1][:, :rank][:, kept]
         V = basis @ W if turned else (B @ W) / s
     return with_signs(V), s
+
+
+def orthonormal(Y: NDArray[np.floating]) -> tuple[NDArray[np.float32], np.float32]:
+    """(A basis of the columns of Y [n, k], the smallest of their singular values).
+
+    By the eigenvectors of Y'Y, in a fraction of the time of a QR decomposition where n is much
+    larger than k (eigSVD of the paper above). Directions in which Y has next to nothing are left
+    out, so there may be fewer than k.
+    """
+    Y64 = Y.astype(np.float64)
+    values, W = np.linalg.eigh(Y64.T @ Y64)
+    values = np.maximum(values, np.finfo(np.float64).tiny)
+    kept = values >= _SMALLEST**2 * values[-1]
+    basis = Y64 @ (W[:, kept] / np.sqrt(values[kept]))
+    return basis.astype(np.float32), np.float32(np.sqrt(values[0]))
 
 
 def with_signs(V: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -68,7 +68,7 @@ class S2NetOptions(TrainingOptions):
     learning_rate: float | str = 0.05
     optimizer: str = "rmsprop"
     batch_size: int = 1024
-    n_negatives: int = 64
+    n_negatives: int = 128
     negatives_per_pair: int = 4
     pairs_per_epoch: int | None = 20_480
 
@@ -91,8 +91,9 @@ class S2Net(CosineOfProjections, TrainableModel):
     """f(q, d) = w q . d + (1 - w) g(q, d), g(q, d) = cos(A'q, A'd), with A trained on
     log(1 + exp(-gamma (g(q, d+) - g(q, d-)))).
 
-    Starts at the LSA matrix of training queries and documents (at that of CL-LSA where the
-    vocabularies are separate) and never ends with a higher training loss than there.
+    Starts at the LSA matrix of the documents, and of the training queries where queries have words
+    that no document has (at that of CL-LSA of the training pairs where the vocabularies are
+    separate) and never ends with a higher training loss than there.
 
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
@@ -173,7 +174,7 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         scorer: CosineScorer
-        start = data.cached(("lsa", data.part), lambda: self._lsa(data, workers))
+        start = self._lsa(data, workers)
         sides = split_words(start, data.Q.shape[1], self.vocabularies)
         query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric and self.same_words:
@@ -200,14 +201,20 @@ class S2Net(CosineOfProjections, TrainableModel):
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
         with columns of zeros where the texts have a lower rank."""
-        if self.same_words:
-            queries = take_rows(data.Q, np.unique(data.training.query))
-            factors = [stacked(queries, data.D, "shared")]
-        else:
+
+        def made(*factors: sp.csr_matrix) -> NDArray[np.float32]:
+            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+            return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
+
+        if not self.same_words:
             texts = stacked(data.Q, data.D, "separate")
-            factors = [pair_matrix(data.training, 1), texts]
-        A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
-        return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
+            return data.cached(
+                ("lsa", data.part), lambda: made(pair_matrix(data.training, 1), texts)
+            )
+        if np.isin(data.Q.indices, data.D.indices).all():
+            return data.cached("lsa", lambda: made(data.D))
+        queries = take_rows(data.Q, np.unique(data.training.query))
+        return data.cached(("lsa", data.part), lambda: made(stacked(queries, data.D, "shared")))
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         """Training that goes back to its start if it raised the loss of the training pairs."""

@@ -191,7 +191,7 @@ class PairStream:
 
     Attributes:
         negatives: "uniform": K documents drawn uniformly from the candidates (Bai et al., section
-            2.3); "in-batch": the relevant documents of the batch, which draws documents by their
+            2.3); "in-batch": of the relevant documents of the batch, which draws documents by their
             number of queries and needs no further document; "given": none that are shared, but
             those of a query's own judged documents that the labels put below the relevant one.
         own: what each pair's own negatives are drawn from, or None.
@@ -252,7 +252,10 @@ class PairStream:
 
     def _draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         if self.negatives == "in-batch":
-            return np.unique(self.preferences.document[pairs])
+            relevant = np.unique(self.preferences.document[pairs])
+            if len(relevant) <= self.n_negatives:
+                return relevant
+            return np.sort(rng.choice(relevant, self.n_negatives, replace=False))
         if self.negatives == "given":
             return np.zeros(0, np.int64)
         size = min(self.n_negatives, len(self.candidates))

@@ -11,7 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import arrays
-from ssi_models.training.held_out import hold_out_pairs, hold_out_queries
+from ssi_models.training.held_out import (
+    MAX_QUERIES,
+    hold_out_pairs,
+    hold_out_queries,
+    n_validated,
+)
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
     CandidateLists,
@@ -33,6 +38,7 @@ class TrainingData:
         only_relevant: whether the candidates are the documents that are relevant in training.
         part: which of a joint fit's runs the data are of.
         candidate_lists: the documents that a model is to rank for each query, or None.
+        n_validated: how many of the held-out queries are ranked in validation, at most.
     """
 
     Q: sp.csr_matrix
@@ -45,6 +51,7 @@ class TrainingData:
     only_relevant: bool = False
     part: int = 0
     candidate_lists: CandidateLists | None = None
+    n_validated: int = MAX_QUERIES
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -66,7 +73,8 @@ class TrainingData:
         return self._kept[key]
 
     def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
-        """The data of the queries outside a part, whose own preferences are held out."""
+        """The data of the queries outside a part, whose own preferences are held out. The parts
+        of a joint fit are validated together, and share the queries that are ranked."""
         training = self.preferences.without(part)
         pool = np.unique(training.document) if self.only_relevant else self.candidates
         return replace(
@@ -76,6 +84,7 @@ class TrainingData:
             validating=self.preferences.only(part),
             candidates=pool,
             part=number,
+            n_validated=n_validated(part, len(self.preferences.queries)),
         )
 
 

@@ -20,6 +20,8 @@ N_PARTS = 3
 VALIDATION_MEASURES = ("map", "rank_loss")
 #: What an irrelevant document of the same score counts, of one above.
 TIED = 0.5
+#: Scores that are mixed and ranked at a time, few enough for a processor's cache.
+BLOCK = 500_000
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
 
 
@@ -78,6 +80,12 @@ def split_queries(
     return [queries[np.isin(label, part)] for part in parts]
 
 
+def n_validated(part: NDArray[np.int64], n_queries: int) -> int:
+    """How many queries of a part are ranked in validation where several parts, of so many queries
+    together, are each held out by a model of its own."""
+    return max(1, MAX_QUERIES * len(part) // n_queries)
+
+
 def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
     """Whether the mean of values is above that of the start by more than 1.5 standard errors of the
     paired differences: so many choices are compared that the best of them is above the start by
@@ -121,8 +129,8 @@ class Validation:
     """Ranking of a pool of documents for the queries of held-out preferences. The relevant
     documents of the ``known`` preferences, and the ``excluded`` one, are not ranked.
 
-    At most 1,000 of the queries are ranked. The pool is every document where there are at most
-    ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
+    At most ``n_queries`` of the queries are ranked. The pool is every document where there are at
+    most ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
     protocol of Bai et al., section 4), so that memory does not grow with the collection.
 
     Attributes:
@@ -136,11 +144,12 @@ class Validation:
         excluded: NDArray[np.int64] | None,
         n_documents: int,
         seed: int,
+        n_queries: int = MAX_QUERIES,
     ) -> None:
         rng = np.random.default_rng([seed, 3])
         self.queries = preferences.queries
-        if len(self.queries) > MAX_QUERIES:
-            self.queries = np.sort(rng.choice(self.queries, MAX_QUERIES, replace=False))
+        if len(self.queries) > n_queries:
+            self.queries = np.sort(rng.choice(self.queries, n_queries, replace=False))
         self.documents = np.arange(preferences.n_documents)
         if preferences.n_documents > n_documents:
             drawn = rng.choice(preferences.n_documents, n_documents, replace=False)
@@ -171,6 +180,25 @@ class Validation:
         parts = (scores, self.relevant[rows], self.hidden[rows], precision, loss)
         workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts), TIED), len(scores))
         return precision if name == "map" else -loss
+
+    def mixture_values(
+        self,
+        name: str,
+        mixtures: Sequence[tuple[float, float]],
+        diagonal: NDArray[np.float32] | None,
+        learned: NDArray[np.float32] | None,
+        workers: Workers,
+    ) -> NDArray[np.float64]:
+        """:meth:`values` by each mixture of two parts of the scores [m, p], see :func:`mixed`:
+        float64 [n_mixtures, m]."""
+        out = np.empty((len(mixtures), len(self.queries)))
+        size = max(1, BLOCK // len(self.documents))
+        for start in range(0, len(self.queries), size):
+            rows = slice(start, start + size)
+            parts = (None if part is None else part[rows] for part in (diagonal, learned))
+            for line, scores in zip(out, mixed(mixtures, *parts), strict=True):
+                line[rows] = self.values(name, scores, workers, rows)
+        return out
 
     def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
         """The mean of :meth:`values`; 0 if no query has one."""

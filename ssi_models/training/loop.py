@@ -20,6 +20,8 @@ from threadpoolctl import threadpool_limits
 from ssi_models.persistence import count, numbers, write_safetensors
 from ssi_models.training.options import TrainingOptions
 
+SMALL_STATE = 1_000_000  # bytes
+
 
 class DivergenceWarning(UserWarning):
     """Training left the finite numbers; the best parameters seen before were kept."""
@@ -153,7 +155,7 @@ def train(model: Trainable, settings: Settings) -> History:
     on one thread inside: beside worker threads it slows the same step 4-15 times.
     """
     state = model.state()
-    history = History()
+    history, checkpoint = History(), Checkpoint(settings)
     best: dict[str, NDArray[Any]] = {}
     quiet = np.errstate(over="ignore", invalid="ignore")  # divergence has a warning of its own
     with threadpool_limits(limits=1, user_api="blas"), quiet:
@@ -181,7 +183,7 @@ def train(model: Trainable, settings: Settings) -> History:
                 history.best_epoch = epoch.number
                 for name, array in state.items():
                     best[name][...] = array
-            _save_checkpoint(settings, state, best, history)
+            checkpoint.save(state, best, history)
             _report(settings, history)
     history.stopped = reason
     for name, array in state.items():
@@ -224,22 +226,35 @@ def _report(settings: Settings, history: History) -> None:
         settings.callback(history.epochs[-1])
 
 
-def _save_checkpoint(
-    settings: Settings,
-    state: dict[str, NDArray[Any]],
-    best: dict[str, NDArray[Any]],
-    history: History,
-) -> None:
-    if settings.checkpoint is None:
-        return
-    tensors = {f"state.{name}": array for name, array in state.items()}
-    tensors |= {f"best.{name}": array for name, array in best.items()}
-    header = {
-        "fingerprint": settings.fingerprint,
-        "best_epoch": str(history.best_epoch),
-        "epochs": json.dumps([list(vars(epoch).values()) for epoch in history.epochs]),
-    }
-    write_safetensors(settings.checkpoint, tensors, header)
+class Checkpoint:
+    """The file of the state of a training run, of ``settings``.
+
+    A small state is written after every epoch; a large one when writing it, as long as it took the
+    last time, is at most a tenth of the time since.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._written, self._took = 0.0, 0.0
+
+    def save(
+        self, state: dict[str, NDArray[Any]], best: dict[str, NDArray[Any]], history: History
+    ) -> None:
+        """Write the state, unless there is no file for it or it is too early."""
+        settings, began = self._settings, time.perf_counter()
+        large = sum(array.nbytes for array in state.values()) > SMALL_STATE
+        if settings.checkpoint is None or (large and began - self._written < 9 * self._took):
+            return
+        tensors = {f"state.{name}": array for name, array in state.items()}
+        tensors |= {f"best.{name}": array for name, array in best.items()}
+        header = {
+            "fingerprint": settings.fingerprint,
+            "best_epoch": str(history.best_epoch),
+            "epochs": json.dumps([list(vars(epoch).values()) for epoch in history.epochs]),
+        }
+        write_safetensors(settings.checkpoint, tensors, header)
+        self._written = time.perf_counter()
+        self._took = self._written - began
 
 
 def _resume(

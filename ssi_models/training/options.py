@@ -33,7 +33,7 @@ class TrainingOptions:
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
         accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
             steps, above all those of rare words.
-        batch_size: B. n_negatives: K.
+        batch_size: B. n_negatives: K, the negatives that a batch shares, at most.
         list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
             ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
             whose list has no negative. With 0, lists are not used at all.

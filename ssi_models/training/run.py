@@ -20,7 +20,7 @@ from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
 from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import TextMatrix
-from ssi_models.training.held_out import Validation, exceeds_noise, mean_value, mixed
+from ssi_models.training.held_out import Validation, exceeds_noise, mean_value
 from ssi_models.training.losses import PairwiseLoss
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import Preferences
@@ -76,8 +76,9 @@ class TrainingRun:
         self.validation: Validation | None = None
         if validates and len(data.validating):
             self.validation = Validation(
-                data.validating, data.training, data.excluded, options.validation_documents, seed
-            )
+                data.validating, data.training, data.excluded, options.validation_documents, seed,
+                data.n_validated,
+            )  # fmt: skip
         self._diagonal: NDArray[np.float32] | None = None
 
     def pair_stream(
@@ -142,11 +143,8 @@ class TrainingRun:
         if self._diagonal is None or self.learns_diagonal:
             self._diagonal = self.scorer.diagonal_scores(*rows)
         learned = self.scorer.learned_scores(*rows)
-        name, workers = self.options.validation_measure, self.workers
-        return np.array(
-            [validation.values(name, scores, workers)
-             for scores in mixed(self.mixtures, self._diagonal, learned)]
-        )  # fmt: skip
+        name = self.options.validation_measure
+        return validation.mixture_values(name, self.mixtures, self._diagonal, learned, self.workers)
 
     @property
     def learns_diagonal(self) -> bool:
@@ -289,11 +287,12 @@ class JointRun:
     def _of_each(self, work: Callable[[TrainingRun], T]) -> list[T]:
         """``work(run)`` for each run, side by side."""
         found: dict[int, T] = {}
+        waiting = iter(range(len(self.runs)))
 
-        def of_share(share: int, n_shares: int) -> None:
+        def of_share(_share: int, _n_shares: int) -> None:
             # Threads do not take over numpy's error state.
             with np.errstate(over="ignore", invalid="ignore"):
-                for i in range(share, len(self.runs), n_shares):
+                for i in waiting:
                     found[i] = work(self.runs[i])
 
         self.workers.run(of_share)

@@ -1,5 +1,6 @@
 """Preferences, batches, held-out queries and triples."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from ssi_models.training.held_out import (
     hold_out_pairs,
     hold_out_queries,
     holds_out_parts,
+    n_validated,
     sample_triples,
     split_queries,
 )
@@ -117,6 +119,9 @@ def test_epochs_depend_on_their_number_alone():
 
 def test_negatives_of_the_batch_and_of_the_labels():
     for batch in stream("in-batch").epoch(0):
+        assert set(batch.negatives.tolist()) <= set(batch.positive.tolist())
+        assert len(batch.negatives) == min(stream().n_negatives, len(set(batch.positive.tolist())))
+    for batch in replace(stream("in-batch"), n_negatives=1000).epoch(0):
         assert batch.negatives.tolist() == sorted(set(batch.positive.tolist()))
     for batch in stream("given").epoch(0):
         assert not len(batch.negatives)
@@ -193,6 +198,33 @@ def test_validation_ranks_for_a_thousand_queries_at_most():
     assert len(np.unique(validation.queries)) == len(validation.queries) == 1000
     others = Validation(pairs, none, None, 10, seed=1)
     assert others.queries.tolist() != validation.queries.tolist()
+
+
+def test_parts_of_a_joint_fit_share_what_is_ranked_in_validation():
+    every = np.arange(1500)
+    pairs = Preferences.from_pairs(every, every % 7, n_queries=1500, n_documents=7)
+    sizes = [n_validated(part, 1500) for part in (every[:900], every[900:])]
+    assert sizes == [600, 400]
+    held_out = pairs.only(every[900:])
+    validation = Validation(held_out, pairs.only(every[:900]), None, 10, 0, sizes[1])
+    assert len(validation.queries) == 400
+    assert n_validated(every[:30], 90) >= 30
+
+
+def test_mixtures_are_measured_as_one_by_one():
+    rng = np.random.default_rng(0)
+    pairs = Preferences.from_pairs(np.arange(40), np.arange(40), n_queries=40, n_documents=90)
+    none = pairs.only(np.zeros(0, np.int64))
+    validation = Validation(pairs, none, None, 90, 0)
+    words, learned = rng.random((2, 40, 90), np.float32)
+    mixtures = [(1.0, 0.0), (0.5, 2.0)]
+    with Workers(2) as workers:
+        found = validation.mixture_values("map", mixtures, words, learned, workers)
+        expected = [
+            validation.values("map", np.float32(a) * words + np.float32(b) * learned, workers)
+            for a, b in mixtures
+        ]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_known_pairs_are_not_ranked_in_validation():

@@ -178,12 +178,20 @@ def test_training_loss_is_never_above_that_of_the_lsa_start(optimizer, rate):
         assert after == before
 
 
-def test_no_epoch_is_the_lsa_start():
-    """Of the documents and the queries that are learned from."""
+@pytest.mark.parametrize("queries_have_own_words", [False, True])
+def test_no_epoch_is_the_lsa_start(queries_have_own_words):
+    """Of the documents, and of the queries that are learned from where these have words of their
+    own."""
     Q, D, preferences = data()
+    if queries_have_own_words:
+        texts = D.toarray()
+        texts[:, 3] = 0
+        texts /= np.maximum(np.linalg.norm(texts, axis=1, keepdims=True), 1e-12)
+        D = check_csr("D", sp.csr_matrix(texts))
     ours = model(max_epochs=0).fit(Q, D, preferences)
     queries = np.setdiff1d(preferences.query, ours.validation_queries_)
-    A = twins.lsa(np.vstack([Q[queries].toarray(), D.toarray()]).astype(float), RANK)
+    texts = [Q[queries].toarray()] * queries_have_own_words + [D.toarray()]
+    A = twins.lsa(np.vstack(texts).astype(float), RANK)
     np.testing.assert_allclose(ours.A_q_ / np.sqrt(WIDTH / RANK), A, atol=2e-5)
     assert ours.A_d_ is ours.A_q_
 

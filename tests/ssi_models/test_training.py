@@ -1,6 +1,7 @@
 """The training loop: early stopping, divergence, checkpoint and resume, learning rates."""
 
 import warnings
+from time import sleep
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 import ssi_twins as twins
 
 from ssi_models.ssi.low_rank import LowRankSSI
-from ssi_models.training import held_out
+from ssi_models.training import held_out, loop
 from ssi_models.training.loop import DivergenceWarning, Settings, train
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import RATES
@@ -88,6 +89,15 @@ def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path, change):
     params = {"margin": 0.5} if change == "params" else {}
     other = model(**params).fit(*problem(), checkpoint=path, **options)
     assert bytes_of(other) == bytes_of(model(**params).fit(*problem(), **options))
+
+
+def test_a_large_state_is_written_now_and_then(tmp_path, monkeypatch):
+    """Not after each epoch, as writing may take longer than learning."""
+    written = []
+    monkeypatch.setattr(loop, "SMALL_STATE", 0)
+    monkeypatch.setattr(loop, "write_safetensors", lambda *_: written.append(1) or sleep(0.05))
+    fitted = model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
+    assert 1 <= len(written) < len(fitted.history_.epochs) - 1
 
 
 def test_divergence_keeps_the_last_good_parameters_and_names_a_rate():
