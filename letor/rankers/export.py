@@ -52,7 +52,12 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
             columns whose names are neither functions nor rank features.
     """
     if target not in _TARGETS:
-        raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}")
+        raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}, onnx")
+    return json.dumps(_TARGETS[target](of_plain_trees(ranker), name), indent=1)
+
+
+def of_plain_trees(ranker: Ranker) -> LambdaMART:
+    """The ranker, which is of trees over plain columns; InputError for any other."""
     if not isinstance(ranker, LambdaMART):
         raise InputError(
             f"a ranker {ranker.name!r} cannot be exported; train 'lambdamart', whose trees engines "
@@ -63,14 +68,15 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
             f"the ranker was trained with normalise={ranker.normalise!r}, which an engine cannot "
             "do; train it with normalise='none' (trees rank alike without)"
         )
-    return json.dumps(_TARGETS[target](ranker, name), indent=1)
+    return ranker
 
 
-def _trees(ranker: LambdaMART) -> list[Node]:
+def trees_of(ranker: LambdaMART) -> list[Node]:
+    """The roots of the ranker's trees, as LightGBM dumps them."""
     return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
 
 
-def _floor32(threshold: float) -> np.float32:
+def floor32(threshold: float) -> np.float32:
     """The largest single-precision number that is not above the threshold."""
     single = np.float32(min(threshold, float(_LARGEST)))
     return single if float(single) <= threshold else _next(single, -_INFINITY)
@@ -82,7 +88,8 @@ def _next(single: np.float32, towards: np.float32) -> np.float32:
     return np.float32(neighbour)
 
 
-def _absent_goes_left(tree: Node) -> bool:
+def absent_goes_left(tree: Node) -> bool:
+    """Whether a row whose feature is missing goes left at a node."""
     if tree["missing_type"] == "NaN":  # training rows had missing values
         return bool(tree["default_left"])
     return bool(tree["threshold"] >= 0)
@@ -99,7 +106,7 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
         count += 1
         if "leaf_value" in tree:
             return {"nodeid": mine, "leaf": tree["leaf_value"]}
-        limit = _next(_floor32(tree["threshold"]), _INFINITY)
+        limit = _next(floor32(tree["threshold"]), _INFINITY)
         left, right = node(tree["left_child"], depth + 1), node(tree["right_child"], depth + 1)
         return {
             "nodeid": mine,
@@ -108,12 +115,12 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
             "split_condition": float(limit),
             "yes": left["nodeid"],
             "no": right["nodeid"],
-            "missing": (left if _absent_goes_left(tree) else right)["nodeid"],
+            "missing": (left if absent_goes_left(tree) else right)["nodeid"],
             "children": [left, right],
         }
 
     trees = []
-    for tree in _trees(ranker):
+    for tree in trees_of(ranker):
         count = 0
         trees.append(node(tree, 0))
     definition = {"type": "model/xgboost+json", "definition": json.dumps(trees)}
@@ -123,16 +130,16 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
 def _solr(ranker: LambdaMART, name: str) -> Node:
     """Solr's form, whose test is x <= threshold + 1e-6. Where a missing value is not the same as 0,
     the model needs Solr 9.2: older ones know no direction for it."""
-    names, trees = ranker.feature_names_, _trees(ranker)
+    names, trees = ranker.feature_names_, trees_of(ranker)
     as_zero = not any(tree["missing_type"] == "NaN" for tree in _splits(trees))
 
     def node(tree: Node) -> Node:
         if "leaf_value" in tree:
             return {"value": repr(tree["leaf_value"])}
-        missing = {} if as_zero else {"missing": "left" if _absent_goes_left(tree) else "right"}
+        missing = {} if as_zero else {"missing": "left" if absent_goes_left(tree) else "right"}
         return {
             "feature": names[tree["split_feature"]],
-            "threshold": repr(float(_before_slack(_floor32(tree["threshold"])))),
+            "threshold": repr(float(_before_slack(floor32(tree["threshold"])))),
             **missing,
             "left": node(tree["left_child"]),
             "right": node(tree["right_child"]),
@@ -168,8 +175,8 @@ def _vespa(ranker: LambdaMART, name: str) -> Node:
         )
     dump = ranker.dump()
     for tree in _splits([info["tree_structure"] for info in dump["tree_info"]]):
-        tree["default_left"] = _absent_goes_left(tree)
-        below = _floor32(tree["threshold"])
+        tree["default_left"] = absent_goes_left(tree)
+        below = floor32(tree["threshold"])
         # Half way to the next single number, a threshold says the same by < and by <=.
         tree["threshold"] = (float(below) + float(_next(below, _INFINITY))) / 2
     return {**dump, "feature_names": list(ranker.feature_names_), "name": name}

@@ -93,20 +93,26 @@ def rank_train(
 @app.command("export")
 def rank_export(
     ranker: Annotated[Path, typer.Argument(help="Folder of a trained LambdaMART.")],
-    target: Annotated[str, typer.Option(help="opensearch, solr or vespa.")],
+    target: Annotated[str, typer.Option(help="opensearch, solr, vespa or onnx.")],
     out: Annotated[Path, typer.Option(help="The model file for the engine.")],
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
 ) -> None:
-    """Write a ranker as the model file of a search engine; features keep the columns' names.
+    """Write a ranker as the model file of a search engine, or as an ONNX model; features keep the
+    columns' names.
 
     Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
     from letor.rankers.export import export
+    from letor.rankers.onnx_model import to_onnx
     from letor.rankers.registry import load_ranker
 
-    text = export(load_ranker(ranker), target, name=name)
+    trained = load_ranker(ranker)
+    if target == "onnx":
+        model = to_onnx(trained, name=name)
+    else:
+        model = (export(trained, target, name=name) + "\n").encode()
     with atomic_path(out) as partial:
-        partial.write_text(text + "\n", encoding="utf-8")
+        partial.write_bytes(model)
     typer.echo(f"{target}: {out}")
 
 

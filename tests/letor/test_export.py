@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import load_from_string
+from onnx.reference import ReferenceEvaluator
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.rankers.export import TARGETS, _before_slack, _floor32, export
+from letor.rankers.export import TARGETS, _before_slack, export, floor32
 from letor.rankers.lambdamart import LambdaMART
+from letor.rankers.onnx_model import to_onnx
 
 
 def rows(seed=0, n_queries=30, size=12, p=5):
@@ -91,25 +94,46 @@ def vespa(text):
     return lambda x: sum(value(tree["tree_structure"], x) for tree in model["tree_info"])
 
 
-READERS = {"opensearch": opensearch, "solr": solr, "vespa": vespa}
+def onnx(model):
+    """The reference implementation of the standard, with the columns in the order of "columns"."""
+    proto = load_from_string(model)
+    columns = json.loads({p.key: p.value for p in proto.metadata_props}["columns"])
+    run = ReferenceEvaluator(proto).run
+
+    def score(x):
+        features = np.array([[x[column] for column in columns]], np.float32)
+        return run(None, {"features": features})[0].item()
+
+    return score
 
 
-@pytest.mark.parametrize("target", TARGETS)
+READERS = {"opensearch": opensearch, "solr": solr, "vespa": vespa, "onnx": onnx}
+
+
+def exported(ranker, target):
+    return to_onnx(ranker) if target == "onnx" else export(ranker, target)
+
+
+def test_every_target_is_tested():
+    assert set(READERS) == {*TARGETS, "onnx"}
+
+
+@pytest.mark.parametrize("target", READERS)
 def test_every_engine_scores_as_the_ranker(ranker, target):
     data = rows(seed=1)
     # Values exactly at and next to the thresholds, too.
-    limits = np.array([_floor32(t) for t in thresholds(ranker)], dtype=np.float32)
+    limits = np.array([floor32(t) for t in thresholds(ranker)], dtype=np.float32)
     limits = limits[np.abs(limits) > 1e-30]  # LightGBM takes values below 1e-35 for 0
     rng = np.random.default_rng(2)
     X = rng.choice(np.concatenate([limits, np.nextafter(limits, np.float32(9)), data.X.ravel()]),
                    size=data.X.shape)  # fmt: skip
     data = RankingData(X, data.y, data.query_ids, data.query_index, data.column_names)
-    score = READERS[target](export(ranker, target))
+    score = READERS[target](exported(ranker, target))
     found = [score(dict(zip(data.column_names, row, strict=True))) for row in data.X]
     np.testing.assert_allclose(found, ranker.predict(data), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", READERS)
 @pytest.mark.parametrize("trained", ["whole rows", "rows with gaps", "a gap in one column"])
 def test_absent_features_are_scored_as_by_the_ranker(target, trained):
     """Also where thresholds lie about 0, as those of counts and of tiny numbers do."""
@@ -126,7 +150,7 @@ def test_absent_features_are_scored_as_by_the_ranker(target, trained):
     assert kinds == {
         "whole rows": {"None"}, "rows with gaps": {"NaN"}, "a gap in one column": {"None", "NaN"},
     }[trained]  # fmt: skip
-    score = READERS[target](export(ranker, target))
+    score = READERS[target](exported(ranker, target))
     for absent in ([0], [1], [2], [3], [4], range(5)):
         X = data.X.copy()
         X[:, list(absent)] = np.nan
@@ -152,7 +176,7 @@ def thresholds(ranker):
 @given(st.floats(-(2.0**90), 2.0**90), st.floats(-(2.0**90), 2.0**90, width=32))
 @settings(max_examples=300)
 def test_thresholds_keep_their_side(threshold, x):
-    assert (float(x) <= threshold) == (np.float32(x) <= _floor32(threshold))
+    assert (float(x) <= threshold) == (np.float32(x) <= floor32(threshold))
 
 
 @given(st.floats(-(2.0**90), 2.0**90, width=32))
@@ -182,3 +206,5 @@ def test_what_an_engine_cannot_do_is_refused(ranker):
     normalised = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="minmax").fit(rows())
     with pytest.raises(InputError, match="trained with normalise='minmax'"):
         export(normalised, "solr")
+    with pytest.raises(InputError, match="trained with normalise='minmax'"):
+        to_onnx(normalised)

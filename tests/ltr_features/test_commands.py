@@ -115,6 +115,12 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     scores, run = tmp_path / "scores.txt", tmp_path / "test.run"
     done("rank", "score", ranker, data / "test.txt", "--out", scores, "--run", run)
     printed = done("rank", "score", ranker, data / "test.txt")
+    for target, file in (("opensearch", "model.json"), ("onnx", "model.onnx")):
+        done("rank", "export", ranker, "--target", target, "--out", tmp_path / file)
+        assert b"ltr-features" in (tmp_path / file).read_bytes()
+    assert "use one of opensearch, solr, vespa, onnx" in refused(
+        "rank", "export", ranker, "--target", "lucene", "--out", tmp_path / "model"
+    )
     assert printed == scores.read_text()
     assert len(printed.splitlines()) == len(test) == len(read_run(run))
     assert "NDCG@10" in done("measure", data / "test.txt", "--scores", scores)
