@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -53,32 +54,149 @@ def write_parquet(
     Raises:
         InputError: a column name is empty, or provenance is no JSON.
     """
-    roles = _role_names(data)
-    meta = _metadata(data, roles)
-    extra: dict[str, pa.Array] = {
-        roles["label"]: pa.array(np.asarray(data.y, dtype=np.float32)),
-        roles["query_id"]: pa.DictionaryArray.from_arrays(
-            pa.array(data.query_index.astype(np.int32)), _texts(data.query_ids)
-        ),
-    }
-    if data.document_ids is not None:
-        extra[roles["document_id"]] = _texts(data.document_ids)
-    if data.comments is not None:
-        extra[roles["comment"]] = pa.array([bytes(c) for c in data.comments], pa.large_binary())
-    fields = [pa.field(str(c), pa.float32(), nullable=False) for c in data.column_names]
-    fields += [pa.field(name, values.type, nullable=False) for name, values in extra.items()]
-    schema = pa.schema(fields, metadata={_KEY: meta})
-    size = max(1024, _BLOCK_BYTES // (4 * max(1, data.X.shape[1])))
-    options = {"use_dictionary": [roles["query_id"]], "write_statistics": False}
-    with (
-        atomic_path(path) as temporary,
-        pq.ParquetWriter(temporary, schema, compression=compression, **options) as writer,
-    ):
-        for start, end in _row_groups(data.query_index, size):
-            X = np.asarray(data.X[start:end], dtype=np.float32)
-            columns = [pa.array(column) for column in np.ascontiguousarray(X.T)]
-            columns += [values.slice(start, len(X)) for values in extra.values()]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=len(X))
+    with ParquetRows(path, compression=compression) as rows:
+        rows.add(data)
+
+
+class ParquetRows:
+    """A file as of :func:`write_parquet` that is written while rows come, a block at a time: the
+    same bytes for any blocks of the same rows. It appears when the ``with`` block ends without an
+    error.
+
+    Args:
+        path, compression: see there.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, compression: Literal["lz4", "zstd", "none"] = "lz4"
+    ) -> None:
+        self._path, self._compression = Path(path), compression
+        self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: pa.Table | None = None
+        self._ends = np.zeros(0, np.int64)  # of waiting rows, before which the query changes
+        self._query_ids: list[str] = []
+        self._relevant: dict[str, Mapping[int, int]] | None = {}
+        self._unjudged: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._partial = self._stack.enter_context(atomic_path(self._path))
+        return self
+
+    def add(self, data: RankingData) -> None:
+        """Write the rows of further queries, with the columns and the provenance of the first ones;
+        or keep them until there are enough for a row group.
+
+        Raises:
+            InputError: a column name is empty, provenance is no JSON, other columns than before, a
+                query whose rows were added before, or ids that are no valid UTF-8 where those
+                before were.
+        """
+        if self._writer is None:
+            self._begin(data)
+        if list(data.column_names) != self._names:
+            raise InputError(f"{self._path}: rows of other columns than those before")
+        table = self._table(data)
+        waiting = 0 if self._waiting is None else len(self._waiting)
+        changes = np.append(np.flatnonzero(np.diff(data.query_index)) + 1, len(data))
+        self._ends = np.concatenate([self._ends, waiting + changes[changes > 0]])
+        self._waiting = table if self._waiting is None else pa.concat_tables([self._waiting, table])
+        self._query_ids += map(str, data.query_ids)
+        if data.missing is None or self._relevant is None:
+            self._relevant = None
+        else:
+            self._relevant |= data.missing.relevant
+            self._unjudged |= data.missing.unjudged
+        self._write_groups()
+
+    def _begin(self, data: RankingData) -> None:
+        """Open the file, whose columns are those of the data."""
+        self._names = list(data.column_names)
+        self._roles = _role_names(data)
+        self._provenance = dict(data.provenance)
+        self._schema = self._table(data).schema
+        self._metadata()  # what cannot be written is refused before rows are
+        self._size = max(1024, _BLOCK_BYTES // (4 * max(1, len(self._names))))
+        self._writer = self._stack.enter_context(
+            pq.ParquetWriter(
+                self._partial,
+                _with_dictionary(self._schema, self._roles["query_id"]),
+                compression=self._compression,
+                use_dictionary=[self._roles["query_id"]],
+                write_statistics=False,
+            )
+        )
+
+    def _table(self, data: RankingData) -> pa.Table:
+        queries = _texts(data.query_ids).take(pa.array(data.query_index))
+        extra = {"label": pa.array(np.asarray(data.y, np.float32)), "query_id": queries}
+        if data.document_ids is not None:
+            extra["document_id"] = _texts(data.document_ids)
+        if data.comments is not None:
+            extra["comment"] = pa.array([bytes(c) for c in data.comments], pa.large_binary())
+        columns = [pa.array(column) for column in np.ascontiguousarray(data.X.T, np.float32)]
+        fields = [pa.field(str(c), pa.float32(), nullable=False) for c in self._names]
+        for role, values in extra.items():
+            columns.append(values)
+            fields.append(pa.field(self._roles[role], values.type, nullable=False))
+        table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+        if self._writer is not None and table.schema != self._schema:
+            raise InputError(f"{self._path}: rows with other ids or comments than those before")
+        return table
+
+    def _write_groups(self, *, last: bool = False) -> None:
+        """Write the row groups that are complete, or all that is left. A group has ``size`` rows or
+        more (the last may have fewer), and ends where the query changes."""
+        if self._waiting is None or self._writer is None:
+            return
+        start, n = 0, len(self._waiting)
+        while start < n and (last or start + self._size <= n):
+            end = int(self._ends[np.searchsorted(self._ends, min(start + self._size, n))])
+            group = self._waiting.slice(start, end - start).combine_chunks()
+            place = group.schema.get_field_index(self._roles["query_id"])
+            ids = group.column(place).dictionary_encode()
+            group = group.set_column(place, self._writer.schema.field(place), ids)
+            self._writer.write_table(group, row_group_size=len(group))
+            start = end
+        if start:
+            # A copy: a slice would keep all that was written in memory.
+            self._waiting = self._waiting.slice(start).take(pa.array(np.arange(n - start)))
+            self._ends = self._ends[self._ends > start] - start
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> bool | None:
+        if kind is None and self._writer is not None:
+            self._write_groups(last=True)
+            self._writer.add_key_value_metadata({_KEY: self._metadata()})
+        return self._stack.__exit__(kind, *error)
+
+    def _metadata(self) -> bytes:
+        """What a file says of its rows.
+
+        Raises:
+            InputError: provenance that is no JSON.
+        """
+        if len(set(self._query_ids)) != len(self._query_ids):
+            raise InputError(f"{self._path}: rows of a query in several blocks")
+        meta: dict[str, Any] = {
+            "version": _VERSION,
+            "columns": list(map(str, self._names)),
+            "query_ids": self._query_ids,
+            "provenance": self._provenance,
+            "roles": self._roles,
+        }
+        if self._relevant is not None:
+            meta["missing"] = Missing(self._relevant, frozenset(self._unjudged)).to_json()
+        try:
+            return json.dumps(meta).encode()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"provenance must be JSON-compatible: {error}") from error
+
+
+def _with_dictionary(schema: pa.Schema, name: str) -> pa.Schema:
+    """The schema with a dictionary of texts in place of a column of texts."""
+    place = schema.get_field_index(name)
+    kind = pa.dictionary(pa.int32(), schema.field(place).type)
+    return schema.set(place, pa.field(name, kind, nullable=False))
 
 
 def read_parquet(
@@ -163,7 +281,7 @@ def _read_ours(
     """Rows of a file that :func:`write_parquet` wrote."""
     with pq.ParquetFile(path, memory_map=True) as file:
         check_parquet_size(path, file.metadata)
-        meta = _checked_metadata(path, file.schema_arrow)
+        meta = _checked_metadata(path, file.metadata)
         names = meta["columns"] if features is None else list(features)
         missing = [name for name in names if name not in set(meta["columns"])]
         if missing:
@@ -187,17 +305,6 @@ def _read_ours(
         provenance,
         Missing.from_json(meta["missing"]) if "missing" in meta else None,
     )
-
-
-def _row_groups(query_index: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
-    """First and last row of groups of at least ``size`` rows (the last may have fewer) that end
-    where the next row is of another query."""
-    ends = np.append(np.flatnonzero(np.diff(query_index)) + 1, len(query_index))
-    start = 0
-    while start < len(query_index):
-        end = int(ends[np.searchsorted(ends, min(start + size, len(query_index)))])
-        yield start, end
-        start = end
 
 
 def _read_declared(
@@ -227,24 +334,8 @@ def _role_names(data: RankingData) -> dict[str, str]:
     return names
 
 
-def _metadata(data: RankingData, roles: dict[str, str]) -> bytes:
-    meta: dict[str, Any] = {
-        "version": _VERSION,
-        "columns": [str(name) for name in data.column_names],
-        "query_ids": [str(query) for query in data.query_ids],
-        "provenance": dict(data.provenance),
-        "roles": roles,
-    }
-    if data.missing is not None:
-        meta["missing"] = data.missing.to_json()
-    try:
-        return json.dumps(meta).encode()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"provenance must be JSON-compatible: {error}") from error
-
-
-def _checked_metadata(path: Path, schema: pa.Schema) -> dict[str, Any]:
-    text = (schema.metadata or {}).get(_KEY)
+def _checked_metadata(path: Path, metadata: pq.FileMetaData) -> dict[str, Any]:
+    text = (metadata.metadata or {}).get(_KEY)
     if text is None:
         raise InputError(
             f"{path}: not written by write_parquet (no 'letor' metadata): say which of its columns "

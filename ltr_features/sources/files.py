@@ -126,7 +126,7 @@ def is_letor(path: Path) -> bool:
     """Whether a file holds labelled rows: LETOR text, by its first line, or our Parquet."""
     if path.suffix == ".parquet":
         try:
-            return b"letor" in (pyarrow.parquet.read_schema(path).metadata or {})
+            return b"letor" in (pyarrow.parquet.read_metadata(path).metadata or {})
         except (OSError, pyarrow.ArrowInvalid):
             return False  # the reader of tables says what is wrong
     for _, line in text_lines(path, errors="replace"):

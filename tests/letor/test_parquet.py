@@ -168,7 +168,7 @@ def test_a_long_comment_of_many_rows_is_refused(tmp_path):
             pa.array(np.zeros(n, np.int32)), pa.array([b"x" * length], pa.large_binary())
         )
         table = pq.read_table(path)
-        meta = json.loads(table.schema.metadata[b"letor"])
+        meta = json.loads(pq.read_metadata(path).metadata[b"letor"])
         meta["roles"]["comment"] = "comment"
         table = table.append_column("comment", comment).replace_schema_metadata(
             {b"letor": json.dumps(meta)}
