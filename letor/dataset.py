@@ -195,16 +195,7 @@ class RankingData:
                 "not known: whether relevant documents or queries lack a row; if any do, measures "
                 "are too high"
             )
-        lost = self.missing.n_relevant
-        total = lost + int((self.y >= 1).sum())
-        text = (
-            f"without a row: {lost:,} of {total:,} relevant documents, "
-            f"{len(self.queries_without_rows):,} queries; measures count them"
-        )
-        unjudged = len(self.missing.unjudged)
-        return text + (
-            f"; they leave out queries without judgement: {unjudged:,}" if unjudged else ""
-        )
+        return self.missing.told(int((self.y >= 1).sum()), len(self.queries_without_rows))
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

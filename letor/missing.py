@@ -27,6 +27,22 @@ class Missing:
         """Number of relevant documents without a row."""
         return sum(sum(counts.values()) for counts in self.relevant.values())
 
+    def told(self, n_relevant: int, n_without_rows: int) -> str:
+        """In one line, what measures count beside the rows, or cannot count.
+
+        Args:
+            n_relevant: relevant documents with a row. n_without_rows: queries without any.
+        """
+        lost = self.n_relevant
+        text = (
+            f"without a row: {lost:,} of {n_relevant + lost:,} relevant documents, "
+            f"{n_without_rows:,} queries; measures count them"
+        )
+        unjudged = len(self.unjudged)
+        return text + (
+            f"; they leave out queries without judgement: {unjudged:,}" if unjudged else ""
+        )
+
     def only(self, query_ids: Collection[str]) -> Missing:
         """What is missing of the given queries."""
         kept = set(query_ids)

@@ -185,7 +185,11 @@ class ParquetRows:
             "roles": self._roles,
         }
         if self._relevant is not None:
-            meta["missing"] = Missing(self._relevant, frozenset(self._unjudged)).to_json()
+            # In an order that does not depend on the blocks.
+            without_rows = [q for q in self._relevant if q not in set(self._query_ids)]
+            order = [*without_rows, *(q for q in self._query_ids if q in self._relevant)]
+            relevant = {query: self._relevant[query] for query in order}
+            meta["missing"] = Missing(relevant, frozenset(self._unjudged)).to_json()
         try:
             return json.dumps(meta).encode()
         except (TypeError, ValueError) as error:

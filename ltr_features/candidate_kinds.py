@@ -24,7 +24,7 @@ from ltr_features.parallel import map_blocks
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
-from ltr_features.text.candidates import bm25_candidates
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Pairs, known_rows
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
@@ -69,8 +69,9 @@ class BM25Candidates(CandidateSource):
     depth: int = 100
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        depth, threads = self.depth + extra, context.threads
-        return Found(bm25_candidates(context.index, context.query_counts, depth, threads=threads))
+        retriever = context.cached("BM25 candidates", lambda: BM25Retriever(context.index))
+        depth = self.depth + extra
+        return Found(retriever.top(context.query_counts, depth, threads=context.threads)[0])
 
 
 @dataclass(frozen=True)

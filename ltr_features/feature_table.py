@@ -36,6 +36,7 @@ def build_columns(
     families: Sequence[ColumnFamily],
     *,
     origins: Sequence[str] | None = None,
+    queries: range | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> RankingData:
     """Rows of the pairs, in their order, with the families' columns and the judged grades.
@@ -43,6 +44,8 @@ def build_columns(
     Args:
         origins: the sources of each pair, see :attr:`~.candidates.Candidates.origins`, for the
             comments.
+        queries: rows of the queries that the pairs are of; all by default. What is judged of others
+            is not ``missing``.
         on_progress: called when a family begins, from any thread, with its name, how many began
             before it, and of how many.
 
@@ -87,7 +90,7 @@ def build_columns(
         document_ids=document_ids,
         comments=None if origins is None else _comments(document_ids, origins),
         provenance=provenance,
-        missing=missing_rows(collection, pairs),
+        missing=missing_rows(collection, pairs, queries),
     )
 
 
@@ -96,10 +99,12 @@ def _comments(document_ids: NDArray[np.object_], origins: Sequence[str]) -> NDAr
     return np.array([f"#docid = {name} from = {origin}".encode() for name, origin in told], object)
 
 
-def missing_rows(collection: Collection, pairs: Pairs) -> Missing:
-    """What the judgements name and the pairs lack: relevant documents, and judged queries; and
-    queries of the pairs that no judgement names."""
+def missing_rows(collection: Collection, pairs: Pairs, queries: range | None = None) -> Missing:
+    """What the judgements (of some queries) name and the pairs lack: relevant documents, and judged
+    queries; and queries of the pairs that no judgement names."""
     judged = collection.judgements
+    if queries is not None:
+        judged = judged.of_queries(queries.start, queries.stop)
     n = collection.n_documents
     has_row = np.isin(judged.query * n + judged.document, pairs.query * n + pairs.document)
     lost = ~has_row & (judged.grade >= 1)

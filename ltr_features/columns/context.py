@@ -116,6 +116,12 @@ class ColumnContext:
         collection = self.collection.with_queries(texts, ids)
         return ColumnContext(collection, self.index, self.threads, self.base, self._of_documents)
 
+    def of_queries(self, first: int, last: int) -> ColumnContext:
+        """The context of some of the queries, rows ``first`` to before ``last``, with their
+        judgements; what was computed of the documents is shared."""
+        collection = self.collection.of_queries(first, last)
+        return ColumnContext(collection, self.index, self.threads, self.base, self._of_documents)
+
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as
         PageRank."""

@@ -14,8 +14,10 @@ from ltr_features.commands.options import Progress, Threads, settings, settings_
 if TYPE_CHECKING:
     from letor.dataset import RankingData
     from letor.folds import Fold
+    from ltr_features.blocks import Written
     from ltr_features.candidates import Candidates
     from ltr_features.columns.base import ColumnFamily
+    from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.feature_table import FoldTable
     from ltr_features.text.collection import Collection
@@ -117,6 +119,20 @@ def columns_build(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
+    memory: Annotated[
+        str,
+        typer.Option(
+            help="Memory for the rows of a block of queries, where a .parquet without folds is "
+            "written; the file is the same for any."
+        ),
+    ] = "1GiB",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Make such a .parquet on the workers of a Dask cluster: its address, "
+            "tcp://host:8786, or local:N for N processes. The file is the same."
+        ),
+    ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -129,6 +145,8 @@ def columns_build(
     Example: ltr-features columns build --workspace workspace --family letor46 --model ssi --param
     ssi.rank=50 --out folds"""
     from letor.column_names import write_rows
+    from letor.errors import InputError
+    from ltr_features.blocks import memory_size
     from ltr_features.candidates import candidate_sources, choose_candidates
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.out_of_fold import check_folds
@@ -144,9 +162,19 @@ def columns_build(
         check_folds(folds, out_of_fold=bool(recipes))
         n_folds = folds
     _check_target(out, folds=n_folds)
+    in_blocks = not n_folds and out.suffix == ".parquet"
+    n_bytes = memory_size(memory)
+    if scheduler is not None and not in_blocks:
+        raise InputError("--scheduler: only a .parquet without folds and models is made in blocks")
     context = open_workspace(workspace, threads=threads)
     _check_ids(context.collection, out)
     split = _split(context.collection, n_folds, by_group=by_group, by_time=by_time, seed=seed)
+    if in_blocks:
+        _write_blocks(
+            context, chosen, families, workspace, out,
+            memory=n_bytes, scheduler=scheduler, progress=progress,
+        )  # fmt: skip
+        return
     found = choose_candidates(context, chosen, on_empty="keep")
     reporter = Reporter(shown=progress)
 
@@ -178,6 +206,40 @@ def columns_build(
         write_rows(data, out, threads=threads)
         typer.echo(f"{len(data):,} rows, {width} columns: {out}")
     _tell(context.collection, found, data, families, provenance)
+
+
+def _write_blocks(
+    context: ColumnContext,
+    candidates: Mapping[str, Mapping[str, object]],
+    families: Sequence[ColumnFamily],
+    workspace: Path,
+    out: Path,
+    *,
+    memory: int,
+    scheduler: str | None,
+    progress: bool | None,
+) -> None:
+    """Write the rows as one Parquet file, block by block."""
+    from contextlib import nullcontext
+
+    from ltr_features.blocks import write_columns
+    from ltr_features.cluster import on_cluster
+    from ltr_features.studies.progress import Reporter
+
+    reporter = Reporter(shown=progress)
+    folder = out.with_name(out.name + ".blocks")
+    cluster = on_cluster(scheduler, workspace.resolve(), folder.resolve()) if scheduler else None
+    with (
+        reporter.running(["columns"]),
+        reporter.stage("columns"),
+        cluster or nullcontext() as made_by,
+    ):
+        written = write_columns(
+            context, candidates, families, out,
+            memory=memory, made_by=made_by, on_progress=reporter.part,
+        )  # fmt: skip
+    typer.echo(f"{written.n_rows:,} rows, {written.width} columns: {out}")
+    _tell(context.collection, written.candidates, written, families, {})
 
 
 def _check_ids(collection: Collection, out: Path) -> None:
@@ -215,15 +277,15 @@ def _split(
 
 def _tell(
     collection: Collection,
-    found: Candidates,
-    data: RankingData,
+    found: Candidates | None,
+    data: RankingData | Written,
     families: Sequence[ColumnFamily],
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Say what must be known of rows and columns; last, where nothing scrolls it away."""
     from ltr_features.remarks import told_once
 
-    if len(found.sources) > 1:
+    if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         told = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
         typer.echo(f"Recall of relevant documents: {', '.join(told)}", err=True)
@@ -231,7 +293,8 @@ def _tell(
     if without or (data.missing is not None and data.missing.n_relevant):
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
     told = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
-    for sentence in [*collection.remarks, *found.remarks, *told, *told_once(provenance)]:
+    of_candidates = [] if found is None else found.remarks
+    for sentence in [*collection.remarks, *of_candidates, *told, *told_once(provenance)]:
         typer.echo(sentence, err=True)
 
 

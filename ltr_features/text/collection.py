@@ -41,6 +41,11 @@ class Judgements:
     def __len__(self) -> int:
         return len(self.grade)
 
+    def of_queries(self, first: int, last: int) -> Judgements:
+        """Those of the queries ``first`` to before ``last``."""
+        kept = (self.query >= first) & (self.query < last)
+        return Judgements(self.query[kept], self.document[kept], self.grade[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class Links:
@@ -172,6 +177,21 @@ class Collection:
         }.items():
             object.__setattr__(other, name, value)
         other._check_queries()
+        return other
+
+    def of_queries(self, first: int, last: int) -> Collection:
+        """The same documents with some of the queries, rows ``first`` to before ``last``, and their
+        judgements."""
+        other = self.with_queries(self.query_texts[first:last], self.query_ids[first:last])
+        judged = self.judgements.of_queries(first, last)
+        values: dict[str, Any] = {
+            "judgements": Judgements(judged.query - first, judged.document, judged.grade)
+        }
+        for name in ("query_sources", "query_groups", "query_times"):
+            of_all = getattr(self, name)
+            values[name] = None if of_all is None else of_all[first:last]
+        for name, value in values.items():
+            object.__setattr__(other, name, value)
         return other
 
     def _check_queries(self) -> None:

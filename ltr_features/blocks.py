@@ -1,0 +1,203 @@
+"""Feature tables larger than memory: made, and written as Parquet, by blocks of whole queries.
+
+The bytes of the file are those of a table that is made at once, whatever the blocks, on one machine
+or on the workers of a cluster (:mod:`ltr_features.cluster`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.missing import Missing
+from letor.parquet import ParquetRows
+from ltr_features.candidates import Candidates, candidate_sources, find_candidates
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext
+from ltr_features.feature_table import build_columns
+from ltr_features.text.collection import Pairs
+
+#: Memory for a block by default.
+MEMORY = 2**30
+#: Bytes of a row beside its columns, and copies of each value while a block is made and written.
+_ROW_BYTES, _COPIES = 400, 6
+_UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some queries and their candidates.
+
+    Attributes:
+        first, last: rows of the collection's queries, ``first`` to before ``last``.
+        pairs: their candidates, over the rows of the whole collection; None where BM25 finds them
+            query by query.
+        origins: the sources of the pairs, or None.
+    """
+
+    first: int
+    last: int
+    pairs: Pairs | None = None
+    origins: Sequence[str] | None = None
+
+
+@dataclass
+class BlockWork:
+    """How the rows of a block are made.
+
+    Attributes:
+        candidates: settings of sources, see :func:`~.candidates.candidate_sources`.
+        families: of columns.
+    """
+
+    candidates: Mapping[str, Mapping[str, Any]]
+    families: Sequence[ColumnFamily]
+
+    def rows(self, context: ColumnContext, block: Block) -> RankingData:
+        """The rows of a block's queries. Queries without candidates have none, and are
+        ``missing``."""
+        pairs = block.pairs
+        if pairs is None:
+            part = context.of_queries(block.first, block.last)
+            found = find_candidates(part, candidate_sources(self.candidates)).pairs
+            pairs = Pairs(found.query + block.first, found.document)
+        queries = range(block.first, block.last)
+        return build_columns(context, pairs, self.families, origins=block.origins, queries=queries)
+
+
+@dataclass
+class Written:
+    """What was written.
+
+    Attributes:
+        n_rows, n_queries: rows, and queries that have some. width: columns.
+        missing: what is judged and has no row. n_relevant: relevant rows. n_without_rows: judged
+            queries that have none.
+        candidates: of all queries, where they were found before the blocks; else None.
+    """
+
+    n_rows: int = 0
+    n_queries: int = 0
+    width: int = 0
+    n_relevant: int = 0
+    n_without_rows: int = 0
+    missing: Missing = field(default_factory=lambda: Missing({}))
+    candidates: Candidates | None = None
+
+    def add(self, data: RankingData) -> None:
+        """Count the rows of a block."""
+        self.n_rows += len(data)
+        self.n_queries += data.n_queries
+        self.width = data.X.shape[1]
+        self.n_relevant += int((data.y >= 1).sum())
+        self.n_without_rows += len(data.queries_without_rows)
+        if data.missing is not None:
+            self.missing = Missing(
+                {**self.missing.relevant, **data.missing.relevant},
+                self.missing.unjudged | data.missing.unjudged,
+            )
+
+    @property
+    def coverage(self) -> str:
+        """In one line, what measures of the rows count beside them."""
+        return self.missing.told(self.n_relevant, self.n_without_rows)
+
+
+def write_columns(
+    context: ColumnContext,
+    candidates: Mapping[str, Mapping[str, Any]],
+    families: Sequence[ColumnFamily],
+    path: Path,
+    *,
+    memory: int = MEMORY,
+    made_by: Callable[[BlockWork, Iterable[Block]], Iterator[RankingData]] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Written:
+    """Write the rows of all candidates with their columns as Parquet, as of
+    :func:`~.feature_table.build_columns` and :func:`letor.parquet.write_parquet`.
+
+    Args:
+        context: the collection and its index.
+        candidates: settings of sources. BM25 alone is asked query by query; candidates of others
+            are found before, and held in memory (about 40 bytes a pair).
+        families: of columns.
+        path: the file.
+        memory: bytes for the rows of a block, about. What families hold of the documents comes
+            on top, and of one query at least all rows are held.
+        made_by: makes the rows of blocks, in their order; in this process by default.
+        on_progress: called with (queries done, all queries).
+
+    Raises:
+        InputError: wrong settings, or no query has a candidate.
+    """
+    work = BlockWork(candidates, families)
+    written = Written()
+    blocks = _blocks(context, work, written, memory)
+    made = _made_here(context, work, blocks) if made_by is None else made_by(work, blocks)
+    with ParquetRows(path) as rows:
+        for block, data in zip(blocks, made, strict=True):
+            rows.add(data)
+            written.add(data)
+            if on_progress is not None:
+                on_progress(block.last, context.collection.n_queries)
+        if not written.n_rows:
+            raise InputError(f"no query has a candidate from {', '.join(candidates)}")
+    return written
+
+
+def _made_here(
+    context: ColumnContext, work: BlockWork, blocks: Iterable[Block]
+) -> Iterator[RankingData]:
+    for block in blocks:
+        yield work.rows(context, block)
+
+
+def _blocks(context: ColumnContext, work: BlockWork, written: Written, memory: int) -> list[Block]:
+    """All queries, in blocks whose rows take about so much memory."""
+    n = context.collection.n_queries
+    width = sum(len(family.columns) for family in work.families)
+    most = max(1, memory // (_ROW_BYTES + 4 * _COPIES * width))
+    if set(work.candidates) == {"bm25"} and "source" not in work.candidates["bm25"]:
+        depth = int(work.candidates["bm25"].get("depth", 100))
+        size = max(1, most // depth)
+        return [Block(first, min(first + size, n)) for first in range(0, n, size)]
+    written.candidates = found = find_candidates(context, candidate_sources(work.candidates))
+    origins = found.origins
+    ends = np.searchsorted(found.pairs.query, np.arange(n + 1))  # pairs stand query by query
+    blocks, first = [], 0
+    while first < n:
+        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        rows = slice(int(ends[first]), int(ends[last]))
+        blocks.append(
+            Block(
+                first,
+                last,
+                Pairs(found.pairs.query[rows], found.pairs.document[rows]),
+                None if origins is None else origins[rows],
+            )
+        )
+        first = last
+    return blocks
+
+
+def memory_size(text: str) -> int:
+    """A number of bytes from text such as "2GiB" or "500MB".
+
+    Raises:
+        InputError: it is no such text, or less than 1 MiB.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if not match or match[2] not in _UNITS:
+        raise InputError(f"memory {text!r}: write a number and a unit, 2GiB or 500MB")
+    size = int(float(match[1]) * _UNITS[match[2]])
+    if size < 2**20:
+        raise InputError(f"memory {text!r}: less than 1MiB, which no block fits in")
+    return size

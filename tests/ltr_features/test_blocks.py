@@ -1,0 +1,222 @@
+"""Feature tables by blocks of queries: the same bytes as at once, on one machine or on workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from threading import Thread
+from time import sleep
+
+import numpy as np
+import pytest
+
+from letor.errors import InputError
+from letor.parquet import read_parquet, write_parquet
+from ltr_features import blocks, cluster
+from ltr_features.blocks import BlockWork, memory_size, write_columns
+from ltr_features.candidates import choose_candidates
+from ltr_features.cluster import on_cluster
+from ltr_features.columns.context import make_workspace, open_workspace
+from ltr_features.columns.registry import get_family
+from ltr_features.feature_table import build_columns
+from ltr_features.text.collection import Collection, Judgements
+
+WORDS = [f"word{i}" for i in range(40)]
+BM25 = {"bm25": {"depth": 5}}
+SOURCES = [BM25, {"judged": {}, "bm25": {"depth": 3}}, {"lsi": {"depth": 4, "params": {"rank": 5}}}]
+
+
+def collection(n_queries=30):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(60)]
+    queries = [" ".join(rng.choice(WORDS, 3)) for _ in range(n_queries)]
+    queries[4] = "unheard"  # has no candidate
+    judged = np.unique(rng.integers([0, 0], [n_queries, 60], (90, 2)), axis=0)
+    return Collection(
+        "some",
+        [f"d{i}" for i in range(60)],
+        {"body": texts},
+        [f"q{i}" for i in range(n_queries)],
+        queries,
+        Judgements(judged[:, 0].copy(), judged[:, 1].copy(), rng.integers(0, 3, len(judged))),
+    )
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    return make_workspace(collection(), tmp_path_factory.mktemp("blocks") / "workspace")
+
+
+@pytest.fixture
+def families():
+    return [get_family("letor46"), get_family("vsm")]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Row groups and blocks of a few rows."""
+    monkeypatch.setattr("letor.parquet._BLOCK_BYTES", 1)
+    return 2 * 5 * (blocks._ROW_BYTES + 4 * blocks._COPIES * 47)  # two queries of five candidates
+
+
+@pytest.mark.parametrize("candidates", SOURCES, ids=["bm25", "two sources", "model"])
+def test_any_blocks_give_the_bytes_of_the_whole(workspace, families, candidates, tmp_path, tiny):
+    context = open_workspace(workspace)
+    found = choose_candidates(context, candidates, on_empty="keep")
+    whole = build_columns(context, found.pairs, families, origins=found.origins)
+    write_parquet(whole, tmp_path / "whole.parquet")
+    expected = (tmp_path / "whole.parquet").read_bytes()
+    for memory in (1, tiny, 2**30):
+        path, told = tmp_path / f"{memory}.parquet", []
+        written = write_columns(
+            context, candidates, families, path,
+            memory=memory, on_progress=lambda done, total, told=told: told.append((done, total)),
+        )  # fmt: skip
+        assert path.read_bytes() == expected
+        assert (written.n_rows, written.n_queries, written.width) == (
+            len(whole), whole.n_queries, 47,
+        )  # fmt: skip
+        assert written.coverage == whole.coverage
+        assert told[-1] == (30, 30)
+        assert len(told) == {1: 30, tiny: len(told), 2**30: 1}[memory]
+    assert read_parquet(tmp_path / "1.parquet").missing == whole.missing
+
+
+def test_nothing_is_left_where_a_block_fails(workspace, families, tmp_path):
+    def fails(work, todo):
+        yield work.rows(open_workspace(workspace), todo[0])
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        write_columns(
+            open_workspace(workspace), BM25, families, tmp_path / "rows.parquet",
+            memory=1, made_by=fails,
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_collection_without_candidates_is_refused(tmp_path, families):
+    context = open_workspace(make_workspace(collection(30), tmp_path / "w"))
+    none = context.for_queries(["unheard"])
+    with pytest.raises(InputError, match="no query has a candidate from bm25"):
+        write_columns(none, BM25, families, tmp_path / "rows.parquet")
+
+
+def test_sizes_of_memory():
+    assert memory_size("2GiB") == 2**31
+    assert memory_size("1.5 MB") == 1_500_000
+    for wrong in ("2Gb", "many", "", "-1GiB", "10KiB"):
+        with pytest.raises(InputError, match="memory"):
+            memory_size(wrong)
+
+
+@pytest.fixture(scope="module")
+def local():
+    """Two processes; started once, as each imports the package anew."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as found:
+        yield found
+
+
+def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, tiny, local):
+    context = open_workspace(workspace)
+    write_columns(context, BM25, families, tmp_path / "here.parquet", memory=tiny)
+    folder = tmp_path / "blocks"
+
+    def cut_off(made_by):
+        def made(work, todo):
+            for number, rows in enumerate(made_by(work, todo)):
+                if number == 3:
+                    raise KeyboardInterrupt
+                yield rows
+
+        return made
+
+    path, made = tmp_path / "there.parquet", local.scheduler_address
+    with pytest.raises(KeyboardInterrupt), on_cluster(made, workspace, folder) as made_by:
+        write_columns(
+            context, BM25, families, path, memory=tiny, made_by=cut_off(made_by)
+        )  # fmt: skip
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.parquet")}
+    assert len(kept) >= 3
+    with on_cluster(made, workspace, folder) as made_by:
+        written = write_columns(context, BM25, families, path, memory=tiny, made_by=made_by)
+        assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
+    assert path.read_bytes() == (tmp_path / "here.parquet").read_bytes()
+    assert written.n_rows == len(read_parquet(path))
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, local):
+    context = open_workspace(workspace)
+    write_columns(context, BM25, families, tmp_path / "here.parquet", memory=1)
+    folder = tmp_path / "blocks"
+    victim = next(iter(local.workers.values())).pid
+
+    def kill():
+        while not any(folder.glob("*.parquet")):
+            sleep(0.001)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = Thread(target=kill)
+    with on_cluster(local.scheduler_address, workspace, folder) as made_by:
+        killer.start()
+        write_columns(
+            context, BM25, families, tmp_path / "there.parquet", memory=1, made_by=made_by
+        )  # fmt: skip
+    killer.join()
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
+
+
+class FakeClient:
+    """A worker that sees something else."""
+
+    def __init__(self, **other):
+        self.other = other
+
+    def wait_for_workers(self, n, timeout):
+        pass
+
+    def run(self, look, *arguments):
+        host, seen = look(*arguments)
+        changed = {
+            w: next((v for k, v in self.other.items() if k in w), s) for w, s in seen.items()
+        }
+        return {"tcp://there:1": (host, changed)}
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"version": "0.0.1"}, "worker tcp://there:1 on .*: the version of ltr-features is 0.0.1"),
+        ({"workspace": "missing"}, "workspace .* is missing, here it is"),
+        ({"folder": "missing"}, "folder .* is missing, here it is there; install one version"),
+    ],
+)
+def test_workers_that_would_do_otherwise_are_refused(workspace, tmp_path, other, message):
+    with pytest.raises(InputError, match=message):
+        cluster._check_workers(FakeClient(**other), workspace, tmp_path)
+    cluster._check_workers(FakeClient(), workspace, tmp_path)
+
+
+def test_settings_name_the_files_of_blocks(families):
+    of = cluster._settings(BlockWork(BM25, families))
+    assert of == cluster._settings(
+        BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")])
+    )
+    assert of != cluster._settings(BlockWork({"bm25": {"depth": 6}}, families))
+    other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
+    assert of != cluster._settings(BlockWork(BM25, other))
+
+
+def test_dask_is_asked_for_by_name(monkeypatch, workspace, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(InputError, match=r"install ltr-features\[dask\]"),
+        on_cluster("local:2", workspace, Path(tmp_path)),
+    ):
+        pass
