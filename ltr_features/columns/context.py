@@ -21,6 +21,7 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
+from ltr_features.text.stored_texts import save_documents
 from ltr_features.text.term_counts import count_terms
 
 T = TypeVar("T")
@@ -145,7 +146,8 @@ def make_workspace(
     index: TermIndex | None = None,
     threads: int | None = None,
 ) -> Path:
-    """Write ``collection/`` (BEIR's layout) and ``index/`` into a new folder.
+    """Write ``collection/`` (BEIR's layout, and its documents as Arrow) and ``index/`` into a new
+    folder.
 
     Args:
         analyzer: how text is analysed; or ``index``, if the collection is indexed already.
@@ -161,6 +163,7 @@ def make_workspace(
     with atomic_path(folder, kind="folder") as partial:
         (partial / "collection").mkdir(parents=True)
         save_collection(collection, partial / "collection")
+        save_documents(collection, partial / "collection")
         if index is None:
             index = TermIndex.build(collection, analyzer, threads=threads)
         index.save(partial / "index")

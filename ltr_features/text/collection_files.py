@@ -15,6 +15,7 @@ from letor.compression import text_lines
 from letor.errors import InputError, reading
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.records import id_rows, json_lines, parse_object
+from ltr_features.text.stored_texts import open_documents
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"
@@ -85,11 +86,8 @@ def _load(folder: Path) -> Collection:
     path = folder / "collection.json"
     text = "\n".join(line for _, line in text_lines(path))
     header = parse_object(path, 1, text, ("name", "description"))
-    corpus = _records(folder / "corpus.jsonl", "_id")
+    ids, streams = open_documents(folder) or _documents(folder / "corpus.jsonl")
     queries = _records(folder / "queries.jsonl", "_id", "text")
-    if not corpus:
-        raise InputError(f"{folder / 'corpus.jsonl'}: no documents")
-    ids = [document["_id"] for document in corpus]
     row_of = {document_id: row for row, document_id in enumerate(ids)}
     query_row = {query["_id"]: row for row, query in enumerate(queries)}
     links = None
@@ -99,11 +97,7 @@ def _load(folder: Path) -> Collection:
     return Collection(
         name=header["name"],
         document_ids=ids,
-        streams={
-            "body" if name == _BODY else name: [document.get(name, "") for document in corpus]
-            for name in dict.fromkeys(name for document in corpus for name in document)
-            if name != "_id"
-        },
+        streams=streams,
         query_ids=[query["_id"] for query in queries],
         query_texts=[query["text"] for query in queries],
         judgements=Judgements(*judged),
@@ -116,6 +110,18 @@ def _load(folder: Path) -> Collection:
         withheld=header.get("withheld"),
         description=header["description"],
     )
+
+
+def _documents(path: Path) -> tuple[list[str], Mapping[str, Sequence[str]]]:
+    """The ids of the documents, and their texts by stream."""
+    corpus = _records(path, "_id")
+    if not corpus:
+        raise InputError(f"{path}: no documents")
+    names = dict.fromkeys(name for document in corpus for name in document if name != "_id")
+    return [document["_id"] for document in corpus], {
+        "body" if name == _BODY else name: [document.get(name, "") for document in corpus]
+        for name in names
+    }
 
 
 def _records(path: Path, *needed: str) -> list[dict[str, str]]:

@@ -1,0 +1,85 @@
+"""Documents that are mapped from disk are those that were written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from letor.errors import InputError
+from ltr_features.text import stored_texts
+from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.stored_texts import FILE, StoredTexts, open_documents, save_documents
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def collection(bodies, titles=None):
+    none = np.zeros(0, np.int64)
+    streams = {"body": bodies} | ({} if titles is None else {"title": titles})
+    ids = [f"d{i}" for i in range(len(bodies))]
+    return Collection("c", ids, streams, ["q"], ["x"], Judgements(none, none, none))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12))
+def test_texts_are_those_that_were_written(tmp_path_factory, texts):
+    folder = tmp_path_factory.mktemp("stored")
+    bodies, titles = (list(column) for column in zip(*texts, strict=True))
+    save_documents(collection(bodies, titles), folder)
+    ids, streams = open_documents(folder)
+    assert ids == [f"d{i}" for i in range(len(texts))]
+    assert list(streams) == ["body", "title"]
+    for found, expected in zip(streams.values(), (bodies, titles), strict=True):
+        assert list(found) == expected
+        assert [found[i] for i in range(-len(texts), len(texts))] == expected * 2
+        assert found[1:7] == expected[1:7]
+        assert found[::-2] == expected[::-2]
+        with pytest.raises(IndexError):
+            found[len(texts)]
+
+
+def test_texts_of_many_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_texts, "_BLOCK", 3)
+    bodies = [f"text {i}" for i in range(10)]
+    save_documents(collection(bodies), tmp_path)
+    _, streams = open_documents(tmp_path)
+    assert list(streams["body"]) == bodies
+    assert streams["body"][2:5] == bodies[2:5]
+
+
+def test_a_collection_is_loaded_from_them(tmp_path):
+    save_collection(collection(["one", "two"]), tmp_path)
+    assert open_documents(tmp_path) is None
+    assert load_collection(tmp_path).streams["body"] == ["one", "two"]
+    save_documents(collection(["one", "two"]), tmp_path)
+    loaded = load_collection(tmp_path)
+    assert isinstance(loaded.streams["body"], StoredTexts)
+    assert list(loaded.streams["body"]) == ["one", "two"]
+    assert loaded.document_ids == ["d0", "d1"]
+
+
+def damaged(column, name="body"):
+    return pa.table({"_id": pa.array(["a"], pa.large_string()), name: column})
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (damaged(pa.array([1])), "column body does not hold texts"),
+        (damaged(pa.array([None], pa.large_string())), "column body does not hold texts"),
+        (damaged(pa.array(["x"], pa.large_string()), "colour"), "columns _id, colour"),
+        (damaged(pa.array([b"\xff"], pa.large_binary()).view(pa.large_string())), "UTF8"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, table, message):
+    with pa.OSFile(str(tmp_path / FILE), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(InputError, match=f"corpus.arrow.*{message}"):
+        open_documents(tmp_path)
+    (tmp_path / FILE).write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"corpus\.arrow: .*damaged"):
+        open_documents(tmp_path)
