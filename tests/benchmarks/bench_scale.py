@@ -1,0 +1,149 @@
+"""How time and memory grow with documents, queries and rows, on made collections.
+
+A collection is made from a vocabulary by Zipf's law whose size grows by Heaps' law with the words
+that were written, with the mean length that is asked for: its numbers are those of texts, its
+sentences are not. Each stage is a command in a process of its own, with what a stranger would type;
+memory is the largest RssAnon, 20 times a second, so that mapped files do not count.
+
+    python tests/benchmarks/bench_scale.py --documents 10000 100000 --words 100 --queries 1000 10000
+        --memory 256MiB [--workers 2] --out FOLDER
+
+Prints time and memory of each stage and, from two sizes on, the exponents of their growth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, sleep
+
+import numpy as np
+
+#: Zipf's exponent; Heaps' law V = K n^BETA.
+ZIPF, HEAPS_K, HEAPS_BETA = 1.07, 30.0, 0.55
+BLOCK = 10_000
+WORDS_OF_A_QUERY = 3
+
+
+def vocabulary(n_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Words, the cumulative share of each by Zipf's law)."""
+    n = int(HEAPS_K * n_words**HEAPS_BETA)
+    letters = np.array(list("etaoinshrdlu"))
+    words = np.array(["".join(letters[list(map(int, np.base_repr(i + 12, 12).translate(
+        str.maketrans("AB", "  ")).replace(" ", "9")))]) + str(i) for i in range(n)])  # fmt: skip
+    weight = 1.0 / np.arange(1, n + 1) ** ZIPF
+    return words, np.cumsum(weight) / weight.sum()
+
+
+def make(folder: Path, n_documents: int, mean_length: int, n_queries: int) -> None:
+    """Write a BEIR folder; a query's words are rare ones of its one relevant document."""
+    rng = np.random.default_rng(0)
+    words, share = vocabulary(n_documents * mean_length)
+    (folder / "qrels").mkdir(parents=True)
+    asked = set(rng.choice(n_documents, n_queries, replace=n_queries > n_documents).tolist())
+    queries = []
+    with open(folder / "corpus.jsonl", "w", encoding="utf-8") as out:
+        for first in range(0, n_documents, BLOCK):
+            n = min(BLOCK, n_documents - first)
+            lengths = np.maximum(5, rng.lognormal(np.log(mean_length) - 0.25, 0.7, n)).astype(int)
+            drawn = np.searchsorted(share, rng.random(lengths.sum()))
+            for i, of_document in enumerate(np.split(drawn, np.cumsum(lengths)[:-1])):
+                text = " ".join(words[of_document])
+                out.write(json.dumps({"_id": f"d{first + i}", "text": text}) + "\n")
+                if first + i in asked:
+                    rare = np.sort(of_document)[::-1][: 4 * WORDS_OF_A_QUERY]
+                    chosen = rng.choice(rare, min(WORDS_OF_A_QUERY, len(rare)), replace=False)
+                    queries.append((first + i, " ".join(words[chosen])))
+    with open(folder / "queries.jsonl", "w", encoding="utf-8") as out:
+        out.writelines(json.dumps({"_id": f"q{d}", "text": t}) + "\n" for d, t in queries)
+    lines = "".join(f"q{d}\td{d}\t1\n" for d, _ in queries)
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+
+
+def measured(command: Sequence[str | Path]) -> tuple[float, float]:
+    """(Seconds, the largest MiB of RssAnon over the process and those below it)."""
+    began = perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ltr_features.cli", *map(str, command)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    largest = 0
+    while process.poll() is None:
+        largest = max(largest, sum(map(anonymous, family_of(process.pid))))
+        sleep(0.05)
+    said = process.communicate()
+    if process.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: {said[1]}")
+    return perf_counter() - began, largest / 1024
+
+
+def anonymous(pid: int) -> int:
+    """KiB that are the process's own; mapped files do not count."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
+
+
+def family_of(pid: int) -> list[int]:
+    """A process and those below it."""
+    children: list[str] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended
+            children += task.read_text().split()
+    return [pid, *(one for child in children for one in family_of(int(child)))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--queries", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--words", type=int, default=100, help="mean length of a document")
+    parser.add_argument("--memory", default="256MiB")
+    parser.add_argument("--workers", type=int, default=0, help="also on so many Dask workers")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    stages: dict[str, list[tuple[int, float, float]]] = {}
+
+    def stage(name: str, size: int, command: Sequence[str | Path]) -> None:
+        seconds, mebibytes = measured(command)
+        stages.setdefault(name, []).append((size, seconds, mebibytes))
+        print(f"{name:34} {size:>11,} {seconds:8.1f} s {mebibytes:8.0f} MiB", flush=True)
+
+    for n_documents in options.documents:
+        for n_queries in options.queries:
+            folder = options.out / f"{n_documents}-{n_queries}"
+            make(folder / "beir", n_documents, options.words, n_queries)
+            workspace = folder / "workspace"
+            if n_queries == options.queries[0]:
+                name = f"index, {options.words} words, documents"
+            else:
+                name = f"index, {n_queries:,} queries, documents"
+            stage(name, n_documents,
+                  ["index", "beir", f"folder={folder / 'beir'}", "--out", workspace])  # fmt: skip
+            build = ["columns", "build", "--workspace", workspace, "--family", "letor46",
+                     "--memory", options.memory, "--quiet", "--out"]  # fmt: skip
+            of = f"46 columns of {n_documents:,} documents, rows"
+            stage(of, 100 * n_queries, [*build, folder / "rows.parquet"])
+            for n in sorted({1, options.workers}) if options.workers else ():
+                path = folder / f"rows{n}.parquet"
+                stage(f"{of}, {n} workers", 100 * n_queries,
+                      [*build, path, "--scheduler", f"local:{n}"])  # fmt: skip
+                if path.read_bytes() != (folder / "rows.parquet").read_bytes():
+                    sys.exit("the workers' rows differ")
+    print("\nexponents of growth (1: proportional), from the smallest to the largest")
+    for name, runs in stages.items():
+        if len({size for size, *_ in runs}) > 1:
+            (n, s, m), (n2, s2, m2) = min(runs), max(runs)
+            by = np.log(n2 / n)
+            print(f"{name:34} time {np.log(s2 / s) / by:5.2f}   memory {np.log(m2 / m) / by:5.2f}")
+
+
+if __name__ == "__main__":
+    main()
