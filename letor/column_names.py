@@ -157,14 +157,15 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     are known.
 
     Args:
-        options: of :func:`letor.svmlight.read_letor`, for text.
+        options: of :func:`letor.svmlight.read_letor`, for text; ``memory`` for Parquet alone, see
+            :func:`letor.parquet.read_parquet`.
 
     Raises:
         InputError: the file cannot be read.
     """
-    path = Path(path)
+    path, memory = Path(path), options.pop("memory", None)
     if path.suffix == ".parquet":
-        return read_parquet(path, threads=options.get("threads"))
+        return read_parquet(path, threads=options.get("threads"), memory=memory)
     beside = names_path(path)
     if not beside.is_file():
         return read_letor(path, **options)

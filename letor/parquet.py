@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.files import atomic_path
+from letor.mapped import empty_matrix
 from letor.missing import Missing
 from letor.string_array import StringArray, encode
 from ltr_base.machine import available_cores
@@ -212,6 +213,7 @@ def read_parquet(
     features: Sequence[str] | None = None,
     comments: bool = True,
     threads: int | None = None,
+    memory: int | None = None,
 ) -> RankingData:
     """Read a file of ``write_parquet``, or any Parquet file whose columns are declared.
 
@@ -222,6 +224,8 @@ def read_parquet(
         features: names of the columns of X to read, in the order wanted; default: all.
         comments: whether to read comments and document ids of a file of ``write_parquet``.
         threads: number of threads; default: all cores.
+        memory: of a file of ``write_parquet``, values of X that take more bytes are held in a
+            temporary file, see :mod:`letor.mapped`; None = none are.
 
     Raises:
         InputError: no such file, not a Parquet file, a column that it does not have, or as
@@ -233,7 +237,7 @@ def read_parquet(
     with reading(path, "it is not a readable Parquet file of LETOR rows"):
         if label is not None or qid is not None:
             return _read_declared(path, label or "label", qid or "qid", docno, features)
-        return _read_ours(path, features, comments, threads)
+        return _read_ours(path, features, comments, threads, memory)
 
 
 def check_parquet_size(
@@ -280,7 +284,11 @@ def _check_memory(path: str | os.PathLike[str], n_bytes: int) -> None:
 
 
 def _read_ours(
-    path: Path, features: Sequence[str] | None, comments: bool, threads: int | None
+    path: Path,
+    features: Sequence[str] | None,
+    comments: bool,
+    threads: int | None,
+    memory: int | None,
 ) -> RankingData:
     """Rows of a file that :func:`write_parquet` wrote."""
     with pq.ParquetFile(path, memory_map=True) as file:
@@ -292,7 +300,7 @@ def _read_ours(
             raise InputError(f"{path}: no columns {', '.join(missing)}")
         roles = meta["roles"]
         wanted = [role for role in _ROLES if role in roles and (comments or role in _ROLES[:2])]
-        X = _read_values(path, file, names, threads)
+        X = _read_values(path, file, names, threads, memory)
         table = _read_columns(file, [roles[role] for role in wanted[:2]])
         table |= _read_texts(path, file.metadata, [roles[role] for role in wanted[2:]])
     query_ids = meta["query_ids"]
@@ -363,13 +371,17 @@ def _texts(values: Iterable[str]) -> pa.Array:
 
 
 def _read_values(
-    path: Path, file: pq.ParquetFile, names: Sequence[str], threads: int | None
+    path: Path,
+    file: pq.ParquetFile,
+    names: Sequence[str],
+    threads: int | None,
+    memory: int | None,
 ) -> NDArray[np.float32]:
     """The named columns as float32 [n, len(names)], row groups in parallel."""
     meta = file.metadata
     sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
     first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
-    X = np.empty((first[-1], len(names)), dtype=np.float32)
+    X = empty_matrix((first[-1], len(names)), memory)
 
     def read(i: int) -> None:
         # one reader per row group: readers are not shared between threads

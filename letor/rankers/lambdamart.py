@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
+from letor.mapped import take_rows
 from letor.measures import parse_measure
 from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
@@ -258,7 +259,7 @@ def _lightgbm_dataset(
     """The rows grouped by query and shuffled within it, and which rows these are."""
     rows = np.lexsort((rng.random(len(data)), data.query_index))
     dataset = lightgbm.Dataset(
-        data.X[rows],
+        take_rows(data.X, rows),
         label=data.y[rows],
         group=data.group_sizes[data.group_sizes > 0],
         feature_name=[f"f{j}" for j in range(data.X.shape[1])],

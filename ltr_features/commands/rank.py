@@ -52,6 +52,13 @@ def rank_train(
         str, typer.Option(help="A name of `rank list`.", autocompletion=completion.rankers)
     ] = "lambdamart",
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Values of a .parquet that take more memory (2GiB) are held in a temporary file; "
+            "the ranker is the same. LambdaMART copies them there; other rankers copy in memory."
+        ),
+    ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -61,6 +68,7 @@ def rank_train(
     from letor.column_names import read_rows
     from letor.errors import InputError
     from letor.rankers.registry import get_ranker
+    from ltr_features.blocks import memory_size
     from ltr_features.parameters import check_call
     from ltr_features.studies.progress import Reporter
 
@@ -72,12 +80,13 @@ def rank_train(
         and (out.is_file() or any(out.iterdir()))
     ):
         raise InputError(f"{out} is there and is no ranker; name another folder")
-    model = kind(**params)
+    model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     reporter = Reporter(shown=progress)
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):
-            rows = read_rows(train, threads=threads)
-            stop = None if vali is None else read_rows(vali, threads=threads)
+            options = {"threads": threads, "memory": n_bytes}
+            rows = read_rows(train, **options)
+            stop = None if vali is None else read_rows(vali, **options)
         with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
     measure = model.get_params().get("measure")

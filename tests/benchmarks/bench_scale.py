@@ -131,6 +131,9 @@ def main() -> None:
                      "--memory", options.memory, "--quiet", "--out"]  # fmt: skip
             of = f"46 columns of {n_documents:,} documents, rows"
             stage(of, 100 * n_queries, [*build, folder / "rows.parquet"])
+            stage("LambdaMART, 10 trees, rows", 100 * n_queries,
+                  ["rank", "train", folder / "rows.parquet", "--param", "n_estimators=10",
+                   "--memory", options.memory, "--quiet", "--out", folder / "ranker"])  # fmt: skip
             for n in sorted({1, options.workers}) if options.workers else ():
                 path = folder / f"rows{n}.parquet"
                 stage(f"{of}, {n} workers", 100 * n_queries,

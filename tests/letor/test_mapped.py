@@ -1,0 +1,56 @@
+"""Rows whose values lie in a temporary file are the same rows, and teach the same ranker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from letor import mapped
+from letor.dataset import RankingData
+from letor.mapped import empty_matrix, take_rows
+from letor.parquet import read_parquet, write_parquet
+from letor.rankers.lambdamart import LambdaMART
+
+
+def rows(n=2000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=n) > 0.5).astype(np.float32)
+    index = np.sort(rng.integers(0, 50, n))
+    return RankingData(X, y, [str(q) for q in range(50)], index, list("abcd"))
+
+
+def test_only_what_is_too_large_is_mapped():
+    assert not isinstance(empty_matrix((10, 10), None), np.memmap)
+    assert not isinstance(empty_matrix((10, 10), 400), np.memmap)
+    matrix = empty_matrix((10, 10), 399)
+    assert isinstance(matrix, np.memmap)
+    matrix[...] = 3
+    assert matrix.sum() == 300
+
+
+@pytest.mark.parametrize("block", [7, 10_000])
+def test_rows_are_taken_into_a_file_of_their_own(monkeypatch, block):
+    monkeypatch.setattr(mapped, "_BLOCK", block)
+    X = empty_matrix((100, 3), 0)
+    X[...] = np.arange(300).reshape(100, 3)
+    wanted = np.random.default_rng(0).permutation(100)
+    taken = take_rows(X, wanted)
+    assert isinstance(taken, np.memmap)
+    np.testing.assert_array_equal(taken, np.asarray(X)[wanted])
+    assert not isinstance(take_rows(np.asarray(X), wanted), np.memmap)
+
+
+def test_a_ranker_learns_the_same_of_mapped_rows(tmp_path):
+    path, data = tmp_path / "rows.parquet", rows()
+    write_parquet(data, path)
+    rankers, found = [], []
+    for memory in (None, 1000):
+        read = read_parquet(path, memory=memory)
+        assert isinstance(read.X, np.memmap) == (memory is not None)
+        np.testing.assert_array_equal(read.X, data.X)
+        ranker = LambdaMART(n_estimators=20).fit(read, read)
+        rankers.append(ranker.dump())
+        found.append(ranker.predict(read).tobytes())
+    assert rankers[0] == rankers[1]
+    assert found[0] == found[1]
