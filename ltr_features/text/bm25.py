@@ -47,8 +47,11 @@ class BM25:
         """float64 [nnz]: the factor of each entry (document, term) of a stream."""
         mean = stream.mean_length or 1.0
         saturation = self.k1 * (1.0 - self.b + self.b * stream.lengths / mean)
-        per_entry = np.repeat(saturation, np.diff(stream.ends))
-        return stream.counts * (self.k1 + 1.0) / (stream.counts + per_entry)
+        parts = np.repeat(saturation, np.diff(stream.ends))
+        # In place: an array takes twice the memory of the counts.
+        parts += stream.counts
+        np.divide(stream.counts * np.float64(self.k1 + 1.0), parts, out=parts)
+        return parts
 
     def query_parts(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
         """float64 [nnz]: the factor of each entry (query, term)."""

@@ -27,6 +27,8 @@ from ssi_models.vocabulary import Vocabulary
 #: The derived stream: all streams of a document together.
 WHOLE = "whole"
 
+_ROWS = 2**16  # documents at a time
+
 #: Raised whenever the files of a stored index change.
 INDEX_VERSION = 1
 
@@ -60,19 +62,28 @@ class StreamCounts:
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
         """Take over counts (int32 [n, V], columns sorted) and derive the statistics."""
-        n_words = matrix.shape[1]
+        n, n_words = matrix.shape
         ends = matrix.indptr.astype(np.int64)
-        totals = np.concatenate([[0], np.cumsum(matrix.data, dtype=np.int64)])
+        lengths = np.zeros(n, np.int64)
+        frequencies = np.zeros((2, n_words), np.int64)
+        # In blocks: sums over all entries at once take several times the entries' memory.
+        for first in range(0, n, _ROWS):
+            rows = ends[first : first + _ROWS + 1]
+            entries = slice(rows[0], rows[-1])
+            terms, counts = matrix.indices[entries], matrix.data[entries]
+            totals = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+            lengths[first : first + _ROWS] = np.diff(totals[rows - rows[0]])
+            # Exact: float64 sums of counts stay below 2 ** 53.
+            frequencies += np.array(
+                [np.bincount(terms, weights, n_words) for weights in (None, counts)], np.int64
+            )
         return cls(
             ends=ends,
             terms=matrix.indices.astype(np.int32, copy=False),
             counts=matrix.data.astype(np.int32, copy=False),
-            lengths=np.diff(totals[ends]).astype(np.int64),
-            document_frequency=np.bincount(matrix.indices, minlength=n_words).astype(np.int64),
-            # Exact: float64 sums of counts stay below 2 ** 53.
-            collection_frequency=np.bincount(
-                matrix.indices, weights=matrix.data, minlength=n_words
-            ).astype(np.int64),
+            lengths=lengths,
+            document_frequency=frequencies[0],
+            collection_frequency=frequencies[1],
         )
 
     @cached_property

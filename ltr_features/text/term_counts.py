@@ -315,11 +315,18 @@ def _matrix(
         sizes, sorted_columns, counts = sort_columns(*part[:3], own, order)
         return sizes, sorted_columns, counts
 
-    finished = list(map_blocks(finish, parts, threads))
-    sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in finished)])
-    indices = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in finished)])
-    counts = np.concatenate([np.zeros(0, np.int32), *(part[2] for part in finished)])
-    return _csr(counts, indices, sizes, n_words)
+    # Parts are given up as they are finished: together they take as much as the matrix.
+    most = sum(len(part.entry_counts) for part in parts)
+    indices, counts = np.empty(most, np.int32), np.empty(most, np.int32)
+    row_sizes, n = [np.zeros(0, np.int64)], 0
+    parts.reverse()
+    waiting = (parts.pop() for _ in range(len(parts)))
+    for sizes, part_indices, part_counts in map_blocks(finish, waiting, threads):
+        end = n + len(part_counts)
+        indices[n:end], counts[n:end] = part_indices, part_counts
+        row_sizes.append(sizes)
+        n = end
+    return _csr(counts[:n], indices[:n], np.concatenate(row_sizes), n_words)
 
 
 def _csr(

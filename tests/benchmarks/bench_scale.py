@@ -23,6 +23,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 
 import numpy as np
+import pyarrow.parquet as pq
 
 #: Zipf's exponent; Heaps' law V = K n^BETA.
 ZIPF, HEAPS_K, HEAPS_BETA = 1.07, 30.0, 0.55
@@ -41,7 +42,8 @@ def vocabulary(n_words: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(folder: Path, n_documents: int, mean_length: int, n_queries: int) -> None:
-    """Write a BEIR folder; a query's words are rare ones of its one relevant document."""
+    """Write a BEIR folder; a query's words are of its one relevant document, not the most frequent
+    ones of the language, and frequent enough to find a hundred candidates."""
     rng = np.random.default_rng(0)
     words, share = vocabulary(n_documents * mean_length)
     (folder / "qrels").mkdir(parents=True)
@@ -56,8 +58,8 @@ def make(folder: Path, n_documents: int, mean_length: int, n_queries: int) -> No
                 text = " ".join(words[of_document])
                 out.write(json.dumps({"_id": f"d{first + i}", "text": text}) + "\n")
                 if first + i in asked:
-                    rare = np.sort(of_document)[::-1][: 4 * WORDS_OF_A_QUERY]
-                    chosen = rng.choice(rare, min(WORDS_OF_A_QUERY, len(rare)), replace=False)
+                    some = of_document[(of_document >= 20) & (of_document < 2000)]
+                    chosen = rng.choice(some if len(some) else of_document, WORDS_OF_A_QUERY)
                     queries.append((first + i, " ".join(words[chosen])))
     with open(folder / "queries.jsonl", "w", encoding="utf-8") as out:
         out.writelines(json.dumps({"_id": f"q{d}", "text": t}) + "\n" for d, t in queries)
@@ -130,15 +132,19 @@ def main() -> None:
             build = ["columns", "build", "--workspace", workspace, "--family", "letor46",
                      "--memory", options.memory, "--quiet", "--out"]  # fmt: skip
             of = f"46 columns of {n_documents:,} documents, rows"
-            stage(of, 100 * n_queries, [*build, folder / "rows.parquet"])
+            rows = folder / "rows.parquet"
+            stage(of, 100 * n_queries, [*build, rows])
+            n_rows = pq.read_metadata(rows).num_rows
+            if n_rows < 95 * n_queries:
+                sys.exit(f"{n_rows:,} rows only: the queries find fewer than 100 candidates")
             stage("LambdaMART, 10 trees, rows", 100 * n_queries,
-                  ["rank", "train", folder / "rows.parquet", "--param", "n_estimators=10",
+                  ["rank", "train", rows, "--param", "n_estimators=10",
                    "--memory", options.memory, "--quiet", "--out", folder / "ranker"])  # fmt: skip
             for n in sorted({1, options.workers}) if options.workers else ():
                 path = folder / f"rows{n}.parquet"
                 stage(f"{of}, {n} workers", 100 * n_queries,
                       [*build, path, "--scheduler", f"local:{n}"])  # fmt: skip
-                if path.read_bytes() != (folder / "rows.parquet").read_bytes():
+                if path.read_bytes() != rows.read_bytes():
                     sys.exit("the workers' rows differ")
     print("\nexponents of growth (1: proportional), from the smallest to the largest")
     for name, runs in stages.items():
