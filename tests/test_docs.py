@@ -22,7 +22,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
 PAGES = [
     "docs/researcher", "docs/engineer", "docs/given", "docs/clicks", "docs/pyterrier",
-    "docs/experiments", "docs/extending", "README",
+    "docs/experiments", "docs/extending", "docs/scale", "README",
 ]  # fmt: skip
 
 
@@ -50,6 +50,8 @@ def test_examples_run(page, tmp_path, monkeypatch):
             assert result.exit_code == 0, result.output
     if page == "docs/experiments":
         assert "words+SSI" in Path("out/report/summary.txt").read_text(encoding="utf-8")
+    if page == "docs/scale":
+        assert Path("more.parquet").read_bytes() == Path("rows.parquet").read_bytes()
     if page == "docs/researcher":
         enriched = read_letor("new/Fold1/test.txt")
         assert enriched.X.shape[1] == 47
