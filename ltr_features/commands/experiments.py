@@ -174,6 +174,7 @@ def gallery(
     out: Annotated[Path, typer.Option(help="Folder of the gallery.")] = Path("reports"),
 ) -> None:
     """Show what finished experiments found: an index page with a chart, answer and command of each.
+    A gallery that is there keeps its other experiments.
 
     Texts and ids of queries and documents stay behind, so that it can be published.
 

@@ -8,6 +8,7 @@ not be redistributed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ SUMMARIES = ("summary.txt", "tables.txt")
 TABLES = (
     "means", "comparisons", "hard_queries", "query_classes", "column_value", "rows", "errors",
 )  # fmt: skip
+#: From the index to an exhibit.
+_LINK = re.compile(rf"\]\(([^()/]+)/{re.escape(INDEX)}\)$", re.M)
 _HEAD = """# What the columns are worth
 
 Question, answer and main chart of each experiment; its folder has the tests and tables. Written by
@@ -97,35 +100,32 @@ class Exhibit:
                     shutil.copyfile(table, folder / table.name)
         shown = "\n".join(f"![{self.manifest['title']}]({chart.name})\n" for chart in self.charts)
         text = summary.read_text(encoding="utf-8")
-        page = f"{self._head(1)}\n{shown}\n```text\n{text}```\n"
+        page = f"{self._head}\n{shown}\n```text\n{text}```\n"
         (folder / INDEX).write_text(page, encoding="utf-8", newline="\n")
 
-    def entry(self) -> str:
-        """Its part of the index."""
-        chart = f"[![Main chart]({self.name}/overview.svg)]({self.name}/{INDEX})"
-        return f"{self._head(2)}\n{chart}\n"
-
-    def _head(self, level: int) -> str:
+    @property
+    def _head(self) -> str:
+        """What stands in the index, too."""
         manifest, took = self.manifest, ""
         if self.seconds is not None:
             minutes = max(self.seconds / 60, 1)
             took = f" ({minutes:.0f} min on {manifest['machine']['cores']} cores)"
         verdict = f"**{manifest['verdict']}**\n\n" if manifest["verdict"] else ""
-        return f"{'#' * level} {manifest['title']}\n\n{verdict}`{self.command}`{took}\n"
+        return f"# {manifest['title']}\n\n{verdict}`{self.command}`{took}\n"
 
 
 def write_gallery(
     folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
 ) -> list[str]:
-    """Write a gallery, in place of an earlier one.
+    """Write a gallery, or new exhibits into one that is there: those of other names stay.
 
     Args:
-        folders: output folders of finished experiments, in the order of the index; the names of
-            the folders are theirs here.
+        folders: output folders of finished experiments; the names of the folders are theirs here.
+            What is new stands in the index after what was there, in this order.
         out: the folder; its README.md is the index.
 
     Returns:
-        The names.
+        The names of all exhibits, in the order of the index.
 
     Raises:
         InputError: a folder has no finished report, two have one name, or ``out`` holds something
@@ -137,13 +137,23 @@ def write_gallery(
         raise InputError(f"two of the folders are called {twice[0]}; rename one")
     if target.exists() and not _is_gallery(target):
         raise InputError(f"{target}: is there already and is no gallery; name another folder")
+    index = target / INDEX
+    there = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
+    new = {one.name: one for one in exhibits}
+    order, entries = list(dict.fromkeys([*there, *names])), []
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()
-        for one in exhibits:
-            one.write(partial / one.name)
-        index = "\n".join([_HEAD, *(one.entry() for one in exhibits)])
-        (partial / INDEX).write_text(index, encoding="utf-8", newline="\n")
-    return names
+        for name in order:
+            if name in new:
+                new[name].write(partial / name)
+            else:
+                shutil.copytree(target / name, partial / name)
+            head, _, _ = (partial / name / INDEX).read_text(encoding="utf-8").partition("\n![")
+            chart = f"[![Main chart]({name}/overview.svg)]({name}/{INDEX})"
+            entries.append(f"#{head}\n{chart}\n")
+        index = partial / INDEX
+        index.write_text("\n".join([_HEAD, *entries]), encoding="utf-8", newline="\n")
+    return order
 
 
 def _is_gallery(folder: Path) -> bool:

@@ -48,11 +48,19 @@ def test_nothing_is_by_query_or_document(outs, tmp_path):
     assert per_query.is_file()
 
 
-def test_an_earlier_gallery_is_replaced_and_nothing_else(outs, tmp_path):
-    out = tmp_path / "reports"
-    write_gallery(outs, out)
-    write_gallery(outs[1:], out)
-    assert sorted(path.name for path in out.iterdir()) == ["README.md", "compare"]
+def test_an_earlier_gallery_keeps_its_others_and_nothing_else_is_touched(outs, tmp_path):
+    def content(folder):
+        files = (path for path in folder.rglob("*") if path.is_file())
+        return {path.relative_to(folder): path.read_bytes() for path in files}
+
+    out, at_once = tmp_path / "reports", tmp_path / "at once"
+    assert write_gallery(outs[:1], out) == ["letor"]
+    assert write_gallery(outs[1:], out) == ["letor", "compare"]
+    write_gallery(outs, at_once)
+    assert content(out) == content(at_once)
+    (out / "letor" / "means.csv").write_text("of an older run")
+    assert write_gallery(outs[:1], out) == ["letor", "compare"]
+    assert content(out) == content(at_once)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="no gallery"):
         write_gallery(outs, tmp_path)
