@@ -137,6 +137,7 @@ def write_columns(
     Raises:
         InputError: wrong settings, or no query has a candidate.
     """
+    candidate_sources(candidates)  # wrong settings are refused before anything is made
     work = BlockWork(candidates, families)
     written = Written()
     blocks = _blocks(context, work, written, memory)

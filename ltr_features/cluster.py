@@ -15,7 +15,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,7 @@ from ltr_features.blocks import Block, BlockWork
 from ltr_features.columns.context import ColumnContext, open_workspace
 
 _LOCAL = re.compile(r"local:(\d+)")
+_PATIENCE = 60  # seconds for the first worker
 #: Blocks that are asked for ahead of the one that is waited for, for each worker.
 _AHEAD = 2
 
@@ -55,37 +56,38 @@ def on_cluster(
         raise InputError(
             "--scheduler needs Dask, which is not installed: install ltr-features[dask]"
         ) from None
-    local = _LOCAL.fullmatch(address)
-    cluster, scratch = None, tempfile.TemporaryDirectory()
-    if local:
-        cluster = LocalCluster(
-            n_workers=max(1, int(local[1])),
-            threads_per_worker=1,
-            dashboard_address=None,
-            local_directory=scratch.name,
-        )
-    try:
-        client = Client(cluster or address, timeout="20s")
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"--scheduler {address}: no Dask scheduler answers there ({error}); give its address, "
-            "tcp://host:8786, or local:2"
-        ) from None
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
+    with ExitStack() as stack:
+        where: Any = address
+        if local := _LOCAL.fullmatch(address):
+            where = stack.enter_context(
+                LocalCluster(
+                    n_workers=max(1, int(local[1])),
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    local_directory=stack.enter_context(tempfile.TemporaryDirectory()),
+                )
+            )
+        try:
+            client = stack.enter_context(Client(where, timeout="20s"))
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"--scheduler {address}: no Dask scheduler answers there ({error}); give its "
+                "address, tcp://host:8786, or local:2"
+            ) from None
+        folder.mkdir(parents=True, exist_ok=True)
         _check_workers(client, workspace, folder)
         yield lambda work, blocks: _made(client, workspace, folder, work, blocks)
-    finally:
-        client.close()
-        if cluster is not None:
-            cluster.close()
-        scratch.cleanup()
     shutil.rmtree(folder)
 
 
 def _check_workers(client: Any, workspace: Path, folder: Path) -> None:
     """Raise InputError for the first worker that would make other rows, or none."""
-    client.wait_for_workers(1, timeout=60)
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        raise InputError(
+            f"the Dask scheduler has no worker, also after {_PATIENCE} s: start some"
+        ) from None
     told = client.run(_what_a_worker_sees, str(workspace), str(folder))
     _, here = _what_a_worker_sees(str(workspace), str(folder))
     for worker, (host, seen) in sorted(told.items()):
@@ -100,10 +102,9 @@ def _check_workers(client: Any, workspace: Path, folder: Path) -> None:
 
 def _what_a_worker_sees(workspace: str, folder: str) -> tuple[str, dict[str, str]]:
     """The host's name, and what must be the same on all."""
-    digests = Path(workspace) / DIGESTS
     return socket.gethostname(), {
         "the version of ltr-features": version("ltr-features"),
-        f"workspace {workspace}": _digest(digests.read_bytes()) if digests.is_file() else "missing",
+        f"workspace {workspace}": _digest_of(workspace),
         f"folder {folder}": "there" if Path(folder).is_dir() else "missing",
     }
 
@@ -112,7 +113,10 @@ def _made(
     client: Any, workspace: Path, folder: Path, work: BlockWork, blocks: Iterable[Block]
 ) -> Iterator[RankingData]:
     """The rows of the blocks, in their order."""
-    base = _digest((workspace / DIGESTS).read_bytes() + _settings(work))
+    from distributed import KilledWorker
+
+    seen = _digest_of(str(workspace))
+    base = _digest(seen.encode() + _settings(work))
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
     waiting: list[tuple[Path, Any]] = []
     todo = iter(blocks)
@@ -123,37 +127,69 @@ def _made(
             if block is None:
                 done = True
                 break
-            path = folder / f"{base}-{block.first}-{block.last}.parquet"
+            path = folder / f"{base}-{_name(block)}.parquet"
             future = None
             if not path.is_file():
-                future = client.submit(_write_block, str(workspace), work, block, str(path))
+                future = client.submit(_write_block, str(workspace), seen, work, block, str(path))
             waiting.append((path, future))
         if waiting:
             path, future = waiting.pop(0)
-            if future is not None:
-                future.result()
+            try:
+                if future is not None:
+                    future.result()
+            except KilledWorker as error:
+                raise InputError(
+                    f"workers died of one block of queries, several times ({error}): give them "
+                    "more memory, or make blocks smaller (--memory)"
+                ) from None
             yield read_parquet(path)
 
 
-def _write_block(workspace: str, work: BlockWork, block: Block, path: str) -> None:
-    """What a worker does: make the rows of a block and write them."""
-    write_parquet(work.rows(_context(workspace), block), path)
+def _write_block(workspace: str, seen: str, work: BlockWork, block: Block, path: str) -> None:
+    """What a worker does: make the rows of a block and write them. Workers that came later were
+    not asked what they see."""
+    if _digest_of(workspace) != seen:
+        raise InputError(f"worker on {socket.gethostname()}: workspace {workspace} is another one")
+    write_parquet(work.rows(_context(workspace, seen), block), path)
 
 
 @lru_cache(maxsize=1)
-def _context(workspace: str) -> ColumnContext:
+def _context(workspace: str, seen: str) -> ColumnContext:
     """The workspace, opened once by each worker, of which there is one for each core."""
     return open_workspace(workspace, threads=1)
 
 
+def _name(block: Block) -> str:
+    """A block's queries, and a digest of its pairs if it has some."""
+    name = f"{block.first}-{block.last}"
+    if block.pairs is None:
+        return name
+    content = block.pairs.query.tobytes() + block.pairs.document.tobytes()
+    return f"{name}-{_digest(content + repr(block.origins).encode())}"
+
+
 def _settings(work: BlockWork) -> bytes:
     """All that the rows of a block depend on beside the workspace."""
-    families: list[Mapping[str, Any]] = [
-        {"name": family.name, **{k: repr(v) for k, v in vars(family).items()}}
-        for family in work.families
-    ]
+    families = [[family.name, vars(family), _files(vars(family))] for family in work.families]
     told = [version("ltr-features"), dict(work.candidates), families]
-    return json.dumps(told, sort_keys=True, default=str).encode()
+    return json.dumps(told, sort_keys=True, default=repr).encode()
+
+
+def _files(value: Any) -> list[tuple[str, int, int]]:
+    """Size and time of the files that are named somewhere in a family's parameters."""
+    if isinstance(value, Mapping):
+        return [one for part in value.values() for one in _files(part)]
+    if isinstance(value, (list, tuple)):
+        return [one for part in value for one in _files(part)]
+    if isinstance(value, (str, Path)) and Path(value).is_file():
+        status = Path(value).stat()
+        return [(str(value), status.st_size, status.st_mtime_ns)]
+    return []
+
+
+def _digest_of(workspace: str) -> str:
+    path = Path(workspace) / DIGESTS
+    return _digest(path.read_bytes()) if path.is_file() else "missing"
 
 
 def _digest(content: bytes) -> str:

@@ -21,7 +21,7 @@ from ltr_features.cluster import on_cluster
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns
-from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.collection import Collection, Judgements, Pairs
 
 WORDS = [f"word{i}" for i in range(40)]
 BM25 = {"bm25": {"depth": 5}}
@@ -203,7 +203,35 @@ def test_workers_that_would_do_otherwise_are_refused(workspace, tmp_path, other,
     cluster._check_workers(FakeClient(), workspace, tmp_path)
 
 
-def test_settings_name_the_files_of_blocks(families):
+def test_a_cluster_without_workers_is_told():
+    class Nobody(FakeClient):
+        def wait_for_workers(self, n, timeout):
+            raise TimeoutError
+
+    with pytest.raises(InputError, match="the Dask scheduler has no worker, also after 60 s"):
+        cluster._check_workers(Nobody(), Path("w"), Path("f"))
+
+
+def test_a_worker_that_came_later_is_refused_for_another_workspace(workspace, families, tmp_path):
+    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block.parquet"
+    with pytest.raises(InputError, match=r"worker on .*: workspace .* is another one"):
+        cluster._write_block(str(workspace), "0" * 16, work, block, str(path))
+    seen = cluster._digest_of(str(workspace))
+    cluster._write_block(str(workspace), seen, work, block, str(path))
+    assert read_parquet(path).n_queries == 3
+
+
+def test_blocks_of_other_pairs_have_other_files():
+    def named(documents, origins=None):
+        pairs = Pairs(np.zeros(2, np.int64), np.array(documents))
+        return cluster._name(blocks.Block(0, 1, pairs, origins))
+
+    assert named([1, 2]) == named([1, 2])
+    assert len({named([1, 2]), named([1, 3]), named([1, 2], ["a", "b"])}) == 3
+    assert cluster._name(blocks.Block(3, 7)) == "3-7"
+
+
+def test_settings_name_the_files_of_blocks(families, tmp_path):
     of = cluster._settings(BlockWork(BM25, families))
     assert of == cluster._settings(
         BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")])
@@ -211,6 +239,13 @@ def test_settings_name_the_files_of_blocks(families):
     assert of != cluster._settings(BlockWork({"bm25": {"depth": 6}}, families))
     other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
     assert of != cluster._settings(BlockWork(BM25, other))
+    scores = tmp_path / "scores.tsv"
+    scores.write_text("query\tdocument\tscore\nq1\td1\t1\n")
+    given = [get_family("scores", files={"engine": str(scores)})]
+    before = cluster._settings(BlockWork(BM25, given))
+    assert before == cluster._settings(BlockWork(BM25, given))
+    scores.write_text("query\tdocument\tscore\nq1\td1\t1\nq2\td1\t3\n")
+    assert before != cluster._settings(BlockWork(BM25, given))
 
 
 def test_dask_is_asked_for_by_name(monkeypatch, workspace, tmp_path):
