@@ -22,6 +22,8 @@ ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
+ltr_features.cluster
+ltr_features.blocks
 ltr_features.feature_builder ltr_features.pipeline
 ltr_features.feature_table ltr_features.remarks ltr_features.added_documents
 ltr_features.candidates
