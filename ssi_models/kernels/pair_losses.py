@@ -159,24 +159,27 @@ def _harmonic(n):
 
 
 @kernel()
-def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, tied=1.0):
+def ranking_measures(scores, offsets, documents, ranked, average_precision, rank_loss, tied=1.0):
     """Average precision and rank loss of each row of ``scores``.
 
     Rank loss is the share of (relevant, irrelevant) pairs in which the irrelevant document scores
     higher. An irrelevant document that scores as high as a relevant one counts as ``tied`` of a
-    document above it: 1, against us, or 0.5, as in random order. ``relevant`` and ``excluded`` are
-    bool [m, n]; excluded documents are not ranked. A query without relevant documents gets NaN,
-    and so does the rank loss of a query without irrelevant ones. Outputs are float64 [m].
+    document above it: 1, against us, or 0.5, as in random order. A query without relevant documents
+    gets NaN, and so does the rank loss of a query without irrelevant ones.
+
+    Args:
+        scores: float32 [m, n]. offsets, documents, ranked: see ``judged_lists``.
+        average_precision, rank_loss: float64 [m], written.
     """
     for i in range(len(scores)):
-        others = np.flatnonzero(relevant[i] | excluded[i])  # few; all the rest are irrelevant
-        ranked = others[~excluded[i][others]]
-        n_relevant, n_irrelevant = len(ranked), scores.shape[1] - len(others)
+        listed = documents[offsets[i] : offsets[i + 1]]
+        of_list = ranked[offsets[i] : offsets[i + 1]]
+        n_relevant, n_irrelevant = of_list.sum(), scores.shape[1] - len(listed)
         average_precision[i] = np.nan
         rank_loss[i] = np.nan
         if n_relevant == 0:
             continue
-        values, left_out = scores[i][ranked], scores[i][others]
+        values, left_out = scores[i][listed[of_list]], scores[i][listed]
         _insertion_sort(values)
         total, misplaced = 0.0, 0.0
         for r in range(n_relevant - 1, -1, -1):
@@ -189,6 +192,15 @@ def ranking_measures(scores, relevant, excluded, average_precision, rank_loss, t
         average_precision[i] = total / n_relevant
         if n_irrelevant > 0:
             rank_loss[i] = misplaced / (n_relevant * n_irrelevant)
+
+
+def judged_lists(relevant, excluded):
+    """What ``ranking_measures`` needs of relevant documents and of those that are not ranked, bool
+    [m, n] each: (offsets int64 [m + 1], documents int64, ranked bool), query i owning
+    ``documents[offsets[i]:offsets[i + 1]]``. All others are irrelevant."""
+    query, documents = np.nonzero(relevant | excluded)
+    offsets = np.searchsorted(query, np.arange(len(relevant) + 1))
+    return offsets, documents, ~excluded[query, documents]
 
 
 @kernel()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
 from ssi_models.training.preferences import Preferences
 
@@ -166,6 +166,8 @@ class Validation:
                 hidden = np.append(hidden, excluded[q : q + 1][excluded[q : q + 1] >= 0])
             self.hidden[i, place[hidden][place[hidden] >= 0]] = True
 
+        self._lists = judged_lists(self.relevant, self.hidden)
+
     def values(
         self,
         name: str,
@@ -177,8 +179,16 @@ class Validation:
         scores [m, p]: float64 [m], NaN for a query without a relevant document to rank. Ties count
         half: a model is not better than word matching for breaking its ties at random."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
-        parts = (scores, self.relevant[rows], self.hidden[rows], precision, loss)
-        workers.split(lambda a, b: ranking_measures(*(x[a:b] for x in parts), TIED), len(scores))
+        offsets, documents, ranked = self._lists
+        first = rows.start or 0
+
+        def measure(a: int, b: int) -> None:
+            of_rows = offsets[first + a : first + b + 1]
+            ranking_measures(
+                scores[a:b], of_rows, documents, ranked, precision[a:b], loss[a:b], TIED
+            )
+
+        workers.split(measure, len(scores))
         return precision if name == "map" else -loss
 
     def mixture_values(

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 import wikispeedia
 from threadpoolctl import threadpool_limits
 
-from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
@@ -111,7 +111,7 @@ def evaluate(model, X: sp.csr_matrix, train: Preferences, test: Preferences) -> 
         hidden[i, train.document[train.offsets[q] : train.offsets[q + 1]]] = True
         hidden[i, q] = True
     precision, loss = np.empty(len(queries)), np.empty(len(queries))
-    ranking_measures(scores, relevant, hidden, precision, loss)
+    ranking_measures(scores, *judged_lists(relevant, hidden), precision, loss)
     return float(np.nanmean(precision)), float(np.nanmean(loss))
 
 

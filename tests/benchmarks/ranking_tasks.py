@@ -23,7 +23,7 @@ from ltr_features.text.collection import Collection
 from ltr_features.text.index import WHOLE, TermIndex
 from ltr_features.text.term_counts import count_terms
 from ssi_models.base import MatchingModel
-from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
@@ -95,7 +95,7 @@ class Task:
             sources = None if self.excluded is None else self.excluded[block]
             scores = np.ascontiguousarray(cached.scores(Q[block], excluded=sources), np.float32)
             out = values[start : start + len(block)]
-            ranking_measures(scores, relevant, hidden, out, np.empty(len(block)))
+            ranking_measures(scores, *judged_lists(relevant, hidden), out, np.empty(len(block)))
         return values
 
 

@@ -248,14 +248,14 @@ def test_rows_are_evaluated_per_query_under_the_names_given():
 
 def test_the_criterion_of_matching_models_is_our_average_precision():
     """``ssi_models`` may not import letor: its kernel is held equal here."""
-    from ssi_models.kernels.pair_losses import ranking_measures
+    from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 
     rng = np.random.default_rng(7)
     relevant = rng.random((8, 50)) < 0.2
     relevant[3] = False
     for scores in (rng.random((8, 50)), np.round(rng.random((8, 50)), 1)):
         ap, loss = np.empty(8), np.empty(8)
-        ranking_measures(scores, relevant, np.zeros((8, 50), bool), ap, loss)
+        ranking_measures(scores, *judged_lists(relevant, np.zeros((8, 50), bool)), ap, loss)
         data = judged({str(i): row for i, row in enumerate(relevant)})
         ours = Evaluator(MeasureDefinition("ap", empty="skip", ties="worst"), data)
         np.testing.assert_allclose(ours.per_query(scores.ravel()), ap, rtol=1e-12)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
 from ssi_models.training.losses import LOSSES, RANK_WEIGHTS, PairwiseLoss
@@ -153,7 +153,7 @@ def measures(scores, relevant, excluded=None, tied=1.0):
     relevant = np.atleast_2d(np.asarray(relevant, bool))
     hidden = np.zeros_like(relevant) if excluded is None else np.atleast_2d(excluded)
     precision, loss = np.empty(len(scores)), np.empty(len(scores))
-    ranking_measures(scores, relevant, hidden, precision, loss, tied)
+    ranking_measures(scores, *judged_lists(relevant, hidden), precision, loss, tied)
     return precision, loss
 
 
