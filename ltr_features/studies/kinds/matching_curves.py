@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ltr_features.studies.kinds.matching_rows import new_model, ranked_documents
 from ltr_features.studies.kinds.matching_tasks import Task
-from ssi_models.kernels.pair_losses import ranking_measures
+from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.training.data import TrainingData
@@ -74,7 +74,7 @@ class _Ranking:
         scores = np.sum([part for part in parts if part is not None], axis=0)
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         scores = np.ascontiguousarray(scores, np.float32)
-        ranking_measures(scores, self.relevant, self.hidden, precision, loss)
+        ranking_measures(scores, *judged_lists(self.relevant, self.hidden), precision, loss)
         return float(np.nanmean(loss))
 
 
