@@ -258,15 +258,10 @@ def _deal(
     shuffled = shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]
     filled = np.zeros((k, counts.shape[1]), dtype=np.int64)
     part_of_group = np.empty(len(counts), dtype=np.int64)
-    sizes, strata = counts.sum(axis=1), counts.argmax(axis=1)
     for g in shuffled:
-        if sizes[g] == 1:  # of one query, the same in a tenth of the time
-            of_stratum, of_all = filled[:, strata[g]].tolist(), filled.sum(axis=1).tolist()
-            part = min(range(k), key=lambda i: (of_stratum[i], of_all[i]))
-        else:
-            # Growth of the sum of squared shares is least where shares are most even afterwards.
-            growth = ((filled * counts[g]) * share).sum(axis=1)
-            part = np.lexsort((np.arange(k), filled.sum(axis=1), growth.round(9)))[0]
+        # Growth of the sum of squared shares is least where shares are most even afterwards.
+        growth = ((filled * counts[g]) * share).sum(axis=1)
+        part = np.lexsort((np.arange(k), filled.sum(axis=1), growth.round(9)))[0]
         filled[part] += counts[g]
         part_of_group[g] = part
     return part_of_group[group]

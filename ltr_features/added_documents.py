@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json
 from ltr_base.names import listed
+from ltr_features.candidate_kinds import bm25_retriever
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
-from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements, Pairs, rows_of
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import WHOLE
@@ -270,6 +270,6 @@ class Documents:
 def _best(
     context: ColumnContext, query: str, depth: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    retriever = context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
-    pairs, scores = retriever.top(context.for_queries([query]).query_counts, depth, threads=1)
+    asked = context.for_queries([query]).query_counts
+    pairs, scores = bm25_retriever(context).top(asked, depth, threads=1)
     return pairs.document, scores

@@ -17,7 +17,7 @@ import numpy as np
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.missing import Missing
-from letor.parquet import ParquetRows
+from letor.parquet_rows import ParquetRows
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
@@ -98,11 +98,6 @@ class Written:
         self.width = data.X.shape[1]
         self.n_relevant += int((data.y >= 1).sum())
         self.n_without_rows += len(data.queries_without_rows)
-        if data.missing is not None:
-            self.missing = Missing(
-                {**self.missing.relevant, **data.missing.relevant},
-                self.missing.unjudged | data.missing.unjudged,
-            )
 
     @property
     def coverage(self) -> str:
@@ -139,8 +134,8 @@ def write_columns(
     """
     candidate_sources(candidates)  # wrong settings are refused before anything is made
     work = BlockWork(candidates, families)
-    written = Written()
-    blocks = _blocks(context, work, written, memory)
+    blocks, found = _blocks(context, work, memory)
+    written = Written(candidates=found)
     made = _made_here(context, work, blocks) if made_by is None else made_by(work, blocks)
     with ParquetRows(path) as rows:
         for block, data in zip(blocks, made, strict=True):
@@ -150,6 +145,7 @@ def write_columns(
                 on_progress(block.last, context.collection.n_queries)
         if not written.n_rows:
             raise InputError(f"no query has a candidate from {', '.join(candidates)}")
+    written.missing = rows.missing or Missing({})
     return written
 
 
@@ -160,16 +156,19 @@ def _made_here(
         yield work.rows(context, block)
 
 
-def _blocks(context: ColumnContext, work: BlockWork, written: Written, memory: int) -> list[Block]:
-    """All queries, in blocks whose rows take about so much memory."""
+def _blocks(
+    context: ColumnContext, work: BlockWork, memory: int
+) -> tuple[list[Block], Candidates | None]:
+    """(All queries, in blocks whose rows take about so much memory; their candidates, where these
+    had to be found before)."""
     n = context.collection.n_queries
     width = sum(len(family.columns) for family in work.families)
     most = max(1, memory // (_ROW_BYTES + 4 * _COPIES * width))
     if set(work.candidates) == {"bm25"} and "source" not in work.candidates["bm25"]:
         depth = int(work.candidates["bm25"].get("depth", 100))
         size = max(1, most // depth)
-        return [Block(first, min(first + size, n)) for first in range(0, n, size)]
-    written.candidates = found = find_candidates(context, candidate_sources(work.candidates))
+        return [Block(first, min(first + size, n)) for first in range(0, n, size)], None
+    found = find_candidates(context, candidate_sources(work.candidates))
     origins = found.origins
     ends = np.searchsorted(found.pairs.query, np.arange(n + 1))  # pairs stand query by query
     blocks, first = [], 0
@@ -186,7 +185,7 @@ def _blocks(context: ColumnContext, work: BlockWork, written: Written, memory: i
             )
         )
         first = last
-    return blocks
+    return blocks, found
 
 
 def memory_size(text: str) -> int:

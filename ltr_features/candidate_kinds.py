@@ -69,9 +69,15 @@ class BM25Candidates(CandidateSource):
     depth: int = 100
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        retriever = context.cached("BM25 candidates", lambda: BM25Retriever(context.index))
-        depth = self.depth + extra
-        return Found(retriever.top(context.query_counts, depth, threads=context.threads)[0])
+        found, _ = bm25_retriever(context).top(
+            context.query_counts, self.depth + extra, threads=context.threads
+        )
+        return Found(found)
+
+
+def bm25_retriever(context: ColumnContext) -> BM25Retriever:
+    """That of a context's documents, over all fields together, prepared once."""
+    return context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
 
 
 @dataclass(frozen=True)

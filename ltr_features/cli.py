@@ -14,6 +14,7 @@ from ltr_features.commands import (
     clicks,
     collections,
     columns,
+    columns_append,
     experiments,
     featuresets,
     letor_files,
@@ -46,6 +47,7 @@ app.command()(letor_files.validate)
 app.command()(letor_files.convert)
 app.command()(serve.serve)
 app.command()(wikipedia.wikipedia)
+columns.app.command("append")(columns_append.columns_append)
 columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")

@@ -14,6 +14,7 @@ import re
 import shutil
 import socket
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
@@ -118,31 +119,31 @@ def _made(
     seen = _digest_of(str(workspace))
     base = _digest(seen.encode() + _settings(work))
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
-    waiting: list[tuple[Path, Any]] = []
-    todo = iter(blocks)
-    done = False
-    while not done or waiting:
-        while not done and len(waiting) < ahead:
-            block = next(todo, None)
-            if block is None:
-                done = True
-                break
-            path = folder / f"{base}-{_name(block)}.parquet"
-            future = None
-            if not path.is_file():
-                future = client.submit(_write_block, str(workspace), seen, work, block, str(path))
-            waiting.append((path, future))
-        if waiting:
-            path, future = waiting.pop(0)
-            try:
-                if future is not None:
-                    future.result()
-            except KilledWorker as error:
-                raise InputError(
-                    f"workers died of one block of queries, several times ({error}): give them "
-                    "more memory, or make blocks smaller (--memory)"
-                ) from None
-            yield read_parquet(path)
+    waiting: deque[tuple[Path, Any]] = deque()
+
+    def rows() -> RankingData:
+        """Of the block that waits longest."""
+        path, future = waiting.popleft()
+        try:
+            if future is not None:
+                future.result()
+        except KilledWorker as error:
+            raise InputError(
+                f"workers died of one block of queries, several times ({error}): give them more "
+                "memory, or make blocks smaller (--memory)"
+            ) from None
+        return read_parquet(path)
+
+    for block in blocks:
+        path = folder / f"{base}-{_name(block)}.parquet"
+        future = None  # its file is there
+        if not path.is_file():
+            future = client.submit(_write_block, str(workspace), seen, work, block, str(path))
+        waiting.append((path, future))
+        if len(waiting) >= ahead:
+            yield rows()
+    while waiting:
+        yield rows()
 
 
 def _write_block(workspace: str, seen: str, work: BlockWork, block: Block, path: str) -> None:

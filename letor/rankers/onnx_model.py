@@ -10,9 +10,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.rankers.base import Ranker
-from letor.rankers.export import absent_goes_left, floor32, of_plain_trees, trees_of
-
-Node = dict[str, Any]
+from letor.rankers.export import Node, absent_goes_left, floor32, of_plain_trees, trees_of
 
 #: Versions of ONNX and of its operators for trees that onnxruntime reads since 2021.
 _IR_VERSION, _OPERATORS, _TREE_OPERATORS = 8, 15, 3

@@ -1,10 +1,10 @@
-"""Feature columns: ``columns list``, ``columns build``, ``columns append``."""
+"""Feature columns: ``columns list``, ``columns build``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -120,12 +120,12 @@ def columns_build(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
     memory: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Memory for the rows of a block of queries, where a .parquet without folds is "
-            "written; the file is the same for any."
+            help="Memory for the rows of a block of queries (1GiB by default), where a .parquet "
+            "without folds is written; the file is the same for any."
         ),
-    ] = "1GiB",
+    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -146,14 +146,14 @@ def columns_build(
     ssi.rank=50 --out folds"""
     from letor.column_names import write_rows
     from letor.errors import InputError
-    from ltr_features.blocks import memory_size
+    from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources, choose_candidates
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.out_of_fold import check_folds
     from ltr_features.feature_table import build_columns, learned_columns
     from ltr_features.studies.progress import Reporter
 
-    families = _families(family or [], option or [], needed=not model)
+    families = families_of(family or [], option or [], needed=not model)
     recipes = _recipes(model or [], param or [], recipe or [], seed)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
@@ -163,9 +163,12 @@ def columns_build(
         n_folds = folds
     _check_target(out, folds=n_folds)
     in_blocks = not n_folds and out.suffix == ".parquet"
-    n_bytes = memory_size(memory)
-    if scheduler is not None and not in_blocks:
-        raise InputError("--scheduler: only a .parquet without folds and models is made in blocks")
+    n_bytes = MEMORY if memory is None else memory_size(memory)
+    for name, given in (("memory", memory), ("scheduler", scheduler)):
+        if given is not None and not in_blocks:
+            raise InputError(
+                f"--{name}: only a .parquet without folds and models is made in blocks"
+            )
     context = open_workspace(workspace, threads=threads)
     _check_ids(context.collection, out)
     split = _split(context.collection, n_folds, by_group=by_group, by_time=by_time, seed=seed)
@@ -298,72 +301,10 @@ def _tell(
         typer.echo(sentence, err=True)
 
 
-@app.command("append")
-def columns_append(
-    file: Annotated[
-        Path, typer.Argument(help="LETOR file whose lines name '#docid = ID', or .parquet.")
-    ],
-    workspace: Workspace,
-    out: Annotated[
-        Path, typer.Option(help="The new file; of LETOR text the old lines stay byte for byte.")
-    ],
-    family: Families = None,
-    option: FamilyOptions = None,
-    model_file: Annotated[
-        list[Path] | None,
-        typer.Option(help="A model of `models fit`, trained on other queries; once for each."),
-    ] = None,
-    on_missing: Annotated[
-        Literal["raise", "zero"],
-        typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
-    ] = "raise",
-    threads: Threads = None,
-) -> None:
-    """Append columns to a LETOR file, joined with its texts by query id and document id.
-
-    A model may not score queries on whose judgements it was trained; for columns of models in all
-    parts of a fold see `columns build`.
-
-    Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
-    new.txt"""
-    import numpy as np
-
-    from letor.column_names import append_anew, append_named, check_format, read_rows
-    from letor.errors import InputError
-    from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.fitted import load_fitted
-    from ltr_features.feature_table import column_notes
-    from ltr_features.sources.letor_join import join_letor
-
-    families = _families(family or [], option or [], needed=not model_file)
-    check_format(out)
-    context = open_workspace(workspace, threads=threads)
-    rows = read_rows(file, threads=threads)
-    families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
-    notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
-    names = [name for chosen in families for name in chosen.column_names]
-    if len(notes) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two of the new columns are called {twice!r}; name each once")
-    join = join_letor(rows, context.collection, on_missing=on_missing)
-    values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    add = append_named if {file.suffix, out.suffix}.isdisjoint([".parquet"]) else append_anew
-    ids = add(file, out, join.spread(values), notes, threads=threads)
-    for number, name in zip(ids, names, strict=True):
-        typer.echo(f"{number}: {name}")
-    if join.n_without_text:
-        typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
-    typer.echo(f"{join.n_rows:,} rows: {out}")
-    for remark in context.collection.remarks:
-        typer.echo(remark, err=True)
-    for chosen in families:
-        for remark in chosen.remarks:
-            typer.echo(f"{chosen.name}: {remark}", err=True)
-
-
-def _families(
+def families_of(
     names: Sequence[str], options: Sequence[str], *, needed: bool = True
 ) -> list[ColumnFamily]:
+    """The families of ``--family``, with those of ``--option``."""
     from letor.errors import InputError
     from ltr_features.columns.registry import get_family
 

@@ -81,6 +81,9 @@ def rank_train(
     ):
         raise InputError(f"{out} is there and is no ranker; name another folder")
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
+    for path in (train, vali):
+        if memory is not None and path is not None and path.suffix != ".parquet":
+            raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
     reporter = Reporter(shown=progress)
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):

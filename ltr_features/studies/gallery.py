@@ -117,7 +117,8 @@ class Exhibit:
 def write_gallery(
     folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
 ) -> list[str]:
-    """Write a gallery, or new exhibits into one that is there: those of other names stay.
+    """Write a gallery, or new exhibits into one that is there: those of other names stay,
+    unless somebody deleted their folders.
 
     Args:
         folders: output folders of finished experiments; the names of the folders are theirs here.
@@ -138,7 +139,8 @@ def write_gallery(
     if target.exists() and not _is_gallery(target):
         raise InputError(f"{target}: is there already and is no gallery; name another folder")
     index = target / INDEX
-    there = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
+    named = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
+    there = [name for name in named if (target / name / INDEX).is_file()]
     new = {one.name: one for one in exhibits}
     order, entries = list(dict.fromkeys([*there, *names])), []
     with atomic_path(target, kind="folder") as partial:

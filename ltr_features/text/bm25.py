@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.text.index import StreamCounts
+from ltr_features.text.stream_counts import StreamCounts
 
 
 @dataclass(frozen=True)

@@ -96,19 +96,6 @@ class BM25Retriever:
         return Pairs(queries, documents.astype(np.int64)), scores
 
 
-def bm25_candidates(
-    index: TermIndex,
-    query_counts: csr_matrix,
-    depth: int,
-    *,
-    stream: str = WHOLE,
-    bm25: BM25 | None = None,
-    threads: int | None = None,
-) -> Pairs:
-    """BM25's best documents of each query; see ``BM25Retriever.top``."""
-    return BM25Retriever(index, stream, bm25).top(query_counts, depth, threads=threads)[0]
-
-
 @dataclass(frozen=True)
 class PoolRecall:
     """How many of the relevant documents a pool holds.

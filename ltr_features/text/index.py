@@ -6,7 +6,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,92 +21,15 @@ from letor.files import atomic_path
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import STREAMS, Collection
 from ltr_features.text.index_files import HEADER, check_counts, map_array, read_header, read_words
+from ltr_features.text.stream_counts import StreamCounts
 from ltr_features.text.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
 from ssi_models.vocabulary import Vocabulary
 
 #: The derived stream: all streams of a document together.
 WHOLE = "whole"
 
-_ROWS = 2**16  # documents at a time
-
 #: Raised whenever the files of a stored index change.
 INDEX_VERSION = 1
-
-
-@dataclass(frozen=True, eq=False)
-class StreamCounts:
-    """Term counts of one stream in compressed rows, and the statistics that ranking needs.
-
-    Attributes:
-        ends: int64 [n_documents + 1], document i owns entries ``ends[i]:ends[i + 1]``.
-        terms: int32 [nnz], columns of the vocabulary, increasing within a document.
-        counts: int32 [nnz], 1 or more.
-        lengths: int64 [n_documents], tokens of the document in this stream.
-        document_frequency: int64 [V], documents that have the word in this stream.
-        collection_frequency: int64 [V], occurrences of the word in this stream.
-        unknown: int64 [n_documents], distinct words of the document that the vocabulary lacks,
-            which ``lengths`` count too; None where it has them all.
-        statistics: the stream of the documents that ``document_frequency``,
-            ``collection_frequency`` and all that is made of them are of; None for these documents.
-    """
-
-    ends: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    lengths: NDArray[np.int64]
-    document_frequency: NDArray[np.int64]
-    collection_frequency: NDArray[np.int64]
-    unknown: NDArray[np.int64] | None = None
-    statistics: StreamCounts | None = None
-
-    @classmethod
-    def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
-        """Take over counts (int32 [n, V], columns sorted) and derive the statistics."""
-        n, n_words = matrix.shape
-        ends = matrix.indptr.astype(np.int64)
-        lengths = np.zeros(n, np.int64)
-        frequencies = np.zeros((2, n_words), np.int64)
-        # In blocks: sums over all entries at once take several times the entries' memory.
-        for first in range(0, n, _ROWS):
-            rows = ends[first : first + _ROWS + 1]
-            entries = slice(rows[0], rows[-1])
-            terms, counts = matrix.indices[entries], matrix.data[entries]
-            totals = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-            lengths[first : first + _ROWS] = np.diff(totals[rows - rows[0]])
-            # Exact: float64 sums of counts stay below 2 ** 53.
-            frequencies += np.array(
-                [np.bincount(terms, weights, n_words) for weights in (None, counts)], np.int64
-            )
-        return cls(
-            ends=ends,
-            terms=matrix.indices.astype(np.int32, copy=False),
-            counts=matrix.data.astype(np.int32, copy=False),
-            lengths=lengths,
-            document_frequency=frequencies[0],
-            collection_frequency=frequencies[1],
-        )
-
-    @cached_property
-    def distinct(self) -> NDArray[np.int64]:
-        """int64 [n_documents]: distinct tokens of each document."""
-        known = np.diff(self.ends)
-        return known if self.unknown is None else known + self.unknown
-
-    @property
-    def n_documents(self) -> int:
-        """Documents that the statistics are of."""
-        return len((self.statistics or self).lengths)
-
-    @cached_property
-    def n_tokens(self) -> int:
-        """Tokens of all documents that the statistics are of."""
-        return int((self.statistics or self).lengths.sum())
-
-    @property
-    def mean_length(self) -> float:
-        """Mean number of tokens over the documents that the statistics are of, empty ones
-        included."""
-        return self.n_tokens / self.n_documents if self.n_documents else 0.0
 
 
 #: What of a stream is stored.

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from ssi_models.persistence import count, numbers, write_safetensors
 from ssi_models.training.options import TrainingOptions
 
-SMALL_STATE, RATE = 2_000_000, 2**29  # bytes, bytes a second
+SMALL_STATE = 1_000_000  # bytes
 
 
 class DivergenceWarning(UserWarning):
@@ -109,9 +109,9 @@ class Settings:
         max_epochs: upper limit of epochs.
         patience: epochs without a better validation measure after which training stops.
         least_gain: what counts as better there, as a share of the measure.
-        checkpoint: file for the state after each epoch; a file left by a killed run of the same
-            ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The last one
-            stays, as a further part of the same fit may follow.
+        checkpoint: file for the state, see :class:`Checkpoint`; a file left by a killed run of the
+            same ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The last
+            one stays, as a further part of the same fit may follow.
         learning_rate: named if training diverges.
         fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
         callback: called with each finished :class:`Epoch`.
@@ -229,23 +229,21 @@ def _report(settings: Settings, history: History) -> None:
 class Checkpoint:
     """The file of the state of a training run, of ``settings``.
 
-    A small state is written after every epoch; a large one when writing it, at ``RATE`` or as long
-    as it took the last time, is at most a twentieth of the time since.
+    A small state is written after every epoch; a large one when writing it, as long as it took the
+    last time, is at most a twentieth of the time since.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._written, self._took = time.perf_counter(), 0.0
+        self._written, self._took = 0.0, 0.0
 
     def save(
         self, state: dict[str, NDArray[Any]], best: dict[str, NDArray[Any]], history: History
     ) -> None:
         """Write the state, unless there is no file for it or it is too early."""
         settings, began = self._settings, time.perf_counter()
-        n_bytes = 2 * sum(array.nbytes for array in state.values())
-        takes = self._took or n_bytes / RATE
-        early = n_bytes > SMALL_STATE and began - self._written < 20 * takes
-        if settings.checkpoint is None or early:
+        large = sum(array.nbytes for array in state.values()) > SMALL_STATE
+        if settings.checkpoint is None or (large and began - self._written < 20 * self._took):
             return
         tensors = {f"state.{name}": array for name, array in state.items()}
         tensors |= {f"best.{name}": array for name, array in best.items()}

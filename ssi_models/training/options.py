@@ -54,7 +54,8 @@ class TrainingOptions:
             find further documents for the same queries (links of articles).
         validation_measure: "map" or "rank_loss".
         validation_documents: documents ranked in validation, if there are more: that many drawn
-            at random, and the relevant ones.
+            at random, and the relevant ones. At most 1,000 held-out queries rank them, those of
+            all models together where several are fitted on parts.
         hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
             2011), instead of all threads from one batch. Gives up determinism: with more than one
             thread, two fits differ, and so do a resumed fit and an uninterrupted one.

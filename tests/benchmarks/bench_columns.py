@@ -15,7 +15,7 @@ from wikispeedia import articles, links
 
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.text.candidates import bm25_candidates
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.index import TermIndex
 
@@ -61,7 +61,7 @@ def main() -> None:
         asked.data[: asked.indptr[first]] = 0
         asked.data[asked.indptr[first + n_titles] :] = 0
         asked.eliminate_zeros()
-        pairs = bm25_candidates(index, asked, 100)
+        pairs = BM25Retriever(index).top(asked, 100)[0]
         for threads in (1, 2):
             context = ColumnContext(collection, index, threads)
             family.compute(context, pairs)  # compiles, and ranks the pages once

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import letor.parquet
+import letor.parquet_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.parquet import read_parquet, write_parquet
@@ -51,7 +51,7 @@ def assert_same(a: RankingData, b: RankingData) -> None:
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])
 def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr(letor.parquet, "_BLOCK_BYTES", 1)  # row groups of 1024 rows
+    monkeypatch.setattr(letor.parquet_rows, "_BLOCK_BYTES", 1)  # row groups of 1024 rows
     data = make()
     write_parquet(data, tmp_path / "rows.parquet", compression=compression)
     for threads in (1, 2):
@@ -86,7 +86,7 @@ def test_some_columns_without_comments(tmp_path: Path) -> None:
 
 
 def test_row_groups_hold_whole_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letor.parquet, "_BLOCK_BYTES", 1)  # row groups of 1024 rows or more
+    monkeypatch.setattr(letor.parquet_rows, "_BLOCK_BYTES", 1)  # row groups of 1024 rows or more
     sizes = [700, 900, 3000, 1, 500]
     query = np.repeat([f"q{i}" for i in range(5)], sizes)
     data = RankingData.from_rows(np.ones((len(query), 2)), np.zeros(len(query)), query)

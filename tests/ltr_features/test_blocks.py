@@ -57,7 +57,7 @@ def families():
 @pytest.fixture
 def tiny(monkeypatch):
     """Row groups and blocks of a few rows."""
-    monkeypatch.setattr("letor.parquet._BLOCK_BYTES", 1)
+    monkeypatch.setattr("letor.parquet_rows._BLOCK_BYTES", 1)
     return 2 * 5 * (blocks._ROW_BYTES + 4 * blocks._COPIES * 47)  # two queries of five candidates
 
 

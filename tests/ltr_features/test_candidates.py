@@ -25,7 +25,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sample import write_sample
-from ltr_features.text.candidates import bm25_candidates
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 
@@ -66,7 +66,7 @@ def listed(pairs):
 
 def test_one_source_gives_its_own_order(context):
     found = find(context, bm25={"depth": 7})
-    pool = bm25_candidates(context.index, context.query_counts, 7)
+    pool = BM25Retriever(context.index).top(context.query_counts, 7)[0]
     assert listed(found.pairs) == listed(pool)
     assert found.found_by.all()
     judged = context.collection.judgements

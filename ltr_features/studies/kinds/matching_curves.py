@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,13 @@ class _Ranking:
         scores = np.sum([part for part in parts if part is not None], axis=0)
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         scores = np.ascontiguousarray(scores, np.float32)
-        ranking_measures(scores, *judged_lists(self.relevant, self.hidden), precision, loss)
+        ranking_measures(scores, *self._lists, precision, loss)
         return float(np.nanmean(loss))
+
+    @cached_property
+    def _lists(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        lists: tuple[Any, Any, Any] = judged_lists(self.relevant, self.hidden)
+        return lists
 
 
 def _training_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:

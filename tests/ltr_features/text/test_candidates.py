@@ -9,7 +9,7 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.text.bm25 import BM25
-from ltr_features.text.candidates import BM25Retriever, bm25_candidates, candidate_recall
+from ltr_features.text.candidates import BM25Retriever, candidate_recall
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
 
@@ -70,9 +70,9 @@ def test_retrieval_equals_the_slow_formula(parameters, depth):
 
 def test_equal_scores_are_ordered_by_document_row():
     index = index_of(["owl", "red fox", "fox red", "fox red", "red fox", "owl"])
-    pairs = bm25_candidates(index, index.query_counts(["fox"]), 3)
+    pairs = BM25Retriever(index).top(index.query_counts(["fox"]), 3)[0]
     assert pairs.document.tolist() == [1, 2, 3]
-    pairs = bm25_candidates(index, index.query_counts(["fox"]), 10)
+    pairs = BM25Retriever(index).top(index.query_counts(["fox"]), 10)[0]
     assert pairs.document.tolist() == [1, 2, 3, 4]
 
 
@@ -80,10 +80,10 @@ def test_pools_of_queries_without_candidates_are_empty():
     index = index_of(["red fox", "red owl"])
     # "red" is in every document: its idf is 0.
     counts = index.query_counts(["", "unicorn", "red", "owl"])
-    pairs = bm25_candidates(index, counts, 5)
+    pairs = BM25Retriever(index).top(counts, 5)[0]
     assert pairs.query.tolist() == [3]
     assert pairs.document.tolist() == [1]
-    assert len(bm25_candidates(index, index.query_counts([]), 5)) == 0
+    assert len(BM25Retriever(index).top(index.query_counts([]), 5)[0]) == 0
 
 
 def test_threads_do_not_change_the_pool():
@@ -154,11 +154,11 @@ def test_recall_counts_relevant_pairs_once():
 def test_bad_parameters_are_refused():
     index = index_of(["red fox"])
     with pytest.raises(InputError, match="pool depth must be 1 or more, got 0"):
-        bm25_candidates(index, index.query_counts(["fox"]), 0)
+        BM25Retriever(index).top(index.query_counts(["fox"]), 0)[0]
     with pytest.raises(InputError, match="5 columns, the index has 2 words"):
-        bm25_candidates(index, index_of(["a1 b1 c1 d1 e1"]).query_counts(["a1"]), 5)
+        BM25Retriever(index).top(index_of(["a1 b1 c1 d1 e1"]).query_counts(["a1"]), 5)[0]
     with pytest.raises(InputError, match="no stream 'title'"):
-        bm25_candidates(index, index.query_counts(["fox"]), 5, stream="title")
+        BM25Retriever(index, "title").top(index.query_counts(["fox"]), 5)[0]
     with pytest.raises(InputError, match="b must lie between 0 and 1, got 2"):
         BM25(b=2)
 
