@@ -1,37 +1,94 @@
-"""Matrices in temporary files that are mapped into memory, for rows that would not fit in it."""
+"""Arrays in temporary files that are mapped into memory, for what would not fit in it."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from math import prod
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 #: Rows that are copied at a time.
 _BLOCK = 2**16
+#: Bytes of an array that are held in memory, where nothing else is said.
+HELD = 2**26
 
 
-def empty_matrix(shape: tuple[int, int], memory: int | None) -> NDArray[np.float32]:
-    """An empty float32 matrix; one of more than ``memory`` bytes lies in a temporary file (in
-    ``TMPDIR``), which is gone when the matrix is.
+def empty_array(
+    shape: tuple[int, ...], dtype: DTypeLike = np.float32, *, memory: int | None = HELD
+) -> NDArray[Any]:
+    """An empty array; one of more than ``memory`` bytes lies in a temporary file (in ``TMPDIR``),
+    which is gone when the array is.
 
     Raises:
         OSError: the disk has no room for it.
     """
-    if memory is None or 4 * shape[0] * shape[1] <= memory:
-        return np.empty(shape, np.float32)
+    size = prod(shape) * np.dtype(dtype).itemsize
+    if memory is None or size <= memory:
+        return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
         if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash later
-            os.posix_fallocate(file.fileno(), 0, 4 * shape[0] * shape[1])
-        return np.memmap(file, np.float32, "w+", shape=shape)
+            os.posix_fallocate(file.fileno(), 0, size)
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+class GrowingArray:
+    """An array of one axis that grows at its end; of more than ``memory`` bytes it lies in a
+    temporary file, as of :func:`empty_array`.
+
+    Args:
+        dtype: of its values. memory: bytes.
+    """
+
+    def __init__(self, dtype: DTypeLike, *, memory: int = HELD) -> None:
+        self._dtype, self._memory = np.dtype(dtype), memory
+        self._file: IO[bytes] | None = None
+        self._waiting: list[NDArray[Any]] = []
+        self._n_waiting = self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values.
+
+        Raises:
+            OSError: the disk has no room for them.
+        """
+        self._waiting.append(values.astype(self._dtype, copy=False))
+        self._n_waiting += len(values)
+        self._size += len(values)
+        if self._n_waiting * self._dtype.itemsize > self._memory:
+            self._write()
+
+    def taken(self) -> NDArray[Any]:
+        """All values, given up by this object."""
+        if self._file is None:
+            values = np.concatenate([np.zeros(0, self._dtype), *self._waiting])
+        else:
+            self._write()
+            # Kernels are compiled for plain arrays.
+            values = np.asarray(np.memmap(self._file, self._dtype, "r+"))
+            self._file.close()
+        self.__init__(self._dtype, memory=self._memory)  # type: ignore[misc]
+        return values
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  taken() closes it
+        for values in self._waiting:
+            self._file.write(np.ascontiguousarray(values).data)
+        self._waiting, self._n_waiting = [], 0
+        self._file.flush()
 
 
 def take_rows(X: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """``X[rows]``, float32 [len(rows), p], in a file of its own where X lies in one."""
     if not isinstance(X, np.memmap):
         return X[rows]
-    taken = empty_matrix((len(rows), X.shape[1]), 0)
+    taken = empty_array((len(rows), X.shape[1]), memory=0)
     for first in range(0, len(rows), _BLOCK):
         taken[first : first + _BLOCK] = X[rows[first : first + _BLOCK]]
     return taken

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.mapped import empty_matrix
+from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.parquet_rows import KEY, ROLES, VERSION, ParquetRows
 from letor.string_array import StringArray, encode
@@ -207,7 +207,7 @@ def _read_values(
     meta = file.metadata
     sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
     first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
-    X = empty_matrix((first[-1], len(names)), memory)
+    X = empty_array((first[-1], len(names)), memory=memory)
 
     def read(i: int) -> None:
         # one reader per row group: readers are not shared between threads

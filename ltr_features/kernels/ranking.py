@@ -141,16 +141,17 @@ def _sift_down(scores, documents, size, score, document):
 
 @kernel()
 def top_documents(
-    first, last, query_ends, query_terms, weights, ends, documents, scores, total, touched,
-    heap_scores, heap_documents, sizes, found, found_scores,
+    first, last, query_ends, query_terms, weights, ends, documents, counts, saturation, k1,
+    total, touched, heap_scores, heap_documents, sizes, found, found_scores,
 ):  # fmt: skip
-    """The best documents of queries first..last-1 by a sum of stored scores.
+    """The best documents of queries first..last-1 by BM25.
 
     Args:
         query_ends, query_terms: queries in compressed rows.
         weights: float64, weight of each entry of the queries, 0 or more.
-        ends, documents, scores: for each term, its documents (int32, increasing) and their scores
-            (float64, greater than 0).
+        ends, documents, counts: for each term, its documents (int32, increasing) and how often
+            they have it (int32, 1 or more).
+        saturation, k1: see :class:`ltr_features.text.bm25.BM25`.
         total, touched: float64 and int32 [number of documents], to work with; total is 0 on entry
             and on return.
         heap_scores, heap_documents: float64 and int32 [depth], most documents per query; to work
@@ -176,7 +177,8 @@ def top_documents(
                 if total[document] == 0.0:
                     touched[n_touched] = document
                     n_touched += 1
-                total[document] += weight * scores[k]
+                c = counts[k]
+                total[document] += weight * (c * (k1 + 1.0) / (c + saturation[document]))
         size = np.int64(0)  # a literal 0 would compile the heap once more
         for k in range(n_touched):
             document = touched[k]

@@ -11,6 +11,10 @@ from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import STREAMS, Collection, Links
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
+from ltr_features.text.stored_texts import DocumentTexts
+
+#: The stream of each key of a document.
+_STREAMS = {"text" if stream == "body" else stream: stream for stream in STREAMS}
 
 
 def read_beir(
@@ -43,8 +47,7 @@ def read_beir(
     folder = Path(folder)
     corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
     qrels = _qrels(folder, splits)
-    document_ids, streams, other_keys = _documents(corpus)
-    document_row = {document: row for row, document in enumerate(document_ids)}
+    document_row, streams, other_keys = _documents(corpus)
     texts = read_queries(queries, columns={"id": "_id", "text": "text"})
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
@@ -54,7 +57,7 @@ def read_beir(
         raise InputError(f"{folder}: no query has a judgement")
     return Collection(
         name=name or folder.resolve().name,
-        document_ids=document_ids,
+        document_ids=list(document_row),
         streams=streams,
         query_ids=query_ids,
         query_texts=[texts[query] for query in query_ids],
@@ -62,7 +65,7 @@ def read_beir(
         links=None if links is None else _links(find_file(folder, links), document_row),
         description={
             "source": "BEIR folder",
-            "documents": len(document_ids),
+            "documents": len(document_row),
             "queries": len(query_ids),
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
@@ -84,30 +87,27 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
     return found
 
 
-def _documents(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
-    """Ids, streams, and the names of keys that are no stream."""
-    ids: list[str] = []
-    streams: dict[str, list[str]] = {"body": [], "title": []}
+def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
+    """The documents' rows by id, streams, and the names of keys that are no stream."""
+    rows: dict[str, int] = {}
+    texts = DocumentTexts(["body"])
     other: dict[str, None] = {}
-    seen: set[str] = set()
     for number, record in json_lines(path, ("_id",)):
         document = text_value(path, number, record, "_id")
-        if document in seen:
+        if document in rows:
             raise InputError(f"{path}, line {number}: document id {document!r} occurs twice")
-        seen.add(document)
-        for key in record:
-            if key in STREAMS and key not in streams:
-                streams[key] = [""] * len(ids)
-            elif key not in ("_id", "text", "title"):
-                other[key] = None
-        ids.append(document)
-        for stream, texts in streams.items():
-            key = "text" if stream == "body" else stream
-            texts.append(text_value(path, number, record, key))
-    if not ids:
+        rows[document] = len(rows)
+        other |= dict.fromkeys(key for key in record if key not in (*_STREAMS, "_id"))
+        texts.add(
+            {
+                stream: text_value(path, number, record, key)
+                for key, stream in _STREAMS.items()
+                if key in record
+            }
+        )
+    if not rows:
         raise InputError(f"{path}: no documents")
-    kept = {stream: texts for stream, texts in streams.items() if stream == "body" or any(texts)}
-    return ids, kept, [key for key in other if key not in STREAMS]
+    return rows, texts.streams(), list(other)
 
 
 def _links(path: Path, document_row: Mapping[str, int]) -> Links:

@@ -12,6 +12,7 @@ from ltr_base.names import close_names
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_documents import web_streams
 from ltr_features.text.collection import Collection
+from ltr_features.text.stored_texts import DocumentTexts
 
 #: Fields of documents by stream, in the order in which they are looked for.
 _FIELDS = {
@@ -57,14 +58,11 @@ def read_ir_dataset(
             wanted = dict.fromkeys([*(document for _, document, _ in triples), *extra_documents])
             found = _looked_up(dataset, source, list(wanted), set(extra_documents))
         ids: list[str] = []
-        streams: dict[str, list[str]] = {name: [] for name in _FIELDS}
+        texts = DocumentTexts()
         for document in found:
             ids.append(document.doc_id)
-            texts = document_streams(document)
-            for name, parts in streams.items():
-                parts.append(texts.get(name, ""))
-    kept = {name: texts for name, texts in streams.items() if any(texts)}
-    if not kept:
+            texts.add(document_streams(document))
+    if not (streams := texts.streams()):
         raise InputError(f"ir_datasets {dataset!r}: its {len(ids)} documents have no text")
     judged = JudgedPairs(queries, {document: row for row, document in enumerate(ids)}, on_unknown)
     for number, (query, document, grade) in enumerate(triples, start=1):
@@ -75,7 +73,7 @@ def read_ir_dataset(
     return Collection(
         name=dataset.replace("/", "-"),
         document_ids=ids,
-        streams=kept,
+        streams=streams,
         query_ids=query_ids,
         query_texts=[queries[query] for query in query_ids],
         judgements=judged.judgements(query_ids),

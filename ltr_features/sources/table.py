@@ -15,6 +15,7 @@ from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.table_blocks import Frame, rows, table_of
 from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.stored_texts import DocumentTexts
 
 
 def read_table(
@@ -173,7 +174,7 @@ class DocumentTable(NamedTuple):
     """
 
     ids: list[str]
-    streams: dict[str, list[str]]
+    streams: dict[str, Sequence[str]]
     repeated: dict[str, int]
 
 
@@ -198,41 +199,45 @@ def read_documents(
         raise InputError(f"document_columns: {problem}; use id and {', '.join(STREAMS)}")
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
-    texts: dict[str, tuple[str, ...]] = {}
+    texts = DocumentTexts(list(names))
+    row_of: dict[str, int] = {}
+    hashes: dict[str, list[int]] = {}  # of a document's texts, which may be on the disk by now
     n_same = n_other = 0
     for number, (document, *values) in rows(path, wanted, encoding=encoding):
         if not document:
             raise InputError(f"{path}, line {number}: the document id is empty")
         left = iter(values)
-        found = tuple(
-            " ".join(filter(None, (next(left) for _ in group))) for group in names.values()
-        )
-        known = texts.setdefault(document, found)
-        if known is found:
-            continue
-        if known == found:
+        found = {
+            stream: " ".join(filter(None, (next(left) for _ in group)))
+            for stream, group in names.items()
+        }
+        own = [hash(text) for text in found.values()]
+        known = hashes.get(document)
+        if known == own:
             n_same += 1
             continue
+        if known is None:
+            hashes[document], row_of[document] = own, len(texts)
+            texts.add(found)
+            continue
         if on_other_text == "raise":
-            stream = next(s for s, a, b in zip(names, known, found, strict=True) if a != b)
+            stream = next(s for s, a, b in zip(names, known, own, strict=True) if a != b)
             raise InputError(
                 f"{path}, line {number}: document {document!r} has another {stream} here than "
                 "before; mend it, or read with on_other_text='first' or 'last'"
             )
         n_other += 1
         if on_other_text == "last":
-            texts[document] = found
-    if not texts:
+            hashes[document], row_of[document] = own, len(texts)
+            texts.add(found)
+    if not row_of:
         raise InputError(f"{path}: no documents")
     told = {
         "rows of documents that were there, with the same texts": n_same,
         f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,
     }
     return DocumentTable(
-        list(texts),
-        {
-            stream: list(column)
-            for stream, column in zip(names, zip(*texts.values(), strict=True), strict=True)
-        },
+        list(row_of),
+        texts.streams(list(row_of.values())),
         {what: n for what, n in told.items() if n},
     )

@@ -11,6 +11,7 @@ from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_documents import document_files, trec_documents
 from ltr_features.text.collection import Collection
+from ltr_features.text.stored_texts import DocumentTexts
 
 
 def read_trec(
@@ -49,21 +50,18 @@ def read_trec(
     """
     check_encoding(encoding)
     queries = read_queries(topics, fields=topic_fields)
-    document_ids: list[str] = []
-    streams: dict[str, list[str]] = {"body": []}
     rows: dict[str, int] = {}
+    texts = DocumentTexts()
     for path in document_files(documents):
         for document in trec_documents(path, encoding):
             if document.docno in rows:
                 raise InputError(f"{path}: document number {document.docno!r} occurs twice")
-            rows[document.docno] = len(document_ids)
-            document_ids.append(document.docno)
-            for stream in document.streams.keys() - streams.keys():
-                streams[stream] = [""] * (len(document_ids) - 1)
-            for stream, texts in streams.items():
-                texts.append(document.streams.get(stream, ""))
-    if not document_ids:
+            rows[document.docno] = len(rows)
+            texts.add(document.streams)
+    if not rows:
         raise InputError(f"{documents}: no documents (<DOC> ... </DOC>)")
+    if not (streams := texts.streams()):
+        raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
     judged.add_rows(qrels, judgement_rows(qrels))
     query_ids = [query for query in queries if keep_unjudged or query in judged]
@@ -71,14 +69,14 @@ def read_trec(
         raise InputError(f"{qrels}: judges none of the {len(queries)} topics of {topics}")
     return Collection(
         name=name,
-        document_ids=document_ids,
-        streams={stream: texts for stream, texts in streams.items() if any(texts)} or streams,
+        document_ids=list(rows),
+        streams=streams,
         query_ids=query_ids,
         query_texts=[queries[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
         description={
             "source": "TREC files",
-            "documents": len(document_ids),
+            "documents": len(rows),
             "queries": len(query_ids),
             "topics without judgement, left out": len(queries) - len(query_ids),
             "topic fields": ", ".join(topic_fields),

@@ -43,15 +43,11 @@ class BM25:
         check_range("b", self.b, 0.0, 1.0)
         check_range("k3", self.k3, 0.0, np.inf)
 
-    def document_parts(self, stream: StreamCounts) -> NDArray[np.float64]:
-        """float64 [nnz]: the factor of each entry (document, term) of a stream."""
-        mean = stream.mean_length or 1.0
-        saturation = self.k1 * (1.0 - self.b + self.b * stream.lengths / mean)
-        parts = np.repeat(saturation, np.diff(stream.ends))
-        # In place: an array takes twice the memory of the counts.
-        parts += stream.counts
-        np.divide(stream.counts * np.float64(self.k1 + 1.0), parts, out=parts)
-        return parts
+    def saturation(self, stream: StreamCounts) -> NDArray[np.float64]:
+        """float64 [n_documents]: what stands beside c in the denominator, k1 (1 - b + b |d| /
+        avgdl)."""
+        lengths = stream.lengths.astype(np.float64)
+        return self.k1 * (1.0 - self.b + self.b * lengths / (stream.mean_length or 1.0))
 
     def query_parts(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
         """float64 [nnz]: the factor of each entry (query, term)."""

@@ -21,7 +21,7 @@ _BLOCK = 256
 
 
 class BM25Retriever:
-    """BM25 retrieval over one stream of an index. Preparing it costs one pass over the counts.
+    """BM25 retrieval over one stream of an index.
 
     Args:
         index: the term index.
@@ -35,13 +35,9 @@ class BM25Retriever:
     def __init__(self, index: TermIndex, stream: str = WHOLE, bm25: BM25 | None = None) -> None:
         self.bm25 = bm25 or BM25()
         counts = index.stream(stream)
-        shape = (index.n_documents, len(index.vocabulary))
-        scores = self.bm25.document_parts(counts)
-        postings = csr_matrix((scores, counts.terms, counts.ends), shape=shape).tocsc()
-        self._n_documents, self._n_words = shape
-        self._ends = postings.indptr.astype(np.int64)
-        self._documents = postings.indices.astype(np.int32, copy=False)
-        self._scores = postings.data
+        self._n_documents, self._n_words = index.n_documents, len(index.vocabulary)
+        self._postings = counts.postings
+        self._saturation = self.bm25.saturation(counts)
         self._idf = inverse_document_frequency(counts)
 
     def top(
@@ -83,8 +79,9 @@ class BM25Retriever:
                 np.zeros(m, np.int64), np.empty(m * depth, np.int32), np.empty(m * depth),
             )  # fmt: skip
             n_found = top_documents(
-                block.start, block.stop, ends, terms, weights, self._ends, self._documents,
-                self._scores, total, touched, *heap, sizes, found, found_scores,
+                block.start, block.stop, ends, terms, weights, *self._postings,
+                self._saturation, float(self.bm25.k1), total, touched, *heap, sizes, found,
+                found_scores,
             )  # fmt: skip
             return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
 

@@ -36,8 +36,8 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
         _BODY if name == "body" else name: texts for name, texts in collection.streams.items()
     }
     documents = (
-        {"_id": document_id, **{name: texts[row] for name, texts in streams.items()}}
-        for row, document_id in enumerate(collection.document_ids)
+        {"_id": document_id, **dict(zip(streams, texts, strict=True))}
+        for document_id, *texts in zip(collection.document_ids, *streams.values(), strict=True)
     )
     _write_lines(folder / "corpus.jsonl", documents)
     ids = np.array(collection.document_ids, dtype=object)

@@ -18,15 +18,26 @@ from scipy.sparse import csr_matrix
 from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path
+from letor.mapped import GrowingArray
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import STREAMS, Collection
-from ltr_features.text.index_files import HEADER, check_counts, map_array, read_header, read_words
+from ltr_features.text.index_files import (
+    HEADER,
+    POSTINGS,
+    check_counts,
+    map_array,
+    read_header,
+    read_postings,
+    read_words,
+)
 from ltr_features.text.stream_counts import StreamCounts
 from ltr_features.text.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
 from ssi_models.vocabulary import Vocabulary
 
 #: The derived stream: all streams of a document together.
 WHOLE = "whole"
+
+_ROWS = 2**14  # documents at a time
 
 #: Raised whenever the files of a stored index change.
 INDEX_VERSION = 1
@@ -223,6 +234,8 @@ class TermIndex:
                 for name in _ARRAYS:
                     array = getattr(self._counts[stream], name)
                     np.save(partial / f"{stream}.{name}.npy", np.asarray(array))
+            for name, array in self.stream(WHOLE).postings._asdict().items():
+                np.save(partial / f"{POSTINGS}.{name}.npy", array)
             header = json.dumps(self._header(), indent=1)
             (partial / HEADER).write_text(header, encoding="utf-8")
             write_digests(partial)
@@ -252,6 +265,8 @@ class TermIndex:
             check_counts(folder, stream, arrays, header)
             counts[stream] = StreamCounts(**arrays)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
+        postings = read_postings(folder, len(counts[WHOLE].terms), header)
+        counts[WHOLE] = replace(counts[WHOLE], stored_postings=postings)
         index = cls(analyzer, Vocabulary(words), counts)
         for name in ("analyzer_fingerprint", "unicode_version", "vocabulary_fingerprint"):
             here, stored = index._header()[name], header.get(name)
@@ -290,30 +305,47 @@ def _with_whole(streams: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[
     """The counts by stream, and of several streams those of the whole."""
     named = dict(zip(streams, matrices, strict=True))
     if len(streams) > 1:
-        whole = matrices[0]
-        for matrix in matrices[1:]:
-            whole = whole + matrix
-        named[WHOLE] = whole
+        named[WHOLE] = _summed(matrices)
     return named
 
 
-def _slices(collection: Collection) -> Iterator[dict[str, Sequence[str]]]:
+def _summed(matrices: Sequence[csr_matrix]) -> csr_matrix:
+    """Their sum, rows at a time: many entries lie on the disk."""
+    terms, counts, sizes = GrowingArray(np.int32), GrowingArray(np.int32), [np.zeros(1, np.int64)]
+    n_documents = matrices[0].shape[0]
+    for first in range(0, n_documents, _ROWS):
+        block, *others = (matrix[first : first + _ROWS] for matrix in matrices)
+        for other in others:
+            block = block + other
+        terms.append(block.indices)
+        counts.append(block.data)
+        sizes.append(np.diff(block.indptr))
+    ends = np.cumsum(np.concatenate(sizes))
+    whole = csr_matrix((counts.taken(), terms.taken(), ends), shape=matrices[0].shape)
+    whole.has_canonical_format = True
+    return whole
+
+
+def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
     """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per stream."""
     if not collection.streams:
         raise InputError(f"collection {collection.name!r} has no streams to index")
-    begin = characters = 0
-    for row in range(collection.n_documents):
-        for stream, texts in collection.streams.items():
-            if not isinstance(texts[row], str):
+    block: dict[str, list[str]] = {stream: [] for stream in collection.streams}
+    characters = 0
+    for document, *texts in zip(collection.document_ids, *collection.streams.values(), strict=True):
+        for (stream, of_block), text in zip(block.items(), texts, strict=True):
+            if not isinstance(text, str):
                 raise InputError(
-                    f"collection {collection.name!r}: {stream} of document "
-                    f"{collection.document_ids[row]!r} is {texts[row]!r}, not text; use '' where "
-                    "there is none"
+                    f"collection {collection.name!r}: {stream} of document {document!r} is "
+                    f"{text!r}, not text; use '' where there is none"
                 )
-        characters += max(len(texts[row]) for texts in collection.streams.values())
-        if characters >= BLOCK_CHARACTERS or row + 1 == collection.n_documents:
-            yield {s: texts[begin : row + 1] for s, texts in collection.streams.items()}
-            begin, characters = row + 1, 0
+            of_block.append(text)
+        characters += max(map(len, texts))
+        if characters >= BLOCK_CHARACTERS:
+            yield block
+            block, characters = {stream: [] for stream in block}, 0
+    if any(block.values()):
+        yield block
 
 
 def _chain(

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from letor.checked_arrays import check_array, check_rows_rise
 from letor.errors import InputError, reading
 from letor.files import read_json
+from ltr_features.text.stream_counts import Postings
 
 HEADER = "index.json"
+#: Files of the postings of all streams together.
+POSTINGS = "postings"
 
 
 def read_header(folder: Path, version_read: int, streams: Collection[str]) -> dict[str, Any]:
@@ -100,10 +103,7 @@ def check_counts(
         "document_frequency": (np.int64, n_words, 0, n_documents, False),
         "collection_frequency": (np.int64, n_words, 0, most, False),
     }
-    for name, (dtype, size, least, greatest, ascending) in expected.items():
-        path = str(folder / f"{stream}.{name}.npy")
-        limits: dict[str, Any] = {"least": least, "most": greatest, "ascending": ascending}
-        check_array(path, arrays[name], dtype, (size,), **limits)
+    _check({name: str(folder / f"{stream}.{name}.npy") for name in expected}, arrays, expected)
     first, last = arrays["ends"][[0, -1]]
     if (first, last) != (0, n_entries):
         raise InputError(
@@ -111,3 +111,34 @@ def check_counts(
             f"{n_entries}; build the index again"
         )
     check_rows_rise(str(folder / f"{stream}.terms.npy"), arrays["terms"], arrays["ends"])
+
+
+def _check(
+    paths: Mapping[str, str],
+    arrays: Mapping[str, NDArray[Any]],
+    expected: Mapping[str, tuple[type, int, int, int, bool]],
+) -> None:
+    """Refuse arrays that are not as expected: type, size, least and greatest value, ascending."""
+    for name, (dtype, size, least, greatest, ascending) in expected.items():
+        limits: dict[str, Any] = {"least": least, "most": greatest, "ascending": ascending}
+        check_array(paths[name], arrays[name], dtype, (size,), **limits)
+
+
+def read_postings(folder: Path, n_entries: int, header: Mapping[str, Any]) -> Postings | None:
+    """The postings of all streams together, mapped; None where an index of an earlier version has
+    none. Raises InputError where they do not fit the header or each other."""
+    if not (folder / f"{POSTINGS}.ends.npy").exists():
+        return None
+    arrays = {name: map_array(folder, f"{POSTINGS}.{name}.npy") for name in Postings._fields}
+    paths = {name: str(folder / f"{POSTINGS}.{name}.npy") for name in arrays}
+    ends, n_words = arrays["ends"], header["n_words"]
+    expected: dict[str, tuple[type, int, int, int, bool]] = {
+        "ends": (np.int64, n_words + 1, 0, n_entries, True),
+        "documents": (np.int32, n_entries, 0, header["n_documents"] - 1, False),
+        "counts": (np.int32, n_entries, 1, np.iinfo(np.int32).max, False),
+    }
+    _check(paths, arrays, expected)
+    if (ends[0], ends[-1]) != (0, n_entries):
+        raise InputError(f"{paths['ends']}: must go from 0 to {n_entries}; build the index again")
+    check_rows_rise(paths["documents"], arrays["documents"], ends)
+    return Postings(**arrays)

@@ -63,14 +63,23 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
     """The text under a key; ``""`` where it is absent or null, a number as it is written.
 
     Raises:
-        InputError: a list or object.
+        InputError: a list or object, or half of a surrogate pair, which is no text.
     """
     value = record.get(key)
     if isinstance(value, (list, dict)):
         raise InputError(
             f"{path}, line {number}: {key} is a JSON {type(value).__name__}, expected text"
         )
-    return "" if value is None else str(value)
+    text = "" if value is None else str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(text[error.start])
+        raise InputError(
+            f"{path}, line {number}: {key} has {half}, half of a surrogate pair, which stands for "
+            "no character; whatever wrote the file cut a text in two"
+        ) from None
+    return text
 
 
 def id_rows(

@@ -1,11 +1,14 @@
-"""A collection's documents as an Arrow file that is mapped into memory: texts become strings of
-Python when they are asked for, and processes on a machine share what is read."""
+"""Documents' texts in Arrow files that are mapped into memory: they become strings of Python when
+they are asked for, and processes on a machine share what is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
+
+import numpy as np
 
 from letor.errors import InputError, reading
 from ltr_features.text.collection import STREAMS, Collection
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 FILE = "corpus.arrow"
 _ID = "_id"
 _BLOCK = 4096  # documents
+#: Characters that are held before they are written.
+_HELD = 1 << 26
 
 
 class StoredTexts(Sequence[str]):
@@ -46,6 +51,86 @@ class StoredTexts(Sequence[str]):
         for first in range(0, len(self), _BLOCK):
             yield from self._column.slice(first, _BLOCK).to_pylist()
 
+    def arrow(self, first: int, last: int) -> pa.Array:
+        """The texts ``first`` to before ``last``, large_string."""
+        import pyarrow as pa
+
+        part = self._column.slice(first, last - first)
+        return part.chunk(0) if part.num_chunks == 1 else pa.concat_arrays(part.chunks)
+
+
+class DocumentTexts:
+    """Texts of documents that come one after the other. Many of them lie in temporary files (in
+    ``TMPDIR``), which are gone when the texts are.
+
+    Args:
+        streams: that there are whether or not a document has text for them; others are there where
+            one has.
+    """
+
+    def __init__(self, streams: Sequence[str] = ()) -> None:
+        self._waiting: dict[str, list[str]] = {stream: [] for stream in streams}
+        self._written: list[pa.Table] = []
+        self._n_waiting = self._n_characters = self._n_written = 0
+
+    def __len__(self) -> int:
+        return self._n_written + self._n_waiting
+
+    def add(self, texts: Mapping[str, str]) -> None:
+        """The next document's texts by stream; those that it lacks are empty.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        for stream, text in texts.items():
+            if text and stream not in self._waiting:
+                self._waiting[stream] = [""] * self._n_waiting
+        for stream, waiting in self._waiting.items():
+            waiting.append(texts.get(stream, ""))
+            self._n_characters += len(waiting[-1])
+        self._n_waiting += 1
+        if self._n_characters >= _HELD:
+            self._write()
+
+    def streams(self, rows: Sequence[int] | None = None) -> dict[str, Sequence[str]]:
+        """The texts by stream, in the order of ``STREAMS``: one for each document, or for each of
+        the given ones, which are then held in memory unless they are all."""
+        found: dict[str, Sequence[str]] = {**self._waiting}
+        if self._written:
+            self._write()
+            found = {stream: StoredTexts(self._column(stream)) for stream in self._waiting}
+        if rows is not None and len(rows) < len(self):
+            found = {stream: [texts[row] for row in rows] for stream, texts in found.items()}
+        return {stream: found[stream] for stream in STREAMS if stream in found}
+
+    def _column(self, stream: str) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        none = pa.scalar("", pa.large_string())
+        return pa.chunked_array(
+            [
+                part[stream].chunk(0) if stream in part.column_names else pa.repeat(none, len(part))
+                for part in self._written
+            ]
+        )
+
+    def _write(self) -> None:
+        """Move what waits to the disk."""
+        import pyarrow as pa
+
+        if not self._n_waiting:
+            return
+        arrays = [pa.array(texts, pa.large_string()) for texts in self._waiting.values()]
+        batch = pa.record_batch(arrays, names=list(self._waiting))
+        with tempfile.TemporaryFile() as file:
+            with pa.ipc.new_stream(file, batch.schema) as writer:
+                writer.write_batch(batch)
+            mapped = np.memmap(file, np.uint8, "r")
+        self._written.append(pa.ipc.open_stream(pa.py_buffer(mapped)).read_all())
+        self._n_written += self._n_waiting
+        self._n_waiting = self._n_characters = 0
+        self._waiting = {stream: [] for stream in self._waiting}
+
 
 def save_documents(collection: Collection, folder: Path) -> None:
     """Write the documents' ids and texts into an existing folder."""
@@ -55,9 +140,17 @@ def save_documents(collection: Collection, folder: Path) -> None:
     schema = pa.schema([pa.field(name, pa.large_string(), nullable=False) for name in columns])
     with pa.OSFile(str(folder / FILE), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for first in range(0, collection.n_documents, _BLOCK):
-            arrays = [pa.array(texts[first : first + _BLOCK], pa.large_string())
-                      for texts in columns.values()]  # fmt: skip
+            last = min(first + _BLOCK, collection.n_documents)
+            arrays = [_arrow(texts, first, last) for texts in columns.values()]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _arrow(texts: Sequence[str], first: int, last: int) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(texts, StoredTexts):
+        return texts.arrow(first, last)
+    return pa.array(texts[first:last], pa.large_string())
 
 
 def open_documents(folder: Path) -> tuple[list[str], dict[str, StoredTexts]] | None:

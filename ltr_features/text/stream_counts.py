@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-_ROWS = 2**16  # documents at a time
+from letor.mapped import empty_array
+
+_ROWS = 2**14  # documents at a time
+
+
+class Postings(NamedTuple):
+    """Term counts by term.
+
+    Attributes:
+        ends: int64 [V + 1], term t owns entries ``ends[t]:ends[t + 1]``.
+        documents: int32 [nnz], increasing within a term.
+        counts: int32 [nnz], 1 or more.
+    """
+
+    ends: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    counts: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +45,7 @@ class StreamCounts:
             which ``lengths`` count too; None where it has them all.
         statistics: the stream of the documents that ``document_frequency``,
             ``collection_frequency`` and all that is made of them are of; None for these documents.
+        stored_postings: the entries by term, where they were stored with the counts.
     """
 
     ends: NDArray[np.int64]
@@ -37,6 +56,7 @@ class StreamCounts:
     collection_frequency: NDArray[np.int64]
     unknown: NDArray[np.int64] | None = None
     statistics: StreamCounts | None = None
+    stored_postings: Postings | None = None
 
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
@@ -45,13 +65,10 @@ class StreamCounts:
         ends = matrix.indptr.astype(np.int64)
         lengths = np.zeros(n, np.int64)
         frequencies = np.zeros((2, n_words), np.int64)
-        # In blocks: sums over all entries at once take several times the entries' memory.
-        for first in range(0, n, _ROWS):
-            rows = ends[first : first + _ROWS + 1]
-            entries = slice(rows[0], rows[-1])
+        for rows, entries in _blocks(ends):
             terms, counts = matrix.indices[entries], matrix.data[entries]
             totals = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-            lengths[first : first + _ROWS] = np.diff(totals[rows - rows[0]])
+            lengths[rows] = np.diff(totals[ends[rows.start : rows.stop + 1] - entries.start])
             # Exact: float64 sums of counts stay below 2 ** 53.
             frequencies += np.array(
                 [np.bincount(terms, weights, n_words) for weights in (None, counts)], np.int64
@@ -64,6 +81,30 @@ class StreamCounts:
             document_frequency=frequencies[0],
             collection_frequency=frequencies[1],
         )
+
+    @cached_property
+    def postings(self) -> Postings:
+        """The entries by term."""
+        if self.stored_postings is not None:
+            return self.stored_postings
+        n_words = len(self.document_frequency)
+        ends = np.zeros(n_words + 1, np.int64)
+        for _, entries in _blocks(self.ends):
+            ends[1:] += np.bincount(self.terms[entries], minlength=n_words)
+        np.cumsum(ends, out=ends)
+        documents, counts = (empty_array(self.terms.shape, np.int32) for _ in range(2))
+        free = ends[:-1].copy()  # the place of each term's next entry
+        for rows, entries in _blocks(self.ends):
+            of_rows = self.ends[rows.start : rows.stop + 1] - entries.start
+            block = csr_matrix(
+                (self.counts[entries], self.terms[entries], of_rows),
+                shape=(rows.stop - rows.start, n_words),
+            ).tocsc()
+            sizes = np.diff(block.indptr)
+            places = np.arange(len(block.data)) + np.repeat(free - block.indptr[:-1], sizes)
+            documents[places], counts[places] = block.indices + rows.start, block.data
+            free += sizes
+        return Postings(ends, np.asarray(documents), np.asarray(counts))
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
@@ -86,3 +127,12 @@ class StreamCounts:
         """Mean number of tokens over the documents that the statistics are of, empty ones
         included."""
         return self.n_tokens / self.n_documents if self.n_documents else 0.0
+
+
+def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+    """Some rows at a time, and their entries: arrays of all entries would take several times the
+    memory of the counts."""
+    n = len(ends) - 1
+    for first in range(0, n, _ROWS):
+        last = min(first + _ROWS, n)
+        yield slice(first, last), slice(int(ends[first]), int(ends[last]))

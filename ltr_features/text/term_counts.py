@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from letor.mapped import GrowingArray
 from ltr_features.kernels.text import (
     IGNORED,
     NOT_SURELY_NFC,
@@ -127,17 +128,16 @@ def _count_by_kernels(
     units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer, threads: int
 ) -> tuple[list[str], list[csr_matrix]]:
     tables = _character_tables(analyzer.lowercase)
-    parts: dict[str, list[_Part]] = {stream: [] for stream in streams}
+    counted = {stream: _Counted() for stream in streams}
     merged = _Words()
 
     def count(unit: _Unit) -> tuple[str, _Block]:
         return unit[0], _count_block(unit[1], tables)
 
     for stream, block in map_blocks(count, units, threads):
-        numbers = merged.add(block)
-        parts[stream].append(_Part(block.row_ends, block.entry_words, block.entry_counts, numbers))
+        counted[stream].add(block, merged.add(block))
     words, columns = _columns(merged.decoded(), analyzer)
-    return words, [_matrix(parts[stream], columns, len(words), threads) for stream in streams]
+    return words, [_matrix(counted.pop(stream), columns, len(words), threads) for stream in streams]
 
 
 class _Block(NamedTuple):
@@ -152,13 +152,21 @@ class _Block(NamedTuple):
     suspects: NDArray[np.bool_]
 
 
-class _Part(NamedTuple):
-    """Counts of consecutive rows: the entries of a block, and its words' numbers in the table."""
+class _Counted:
+    """Blocks of a stream that were counted: their entries one after the other, and the numbers
+    that the words of each block have in the table. Many of them lie on the disk."""
 
-    row_ends: NDArray[np.int64]
-    entry_words: NDArray[np.int32]
-    entry_counts: NDArray[np.int32]
-    numbers: NDArray[np.int32]
+    def __init__(self) -> None:
+        self.row_ends: list[NDArray[np.int64]] = []  # of each block, from 0
+        self.n_words: list[int] = []
+        self.words, self.counts, self.numbers = (GrowingArray(np.int32) for _ in range(3))
+
+    def add(self, block: _Block, numbers: NDArray[np.int32]) -> None:
+        self.row_ends.append(block.row_ends)
+        self.n_words.append(len(numbers))
+        self.words.append(block.entry_words)
+        self.counts.append(block.entry_counts)
+        self.numbers.append(numbers)
 
 
 def _units(
@@ -307,26 +315,30 @@ def _columns(runs: list[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np
 
 
 def _matrix(
-    parts: list[_Part], columns: NDArray[np.int32], n_words: int, threads: int
+    counted: _Counted, columns: NDArray[np.int32], n_words: int, threads: int
 ) -> csr_matrix:
-    def finish(part: _Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        own = columns[part.numbers]
-        order = np.argsort(own, kind="stable")
-        sizes, sorted_columns, counts = sort_columns(*part[:3], own, order)
-        return sizes, sorted_columns, counts
+    words, counts, numbers = (part.taken() for part in
+                              (counted.words, counted.counts, counted.numbers))  # fmt: skip
+    firsts = np.cumsum([0, *(ends[-1] for ends in counted.row_ends)])
+    first_words = np.cumsum([0, *counted.n_words])
 
-    # Parts are given up as they are finished: together they take as much as the matrix.
-    most = sum(len(part.entry_counts) for part in parts)
-    indices, counts = np.empty(most, np.int32), np.empty(most, np.int32)
+    def finish(block: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        own = columns[numbers[first_words[block] : first_words[block + 1]]]
+        order = np.argsort(own, kind="stable")
+        entries = slice(firsts[block], firsts[block + 1])
+        sizes, sorted_columns, sums = sort_columns(
+            counted.row_ends[block], words[entries], counts[entries], own, order
+        )
+        return sizes, sorted_columns, sums
+
+    # Columns take the place of words: a block has no more entries than before.
     row_sizes, n = [np.zeros(0, np.int64)], 0
-    parts.reverse()
-    waiting = (parts.pop() for _ in range(len(parts)))
-    for sizes, part_indices, part_counts in map_blocks(finish, waiting, threads):
-        end = n + len(part_counts)
-        indices[n:end], counts[n:end] = part_indices, part_counts
+    for sizes, sorted_columns, sums in map_blocks(finish, range(len(counted.row_ends)), threads):
+        end = n + len(sums)
+        words[n:end], counts[n:end] = sorted_columns, sums
         row_sizes.append(sizes)
         n = end
-    return _csr(counts[:n], indices[:n], np.concatenate(row_sizes), n_words)
+    return _csr(counts[:n], words[:n], np.concatenate(row_sizes), n_words)
 
 
 def _csr(

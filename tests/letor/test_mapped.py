@@ -7,7 +7,7 @@ import pytest
 
 from letor import mapped
 from letor.dataset import RankingData
-from letor.mapped import empty_matrix, take_rows
+from letor.mapped import GrowingArray, empty_array, take_rows
 from letor.parquet import read_parquet, write_parquet
 from letor.rankers.lambdamart import LambdaMART
 
@@ -21,9 +21,9 @@ def rows(n=2000):
 
 
 def test_only_what_is_too_large_is_mapped():
-    assert not isinstance(empty_matrix((10, 10), None), np.memmap)
-    assert not isinstance(empty_matrix((10, 10), 400), np.memmap)
-    matrix = empty_matrix((10, 10), 399)
+    assert not isinstance(empty_array((10, 10), memory=None), np.memmap)
+    assert not isinstance(empty_array((10, 10), memory=400), np.memmap)
+    matrix = empty_array((10, 10), memory=399)
     assert isinstance(matrix, np.memmap)
     matrix[...] = 3
     assert matrix.sum() == 300
@@ -32,7 +32,7 @@ def test_only_what_is_too_large_is_mapped():
 @pytest.mark.parametrize("block", [7, 10_000])
 def test_rows_are_taken_into_a_file_of_their_own(monkeypatch, block):
     monkeypatch.setattr(mapped, "_BLOCK", block)
-    X = empty_matrix((100, 3), 0)
+    X = empty_array((100, 3), memory=0)
     X[...] = np.arange(300).reshape(100, 3)
     wanted = np.random.default_rng(0).permutation(100)
     taken = take_rows(X, wanted)
@@ -54,3 +54,21 @@ def test_a_ranker_learns_the_same_of_mapped_rows(tmp_path):
         found.append(ranker.predict(read).tobytes())
     assert rankers[0] == rankers[1]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("memory", [0, 100, 10_000])
+def test_an_array_grows_in_memory_and_on_the_disk(memory):
+    rng = np.random.default_rng(0)
+    grown, parts = GrowingArray(np.int32, memory=memory), []
+    for _ in range(2):  # what was taken is gone
+        for size in (3, 0, 40, 1, 17):
+            parts.append(rng.integers(-9, 9, size))
+            grown.append(parts[-1])
+        assert len(grown) == 61
+        values = grown.taken()
+        assert type(values) is np.ndarray
+        assert values.dtype == np.int32
+        np.testing.assert_array_equal(values, np.concatenate(parts))
+        values += 1  # it can be written
+        parts.clear()
+    assert len(grown.taken()) == 0

@@ -132,3 +132,9 @@ def test_sources_are_found_by_name(tmp_path):
         check_options("beir", {"folder": "x", "foldr": "x"})
     with pytest.raises(InputError, match="source 'beir' needs the option 'folder'"):
         check_options("beir", {})
+
+
+def test_half_a_character_is_named(tmp_path):
+    write(tmp_path, corpus=[*CORPUS, {"_id": "d4", "text": "x \ud800 y"}])
+    with pytest.raises(InputError, match=r"corpus\.jsonl, line 4: text has '.ud800', half"):
+        read_beir(tmp_path)

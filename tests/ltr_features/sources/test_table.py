@@ -12,6 +12,7 @@ import pytest
 from letor.errors import InputError
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
+from ltr_features.text import stored_texts
 
 PRODUCTS = pd.DataFrame(
     {
@@ -239,14 +240,16 @@ def test_tables_may_be_frames(tmp_path, one_table, kind):
         read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})
 
 
-def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table):
+@pytest.mark.parametrize("held", [1, 1 << 20])
+def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, monkeypatch, held):
+    monkeypatch.setattr(stored_texts, "_HELD", held)
     one_table.loc[2, "product_title"] = "Shoe"
     path = save(one_table, tmp_path / "ratings.csv")
     with pytest.raises(InputError, match=r"ratings\.csv, line 4: document '7' has another title"):
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
         c = read_table(path, **ONE_TABLE, on_other_text=choice)
-        assert c.streams["title"] == [title, "Hat", "Cap"]
+        assert list(c.streams["title"]) == [title, "Hat", "Cap"]
         told = f"rows of documents that were there, with other texts; the {choice} taken"
         assert c.description[told] == 1
     with pytest.raises(InputError, match="on_other_text must be"):

@@ -3,9 +3,13 @@ import shutil
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from letor.mapped import GrowingArray, empty_array
+from ltr_features.text import stream_counts, term_counts
 from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.index import WHOLE, TermIndex
 
@@ -190,9 +194,54 @@ def opens_or_is_refused(folder):
     else:
         for stream in (*index.streams, WHOLE):
             np.asarray(index.counts(stream).sum(axis=0))
+        asked = csr_matrix(np.ones((1, len(index.vocabulary)), np.int32))
+        assert len(BM25Retriever(index).top(asked, 5)[0]) <= 5
         return True
     assert str(folder) in said or "recipe" in said or "analyzer" in said or "stem" in said
     return False
+
+
+@pytest.mark.parametrize("rows", [2, 1000])
+def test_postings_are_the_counts_by_term(index, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(stream_counts, "_ROWS", rows)
+    index.save(tmp_path / "index")
+    by_term = index.counts(WHOLE).tocsc()
+    for postings in (
+        index.stream(WHOLE).postings,
+        TermIndex.open(tmp_path / "index").stream(WHOLE).stored_postings,
+    ):
+        np.testing.assert_array_equal(postings.ends, by_term.indptr)
+        np.testing.assert_array_equal(postings.documents, by_term.indices)
+        np.testing.assert_array_equal(postings.counts, by_term.data)
+
+
+def test_an_index_of_an_earlier_version_has_no_postings(index, tmp_path):
+    index.save(tmp_path / "index")
+    for path in (tmp_path / "index").glob("postings.*"):
+        path.unlink()
+    whole = TermIndex.open(tmp_path / "index").stream(WHOLE)
+    assert whole.stored_postings is None
+    np.testing.assert_array_equal(whole.postings.counts, index.stream(WHOLE).postings.counts)
+
+
+def test_counts_on_the_disk_are_those_in_memory(monkeypatch):
+    """With few bytes held, the arrays of the counts, their sum and their postings are mapped."""
+    texts = [f"word{i % 7} is word{i % 11} of {i}" for i in range(500)]
+    c = collection(title=texts[::-1], body=texts)
+    monkeypatch.setattr(term_counts, "KERNELS_FROM_CHARACTERS", 100)
+    monkeypatch.setattr(term_counts, "BLOCK_CHARACTERS", 900)
+    in_memory = TermIndex.build(c)
+    for made in (GrowingArray.__init__, empty_array):
+        monkeypatch.setitem(made.__kwdefaults__, "memory", 64)
+    on_disk = TermIndex.build(c)
+    for stream in ("title", "body", WHOLE):
+        for name in ("ends", "terms", "counts", "lengths", "document_frequency"):
+            expected, found = (getattr(i.stream(stream), name) for i in (in_memory, on_disk))
+            np.testing.assert_array_equal(found, expected)
+        for expected, found in zip(
+            in_memory.stream(stream).postings, on_disk.stream(stream).postings, strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_changed_arrays_are_refused(index, tmp_path):

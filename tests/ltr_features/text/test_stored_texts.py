@@ -12,7 +12,13 @@ from letor.errors import InputError
 from ltr_features.text import stored_texts
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.collection_files import load_collection, save_collection
-from ltr_features.text.stored_texts import FILE, StoredTexts, open_documents, save_documents
+from ltr_features.text.stored_texts import (
+    FILE,
+    DocumentTexts,
+    StoredTexts,
+    open_documents,
+    save_documents,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -60,6 +66,52 @@ def test_a_collection_is_loaded_from_them(tmp_path):
     assert isinstance(loaded.streams["body"], StoredTexts)
     assert list(loaded.streams["body"]) == ["one", "two"]
     assert loaded.document_ids == ["d0", "d1"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["title", "body", "url"]), TEXT), min_size=1),
+    st.integers(1, 30),
+    st.data(),
+)
+def test_texts_that_come_one_after_the_other(texts, held, data):
+    """A stream is there from its first text on, or if it was asked for; wherever it lies."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_texts, "_HELD", held)
+        made = DocumentTexts(["title"])
+        for of_document in texts:
+            made.add(of_document)
+    assert len(made) == len(texts)
+    expected = {
+        stream: [of_document.get(stream, "") for of_document in texts]
+        for stream in ("body", "title", "url")
+    }
+    expected = {s: found for s, found in expected.items() if s == "title" or any(found)}
+    streams = made.streams()
+    assert {stream: list(found) for stream, found in streams.items()} == expected
+    assert list(streams) == list(expected)
+    n_characters = sum(map(len, (t for found in expected.values() for t in found)))
+    assert isinstance(streams["title"], StoredTexts) == (n_characters >= held)
+    rows = data.draw(st.permutations(range(len(texts))))[: len(texts) // 2]
+    for stream, found in made.streams(rows).items():
+        assert list(found) == [expected[stream][row] for row in rows]
+
+
+def test_a_collection_of_texts_on_the_disk_is_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_texts, "_HELD", 10)
+    monkeypatch.setattr(stored_texts, "_BLOCK", 3)
+    made = DocumentTexts()
+    for i in range(20):
+        made.add({"body": f"text {i}", "title": "t" * (i == 15)})
+    streams = made.streams()
+    assert isinstance(streams["title"], StoredTexts)
+    held = collection([f"text {i}" for i in range(20)], ["t" * (i == 15) for i in range(20)])
+    for name, c in (("disk", collection(streams["body"], streams["title"])), ("held", held)):
+        (tmp_path / name).mkdir()
+        save_collection(c, tmp_path / name)
+        save_documents(c, tmp_path / name)
+    for file in ("corpus.jsonl", FILE):
+        assert (tmp_path / "disk" / file).read_bytes() == (tmp_path / "held" / file).read_bytes()
 
 
 def damaged(column, name="body"):
