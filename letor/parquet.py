@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import empty_array
 from letor.missing import Missing
-from letor.parquet_rows import KEY, ROLES, VERSION, ParquetRows
+from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
 from ltr_base.machine import available_cores
 
@@ -51,7 +52,7 @@ def write_parquet(
         InputError: a column name is empty, or provenance is no JSON.
     """
     with ParquetRows(path, compression=compression) as rows:
-        rows.add(data)
+        rows.add(ArrowRows.of(data))
 
 
 def read_parquet(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,15 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from letor.dataset import RankingData
+from letor.arrow_rows import KEY, ArrowRows
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.missing import Missing
-from letor.string_array import encode
 
-#: Where a file says what its rows are, in which version, and what stands beside the columns of X.
-KEY, VERSION = b"letor", 1
-ROLES = ("label", "query_id", "document_id", "comment")
 _BLOCK_BYTES = 1 << 24  # of float32 values in a row group
 
 
@@ -51,30 +48,34 @@ class ParquetRows:
         self._partial = self._stack.enter_context(atomic_path(self._path))
         return self
 
-    def add(self, data: RankingData) -> None:
+    def add(self, rows: ArrowRows) -> None:
         """Write the rows of further queries, with the columns and the provenance of the first ones;
         or keep them until there are enough for a row group.
 
         Raises:
-            InputError: a column name is empty, provenance is no JSON, other columns than before, a
-                query whose rows were added before, or ids that are no valid UTF-8 where those
-                before were.
+            InputError: provenance is no JSON, other columns than before, a query whose rows were
+                added before, or ids that are no valid UTF-8 where those before were.
         """
+        queries = rows.roles["query_id"]
+        place = rows.table.schema.get_field_index(queries)
+        plain = rows.table.column(place).cast(rows.table.schema.field(place).type.value_type)
+        field = pa.field(queries, plain.type, nullable=False)
+        table = rows.table.set_column(place, field, plain)
         if self._writer is None:
-            self._begin(data)
-        if list(data.column_names) != self._names:
+            self._begin(rows, table.schema)
+        if list(rows.names) != list(self._first.names):
             raise InputError(f"{self._path}: rows of other columns than those before")
-        table = self._table(data)
+        if table.schema != self._schema:
+            raise InputError(f"{self._path}: rows with other ids or comments than those before")
         waiting = 0 if self._waiting is None else len(self._waiting)
-        changes = np.append(np.flatnonzero(np.diff(data.query_index)) + 1, len(data))
-        self._ends = np.concatenate([self._ends, waiting + changes[changes > 0]])
+        self._ends = np.concatenate([self._ends, waiting + rows.ends])
         self._waiting = table if self._waiting is None else pa.concat_tables([self._waiting, table])
-        self._query_ids += map(str, data.query_ids)
-        if data.missing is None:
+        self._query_ids += map(str, rows.query_ids)
+        if rows.missing is None:
             self._knows_missing = False
         else:
-            self._relevant |= data.missing.relevant
-            self._unjudged |= data.missing.unjudged
+            self._relevant |= rows.missing.relevant
+            self._unjudged |= rows.missing.unjudged
         self._write_groups()
 
     @property
@@ -89,40 +90,21 @@ class ParquetRows:
         relevant = {query: self._relevant[query] for query in order}
         return Missing(relevant, frozenset(self._unjudged))
 
-    def _begin(self, data: RankingData) -> None:
-        """Open the file, whose columns are those of the data."""
-        self._names = list(data.column_names)
-        self._roles = _role_names(data)
-        self._provenance = dict(data.provenance)
-        self._schema = self._table(data).schema
+    def _begin(self, rows: ArrowRows, schema: pa.Schema) -> None:
+        """Open the file, whose columns are those of the first rows."""
+        self._first, self._schema = replace(rows, table=schema.empty_table()), schema
+        self._queries = schema.get_field_index(rows.roles["query_id"])
         self._metadata()  # what cannot be written is refused before rows are
-        self._size = max(1024, _BLOCK_BYTES // (4 * max(1, len(self._names))))
+        self._size = max(1024, _BLOCK_BYTES // (4 * max(1, len(rows.names))))
         self._writer = self._stack.enter_context(
             pq.ParquetWriter(
                 self._partial,
-                _with_dictionary(self._schema, self._roles["query_id"]),
+                _with_dictionary(schema, self._queries),
                 compression=self._compression,
-                use_dictionary=[self._roles["query_id"]],
+                use_dictionary=[rows.roles["query_id"]],
                 write_statistics=False,
             )
         )
-
-    def _table(self, data: RankingData) -> pa.Table:
-        queries = _texts(data.query_ids).take(pa.array(data.query_index))
-        extra = {"label": pa.array(np.asarray(data.y, np.float32)), "query_id": queries}
-        if data.document_ids is not None:
-            extra["document_id"] = _texts(data.document_ids)
-        if data.comments is not None:
-            extra["comment"] = pa.array([bytes(c) for c in data.comments], pa.large_binary())
-        columns = [pa.array(column) for column in np.ascontiguousarray(data.X.T, np.float32)]
-        fields = [pa.field(str(c), pa.float32(), nullable=False) for c in self._names]
-        for role, values in extra.items():
-            columns.append(values)
-            fields.append(pa.field(self._roles[role], values.type, nullable=False))
-        table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
-        if self._writer is not None and table.schema != self._schema:
-            raise InputError(f"{self._path}: rows with other ids or comments than those before")
-        return table
 
     def _write_groups(self, *, last: bool = False) -> None:
         """Write the row groups that are complete, or all that is left. A group has ``size`` rows or
@@ -133,9 +115,9 @@ class ParquetRows:
         while start < n and (last or start + self._size <= n):
             end = int(self._ends[np.searchsorted(self._ends, min(start + self._size, n))])
             group = self._waiting.slice(start, end - start).combine_chunks()
-            place = group.schema.get_field_index(self._roles["query_id"])
-            ids = group.column(place).dictionary_encode()
-            group = group.set_column(place, self._writer.schema.field(place), ids)
+            ids = group.column(self._queries).dictionary_encode()
+            field = self._writer.schema.field(self._queries)
+            group = group.set_column(self._queries, field, ids)
             self._writer.write_table(group, row_group_size=len(group))
             start = end
         if start:
@@ -150,54 +132,22 @@ class ParquetRows:
         return self._stack.__exit__(kind, *error)
 
     def _metadata(self) -> bytes:
-        """What a file says of its rows.
+        """What the file says of its rows.
 
         Raises:
             InputError: provenance that is no JSON.
         """
         if len(set(self._query_ids)) != len(self._query_ids):
             raise InputError(f"{self._path}: rows of a query in several blocks")
-        meta: dict[str, Any] = {
-            "version": VERSION,
-            "columns": list(map(str, self._names)),
-            "query_ids": self._query_ids,
-            "provenance": self._provenance,
-            "roles": self._roles,
-        }
-        if (missing := self.missing) is not None:
-            meta["missing"] = missing.to_json()
+        rows = replace(self._first, query_ids=self._query_ids, missing=self.missing)
         try:
-            return json.dumps(meta).encode()
+            return json.dumps(rows.metadata()).encode()
         except (TypeError, ValueError) as error:
             raise InputError(f"provenance must be JSON-compatible: {error}") from error
 
 
-def _with_dictionary(schema: pa.Schema, name: str) -> pa.Schema:
+def _with_dictionary(schema: pa.Schema, place: int) -> pa.Schema:
     """The schema with a dictionary of texts in place of a column of texts."""
-    place = schema.get_field_index(name)
-    kind = pa.dictionary(pa.int32(), schema.field(place).type)
-    return schema.set(place, pa.field(name, kind, nullable=False))
-
-
-def _role_names(data: RankingData) -> dict[str, str]:
-    """Names of the columns beside X: theirs, with underscores where X has such a name."""
-    taken = {str(name) for name in data.column_names}
-    if "" in taken:
-        raise InputError("a column name is empty: give it one")
-    names = {}
-    for role in ROLES:
-        if getattr(data, f"{role}s", 0) is None:  # document_ids, comments
-            continue
-        names[role] = role
-        while names[role] in taken:
-            names[role] += "_"
-    return names
-
-
-def _texts(values: Iterable[str]) -> pa.Array:
-    """An Arrow array of strings; of bytes where a string is no valid UTF-8."""
-    values = list(values)
-    try:
-        return pa.array(values, pa.large_string())
-    except UnicodeEncodeError:
-        return pa.array([encode(value) for value in values], pa.large_binary())
+    field = schema.field(place)
+    kind = pa.dictionary(pa.int32(), field.type)
+    return schema.set(place, pa.field(field.name, kind, nullable=False))

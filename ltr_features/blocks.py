@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from letor.dataset import RankingData
+from letor.arrow_rows import ArrowRows
 from letor.errors import InputError
 from letor.missing import Missing
 from letor.parquet_rows import ParquetRows
@@ -60,7 +60,7 @@ class BlockWork:
     candidates: Mapping[str, Mapping[str, Any]]
     families: Sequence[ColumnFamily]
 
-    def rows(self, context: ColumnContext, block: Block) -> RankingData:
+    def rows(self, context: ColumnContext, block: Block) -> ArrowRows:
         """The rows of a block's queries. Queries without candidates have none, and are
         ``missing``."""
         pairs = block.pairs
@@ -69,7 +69,8 @@ class BlockWork:
             found = find_candidates(part, candidate_sources(self.candidates)).pairs
             pairs = Pairs(found.query + block.first, found.document)
         queries = range(block.first, block.last)
-        return build_columns(context, pairs, self.families, origins=block.origins, queries=queries)
+        rows = build_columns(context, pairs, self.families, origins=block.origins, queries=queries)
+        return ArrowRows.of(rows)
 
 
 @dataclass
@@ -91,13 +92,13 @@ class Written:
     missing: Missing = field(default_factory=lambda: Missing({}))
     candidates: Candidates | None = None
 
-    def add(self, data: RankingData) -> None:
+    def add(self, rows: ArrowRows) -> None:
         """Count the rows of a block."""
-        self.n_rows += len(data)
-        self.n_queries += data.n_queries
-        self.width = data.X.shape[1]
-        self.n_relevant += int((data.y >= 1).sum())
-        self.n_without_rows += len(data.queries_without_rows)
+        self.n_rows += len(rows)
+        self.n_queries += len(rows.query_ids)
+        self.width = len(rows.names)
+        self.n_relevant += rows.n_relevant
+        self.n_without_rows += rows.n_without_rows
 
     @property
     def coverage(self) -> str:
@@ -112,7 +113,7 @@ def write_columns(
     path: Path,
     *,
     memory: int = MEMORY,
-    made_by: Callable[[BlockWork, Iterable[Block]], Iterator[RankingData]] | None = None,
+    made_by: Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Written:
     """Write the rows of all candidates with their columns as Parquet, as of
@@ -137,21 +138,21 @@ def write_columns(
     blocks, found = _blocks(context, work, memory)
     written = Written(candidates=found)
     made = _made_here(context, work, blocks) if made_by is None else made_by(work, blocks)
-    with ParquetRows(path) as rows:
-        for block, data in zip(blocks, made, strict=True):
-            rows.add(data)
-            written.add(data)
+    with ParquetRows(path) as file:
+        for block, rows in zip(blocks, made, strict=True):
+            file.add(rows)
+            written.add(rows)
             if on_progress is not None:
                 on_progress(block.last, context.collection.n_queries)
         if not written.n_rows:
             raise InputError(f"no query has a candidate from {', '.join(candidates)}")
-    written.missing = rows.missing or Missing({})
+    written.missing = file.missing or Missing({})
     return written
 
 
 def _made_here(
     context: ColumnContext, work: BlockWork, blocks: Iterable[Block]
-) -> Iterator[RankingData]:
+) -> Iterator[ArrowRows]:
     for block in blocks:
         yield work.rows(context, block)
 

@@ -29,7 +29,7 @@ from ltr_features.candidate_kinds import (
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_call
 from ltr_features.text.candidates import PoolRecall, candidate_recall
-from ltr_features.text.collection import Judgements, Pairs
+from ltr_features.text.collection import Judgements, Pairs, places_of
 from ssi_models.registry import MODELS, find_model
 
 
@@ -203,6 +203,6 @@ def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSourc
     return Candidates(
         Pairs(keys // collection.n_documents, keys % collection.n_documents),
         tuple(sources),
-        np.column_stack([np.isin(keys, of_source) for of_source in found]),
+        np.column_stack([places_of(keys, np.sort(of_source)) >= 0 for of_source in found]),
         unknown,
     )

@@ -22,10 +22,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from letor.dataset import RankingData
+from letor.arrow_rows import ArrowRows
 from letor.digests import DIGESTS
 from letor.errors import InputError
-from letor.parquet import read_parquet, write_parquet
 from ltr_features.blocks import Block, BlockWork
 from ltr_features.columns.context import ColumnContext, open_workspace
 
@@ -38,7 +37,7 @@ _AHEAD = 2
 @contextmanager
 def on_cluster(
     address: str, workspace: Path, folder: Path
-) -> Iterator[Callable[[BlockWork, Iterable[Block]], Iterator[RankingData]]]:
+) -> Iterator[Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]]:
     """What makes the rows of blocks on a cluster, for :func:`ltr_features.blocks.write_columns`.
 
     Args:
@@ -112,7 +111,7 @@ def _what_a_worker_sees(workspace: str, folder: str) -> tuple[str, dict[str, str
 
 def _made(
     client: Any, workspace: Path, folder: Path, work: BlockWork, blocks: Iterable[Block]
-) -> Iterator[RankingData]:
+) -> Iterator[ArrowRows]:
     """The rows of the blocks, in their order."""
     from distributed import KilledWorker
 
@@ -121,7 +120,7 @@ def _made(
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
     waiting: deque[tuple[Path, Any]] = deque()
 
-    def rows() -> RankingData:
+    def rows() -> ArrowRows:
         """Of the block that waits longest."""
         path, future = waiting.popleft()
         try:
@@ -132,10 +131,10 @@ def _made(
                 f"workers died of one block of queries, several times ({error}): give them more "
                 "memory, or make blocks smaller (--memory)"
             ) from None
-        return read_parquet(path)
+        return ArrowRows.open(path)
 
     for block in blocks:
-        path = folder / f"{base}-{_name(block)}.parquet"
+        path = folder / f"{base}-{_name(block)}.arrow"
         future = None  # its file is there
         if not path.is_file():
             future = client.submit(_write_block, str(workspace), seen, work, block, str(path))
@@ -151,7 +150,7 @@ def _write_block(workspace: str, seen: str, work: BlockWork, block: Block, path:
     not asked what they see."""
     if _digest_of(workspace) != seen:
         raise InputError(f"worker on {socket.gethostname()}: workspace {workspace} is another one")
-    write_parquet(work.rows(_context(workspace, seen), block), path)
+    work.rows(_context(workspace, seen), block).save(path)
 
 
 @lru_cache(maxsize=1)

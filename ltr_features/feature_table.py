@@ -106,7 +106,8 @@ def missing_rows(collection: Collection, pairs: Pairs, queries: range | None = N
     if queries is not None:
         judged = judged.of_queries(queries.start, queries.stop)
     n = collection.n_documents
-    has_row = np.isin(judged.query * n + judged.document, pairs.query * n + pairs.document)
+    rows = np.sort(pairs.query * n + pairs.document)
+    has_row = places_of(judged.query * n + judged.document, rows) >= 0
     lost = ~has_row & (judged.grade >= 1)
     ids, with_rows = collection.query_ids, set(pairs.query.tolist())
     relevant: dict[str, dict[int, int]] = {

@@ -260,7 +260,8 @@ def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
 
 
 def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 [len(wanted)]: the place of each number among ascending, distinct ones, -1 for none."""
+    """int64 [len(wanted)]: the (first) place of each number among ascending ones, -1 for none.
+    Where keys are many and sorted already, or nearly, several times faster than ``np.isin``."""
     if not len(keys):
         return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -12,6 +12,7 @@ from time import sleep
 import numpy as np
 import pytest
 
+from letor.arrow_rows import ArrowRows
 from letor.errors import InputError
 from letor.parquet import read_parquet, write_parquet
 from ltr_features import blocks, cluster
@@ -140,7 +141,7 @@ def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, ti
         write_columns(
             context, BM25, families, path, memory=tiny, made_by=cut_off(made_by)
         )  # fmt: skip
-    kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.parquet")}
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.arrow")}
     assert len(kept) >= 3
     with on_cluster(made, workspace, folder) as made_by:
         written = write_columns(context, BM25, families, path, memory=tiny, made_by=made_by)
@@ -158,7 +159,7 @@ def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, lo
     victim = next(iter(local.workers.values())).pid
 
     def kill():
-        while not any(folder.glob("*.parquet")):
+        while not any(folder.glob("*.arrow")):
             sleep(0.001)
         os.kill(victim, signal.SIGKILL)
 
@@ -213,12 +214,12 @@ def test_a_cluster_without_workers_is_told():
 
 
 def test_a_worker_that_came_later_is_refused_for_another_workspace(workspace, families, tmp_path):
-    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block.parquet"
+    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block.arrow"
     with pytest.raises(InputError, match=r"worker on .*: workspace .* is another one"):
         cluster._write_block(str(workspace), "0" * 16, work, block, str(path))
     seen = cluster._digest_of(str(workspace))
     cluster._write_block(str(workspace), seen, work, block, str(path))
-    assert read_parquet(path).n_queries == 3
+    assert len(ArrowRows.open(path).query_ids) == 3
 
 
 def test_blocks_of_other_pairs_have_other_files():
