@@ -37,6 +37,11 @@ def temporary_paths(target: Path) -> tuple[Path, Path]:
     return target.with_name(f"{own}.partial"), target.with_name(f"{own}.old")
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of that name was being written, here or elsewhere."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def process_of(name: str) -> int | None:
     """The process of this machine that the temporary file of that name was made by; None where it
     is none, or another machine's."""

@@ -1,54 +1,94 @@
-"""Blocks of rows made by the workers of a Dask cluster, with the bytes of one process.
+"""Work on the workers of a Dask cluster, with the results of one process.
 
-Dask is optional (extra ``dask``) and imported only here. A worker opens the workspace by its path
-and writes the rows of a block to a file beside the result, so that only settings and paths travel;
-a run that was killed takes up the files that are there. Workspace and result must be on storage
-that all workers share, and all must have one version of this package.
+Dask is optional (extra ``dask``) and imported only here. Settings and paths travel, not data: what
+workers read and write lies on storage that all of them share, each output appears when it is
+complete, and all have one version of this package. So a run that was killed takes up what is there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import logging
 import re
-import shutil
 import socket
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from letor.arrow_rows import ArrowRows
 from letor.digests import DIGESTS
 from letor.errors import InputError
-from ltr_features.blocks import Block, BlockWork
-from ltr_features.columns.context import ColumnContext, open_workspace
 
 _LOCAL = re.compile(r"local:(\d+)")
 _PATIENCE = 60  # seconds for the first worker
-#: Blocks that are asked for ahead of the one that is waited for, for each worker.
+#: Calls that are asked for ahead of the one that is waited for, for each worker.
 _AHEAD = 2
 
 
+class Cluster:
+    """Workers that see the same files; see :func:`connected`.
+
+    Args:
+        client: of Dask.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @property
+    def n_workers(self) -> int:
+        """How many there are now, one at least."""
+        return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+
+    def submit(self, work: Callable[..., Any], *given: Any) -> Any:
+        """A future of ``work(*given)``, for :meth:`result`. A worker that dies is replaced: the
+        work is begun again by another, and must not mind what the first has left."""
+        return self._client.submit(work, *given, pure=False)
+
+    def result(self, future: Any) -> Any:
+        """What the work returned, or its error.
+
+        Raises:
+            InputError: workers died of it, several times.
+        """
+        from distributed import KilledWorker
+
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise InputError(
+                f"workers died of one piece of work, several times ({error}): give them more "
+                "memory, or make the pieces smaller"
+            ) from None
+
+    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results of ``work(*given)`` for what is given to each call, in their order; a few are
+        asked for ahead."""
+        ahead = _AHEAD * self.n_workers
+        waiting: deque[Any] = deque()
+        for given in calls:
+            waiting.append(self.submit(work, *given))
+            if len(waiting) >= ahead:
+                yield self.result(waiting.popleft())
+        while waiting:
+            yield self.result(waiting.popleft())
+
+
 @contextmanager
-def on_cluster(
-    address: str, workspace: Path, folder: Path
-) -> Iterator[Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]]:
-    """What makes the rows of blocks on a cluster, for :func:`ltr_features.blocks.write_columns`.
+def connected(address: str, *folders: Path) -> Iterator[Cluster]:
+    """The workers of a cluster, which see the folders as this process does.
 
     Args:
         address: of a Dask scheduler ("tcp://host:8786"), or "local:N" for N processes of this
             machine with a thread each.
-        workspace: the folder that ``ltr-features index`` made, as the workers see it.
-        folder: for the blocks' files, as the workers see it; removed when the work is done.
+        folders: that are there; of those that have digests of their files, these are compared.
 
     Raises:
         InputError: Dask is not installed, no scheduler there, a worker has another version of this
-            package or does not see the folders.
+            package or does not see a folder.
     """
     try:
         from distributed import Client, LocalCluster
@@ -63,7 +103,8 @@ def on_cluster(
                 LocalCluster(
                     n_workers=max(1, int(local[1])),
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address=":0",
+                    silence_logs=logging.CRITICAL,  # errors come back to whoever asked
                     local_directory=stack.enter_context(tempfile.TemporaryDirectory()),
                 )
             )
@@ -74,123 +115,53 @@ def on_cluster(
                 f"--scheduler {address}: no Dask scheduler answers there ({error}); give its "
                 "address, tcp://host:8786, or local:2"
             ) from None
-        folder.mkdir(parents=True, exist_ok=True)
-        _check_workers(client, workspace, folder)
-        yield lambda work, blocks: _made(client, workspace, folder, work, blocks)
-    shutil.rmtree(folder)
+        _check_workers(client, [str(folder.resolve()) for folder in folders])
+        yield Cluster(client)
 
 
-def _check_workers(client: Any, workspace: Path, folder: Path) -> None:
-    """Raise InputError for the first worker that would make other rows, or none."""
+def _check_workers(client: Any, folders: list[str]) -> None:
+    """Raise InputError for the first worker that would see something else."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
         raise InputError(
             f"the Dask scheduler has no worker, also after {_PATIENCE} s: start some"
         ) from None
-    told = client.run(_what_a_worker_sees, str(workspace), str(folder))
-    _, here = _what_a_worker_sees(str(workspace), str(folder))
+    told: Mapping[str, tuple[str, dict[str, str]]] = client.run(_what_a_worker_sees, folders)
+    _, here = _what_a_worker_sees(folders)
     for worker, (host, seen) in sorted(told.items()):
         for what, value in here.items():
             if seen[what] != value:
                 raise InputError(
                     f"worker {worker} on {host}: {what} is {seen[what]}, here it is {value}; "
-                    "install one version everywhere, and keep workspace and result on shared "
-                    "storage"
+                    "install one version everywhere, and keep inputs and outputs on shared storage"
                 )
 
 
-def _what_a_worker_sees(workspace: str, folder: str) -> tuple[str, dict[str, str]]:
+def _what_a_worker_sees(folders: list[str]) -> tuple[str, dict[str, str]]:
     """The host's name, and what must be the same on all."""
-    return socket.gethostname(), {
-        "the version of ltr-features": version("ltr-features"),
-        f"workspace {workspace}": _digest_of(workspace),
-        f"folder {folder}": "there" if Path(folder).is_dir() else "missing",
-    }
+    seen = {"the version of ltr-features": version("ltr-features")}
+    return socket.gethostname(), seen | {f"folder {name}": folder_digest(name) for name in folders}
 
 
-def _made(
-    client: Any, workspace: Path, folder: Path, work: BlockWork, blocks: Iterable[Block]
-) -> Iterator[ArrowRows]:
-    """The rows of the blocks, in their order."""
-    from distributed import KilledWorker
-
-    seen = _digest_of(str(workspace))
-    base = _digest(seen.encode() + _settings(work))
-    ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
-    waiting: deque[tuple[Path, Any]] = deque()
-
-    def rows() -> ArrowRows:
-        """Of the block that waits longest."""
-        path, future = waiting.popleft()
-        try:
-            if future is not None:
-                future.result()
-        except KilledWorker as error:
-            raise InputError(
-                f"workers died of one block of queries, several times ({error}): give them more "
-                "memory, or make blocks smaller (--memory)"
-            ) from None
-        return ArrowRows.open(path)
-
-    for block in blocks:
-        path = folder / f"{base}-{_name(block)}.arrow"
-        future = None  # its file is there
-        if not path.is_file():
-            future = client.submit(_write_block, str(workspace), seen, work, block, str(path))
-        waiting.append((path, future))
-        if len(waiting) >= ahead:
-            yield rows()
-    while waiting:
-        yield rows()
+def folder_digest(folder: str) -> str:
+    """Of the digests that lie in a folder; "there" where none do, "missing" where it is not."""
+    path = Path(folder)
+    if not (path / DIGESTS).is_file():
+        return "there" if path.is_dir() else "missing"
+    return digest((path / DIGESTS).read_bytes())
 
 
-def _write_block(workspace: str, seen: str, work: BlockWork, block: Block, path: str) -> None:
-    """What a worker does: make the rows of a block and write them. Workers that came later were
-    not asked what they see."""
-    if _digest_of(workspace) != seen:
-        raise InputError(f"worker on {socket.gethostname()}: workspace {workspace} is another one")
-    work.rows(_context(workspace, seen), block).save(path)
+def check_folder(folder: str, seen: str) -> None:
+    """For a worker, which may have come later than the others.
+
+    Raises:
+        InputError: the folder is not the one that had this digest.
+    """
+    if folder_digest(folder) != seen:
+        raise InputError(f"worker on {socket.gethostname()}: {folder} is another one there")
 
 
-@lru_cache(maxsize=1)
-def _context(workspace: str, seen: str) -> ColumnContext:
-    """The workspace, opened once by each worker, of which there is one for each core."""
-    return open_workspace(workspace, threads=1)
-
-
-def _name(block: Block) -> str:
-    """A block's queries, and a digest of its pairs if it has some."""
-    name = f"{block.first}-{block.last}"
-    if block.pairs is None:
-        return name
-    content = block.pairs.query.tobytes() + block.pairs.document.tobytes()
-    return f"{name}-{_digest(content + repr(block.origins).encode())}"
-
-
-def _settings(work: BlockWork) -> bytes:
-    """All that the rows of a block depend on beside the workspace."""
-    families = [[family.name, vars(family), _files(vars(family))] for family in work.families]
-    told = [version("ltr-features"), dict(work.candidates), families]
-    return json.dumps(told, sort_keys=True, default=repr).encode()
-
-
-def _files(value: Any) -> list[tuple[str, int, int]]:
-    """Size and time of the files that are named somewhere in a family's parameters."""
-    if isinstance(value, Mapping):
-        return [one for part in value.values() for one in _files(part)]
-    if isinstance(value, (list, tuple)):
-        return [one for part in value for one in _files(part)]
-    if isinstance(value, (str, Path)) and Path(value).is_file():
-        status = Path(value).stat()
-        return [(str(value), status.st_size, status.st_mtime_ns)]
-    return []
-
-
-def _digest_of(workspace: str) -> str:
-    path = Path(workspace) / DIGESTS
-    return _digest(path.read_bytes()) if path.is_file() else "missing"
-
-
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """16 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()[:16]

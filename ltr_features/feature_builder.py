@@ -25,6 +25,7 @@ from letor.folds import Fold
 from letor.frames import check_whole, pandas_frame
 from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments, Documents
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
+from ltr_features.column_workers import FitAll, fits_on
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -55,6 +56,9 @@ class FeatureBuilder:
             :func:`ltr_features.candidates.candidate_sources`.
         models_folder: where trained models are kept and found again; by default nowhere.
         threads: worker threads; None for one per core. Numbers do not depend on it.
+        scheduler: fits models for folds on the workers of a Dask cluster: its address,
+            "tcp://host:8786", or "local:N" for N processes here. ``models_folder`` lies then on
+            storage that they share; numbers do not depend on it.
         progress: whether to show a progress bar (on stderr); None for notebooks only.
 
     Attributes:
@@ -77,6 +81,7 @@ class FeatureBuilder:
         candidates: Mapping[str, Mapping[str, Any]] | None = None,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
+        scheduler: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self.families = get_families(["letor46"] if families is None else families)
@@ -87,7 +92,12 @@ class FeatureBuilder:
         self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
+        self.scheduler = scheduler
         self.progress = progress
+        if scheduler is not None and self.models_folder is None:
+            raise InputError(
+                "scheduler: workers write models into models_folder: name one that all of them see"
+            )
         if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
         names = self.column_names
@@ -141,13 +151,15 @@ class FeatureBuilder:
         listed = any(recipe.learns_from_lists for recipe in self.models)
         pairs = candidate_pairs(context, self.candidates, on_empty="keep") if listed else None
         by_group = keep_groups(context.collection, folds)
-        fitted = []
+        fitted, fit = [], self._fits(context) if parts is not None else None
         kept = nullcontext(self.models_folder) if self.models_folder else TemporaryDirectory()
         with kept as folder:
             for recipe in tracked(self.models, len(self.models), "models", self.progress):
                 column = TrainedColumn(
                     context, recipe, Path(folder), hold_out_groups=by_group, candidates=pairs
                 )
+                if fit is not None and parts is not None:
+                    fit([column], [parts])
                 fitted.append(column.fitted(rows, parts))
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of the collection before
@@ -177,7 +189,14 @@ class FeatureBuilder:
         context = self._context(collection, analyzer)
         found = choose_candidates(context, self.candidates, on_empty="keep")
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
-        made = learned_columns(context, table, self.models, folds, folder=self.models_folder)
+        made = learned_columns(
+            context,
+            table,
+            self.models,
+            folds,
+            folder=self.models_folder,
+            fit=self._fits(context),
+        )
         result, notes = [], {}
         for fold in tracked(made, len(folds), "folds", self.progress):
             result.append(fold.parts())
@@ -384,6 +403,15 @@ class FeatureBuilder:
             return collection
         index = TermIndex.build(collection, analyzer, threads=self.threads)
         return ColumnContext(collection, index, threads=self.threads)
+
+    def _fits(self, context: ColumnContext) -> FitAll | None:
+        """What fits models on workers; None where this process does. Workers open a workspace."""
+        if self.scheduler is None or self.models_folder is None or not self.models:
+            return None
+        workspace = context.folder or make_workspace(
+            context.collection, self.models_folder / "workspace", index=context.index
+        )
+        return fits_on(self.scheduler, workspace)
 
     def _fitted_context(self) -> ColumnContext:
         if not hasattr(self, "context_"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_gro
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.parallel import side_by_side
 from ltr_features.text.collection import Collection, Pairs, places_of, rows_of
+
+#: The parts of the training queries of a fold, by rows of the collection.
+Parts: TypeAlias = Sequence[NDArray[np.int64]]
 
 
 def build_columns(
@@ -209,6 +212,7 @@ def learned_columns(
     by_group: bool | None = None,
     n_parts: int | None = None,
     on_progress: Callable[[str, Any], None] | None = None,
+    fit: Callable[[Sequence[TrainedColumn], Sequence[Parts]], None] | None = None,
 ) -> Iterator[FoldTable]:
     """Each fold with the columns of trained models, in which no row was scored by a model that saw
     its label, see :func:`ltr_features.columns.out_of_fold.fold_scores`.
@@ -225,6 +229,8 @@ def learned_columns(
         n_parts: parts of the training queries that are scored out of fold; by default one for each
             fold whose test queries are among them.
         on_progress: called with (model key, finished epoch or iteration).
+        fit: fits the models of all columns and folds into ``folder`` beforehand, see
+            :func:`ltr_features.column_workers.fits_on`.
 
     Raises:
         InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be
@@ -244,8 +250,10 @@ def learned_columns(
             )
             for column in columns
         ]
-        for fold in folds:
-            parts = train_parts(context.collection, folds, fold, n_parts)
+        of_folds = [train_parts(context.collection, folds, fold, n_parts) for fold in folds]
+        if fit is not None:
+            fit(trained, of_folds)
+        for fold, parts in zip(folds, of_folds, strict=True):
             values = np.empty((len(table), len(trained)), dtype=np.float32)
             provenance = {}
             for position, column in enumerate(trained):

@@ -1,7 +1,9 @@
 """Fixtures that several packages' tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,15 @@ from ssi_models import parallel
 def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little there is to do: the data of tests are small."""
     monkeypatch.setattr(parallel, "WORTH_WAKING", 0)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Any]:
+    """A Dask cluster of two processes; started once, as each imports the package anew."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

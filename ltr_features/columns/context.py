@@ -56,6 +56,7 @@ class ColumnContext:
         threads: worker threads; None for one per core. Columns do not depend on it.
         base: where the documents were added to others, the context of those others, or None; see
             :attr:`learned_from`.
+        folder: the workspace that it is of, or None.
 
     Raises:
         InputError: the index belongs to another collection.
@@ -65,6 +66,7 @@ class ColumnContext:
     index: TermIndex
     threads: int | None = None
     base: ColumnContext | None = None
+    folder: Path | None = None
     _of_documents: _Memory = field(default_factory=_Memory, repr=False)
     _of_queries: _Memory = field(default_factory=_Memory, repr=False)
 
@@ -115,13 +117,17 @@ class ColumnContext:
             InputError: ids that are not distinct, or not as many as texts.
         """
         collection = self.collection.with_queries(texts, ids)
-        return ColumnContext(collection, self.index, self.threads, self.base, self._of_documents)
+        return self._with_queries(collection)
 
     def of_queries(self, first: int, last: int) -> ColumnContext:
         """The context of some of the queries, rows ``first`` to before ``last``, with their
         judgements; what was computed of the documents is shared."""
-        collection = self.collection.of_queries(first, last)
-        return ColumnContext(collection, self.index, self.threads, self.base, self._of_documents)
+        return self._with_queries(self.collection.of_queries(first, last))
+
+    def _with_queries(self, collection: Collection) -> ColumnContext:
+        return ColumnContext(
+            collection, self.index, self.threads, self.base, _of_documents=self._of_documents
+        )
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """``compute()``, remembered for these documents: for what depends on no query, such as
@@ -198,4 +204,5 @@ def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None
         if version > _VERSION:
             raise InputError(f"{folder} was made by a newer version of this program; update it")
         collection = load_collection(folder / "collection")
-        return ColumnContext(collection, TermIndex.open(folder / "index"), threads=threads)
+        index = TermIndex.open(folder / "index")
+        return ColumnContext(collection, index, threads=threads, folder=folder)

@@ -129,8 +129,8 @@ def columns_build(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Make such a .parquet on the workers of a Dask cluster: its address, "
-            "tcp://host:8786, or local:N for N processes. The file is the same."
+            help="Make such a .parquet, or fit the models, on the workers of a Dask cluster: its "
+            "address, tcp://host:8786, or local:N for N processes. The files are the same."
         ),
     ] = None,
     threads: Threads = None,
@@ -148,6 +148,7 @@ def columns_build(
     from letor.errors import InputError
     from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources, choose_candidates
+    from ltr_features.column_workers import fits_on
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.out_of_fold import check_folds
     from ltr_features.feature_table import build_columns, learned_columns
@@ -164,11 +165,12 @@ def columns_build(
     _check_target(out, folds=n_folds)
     in_blocks = not n_folds and out.suffix == ".parquet"
     n_bytes = MEMORY if memory is None else memory_size(memory)
-    for name, given in (("memory", memory), ("scheduler", scheduler)):
-        if given is not None and not in_blocks:
-            raise InputError(
-                f"--{name}: only a .parquet without folds and models is made in blocks"
-            )
+    if memory is not None and not in_blocks:
+        raise InputError("--memory: only a .parquet without folds and models is made in blocks")
+    if scheduler is not None and not (in_blocks or recipes):
+        raise InputError(
+            "--scheduler: only a .parquet without folds, and models, are made by workers"
+        )
     context = open_workspace(workspace, threads=threads)
     _check_ids(context.collection, out)
     split = _split(context.collection, n_folds, by_group=by_group, by_time=by_time, seed=seed)
@@ -194,6 +196,7 @@ def columns_build(
         made = learned_columns(
             context, data, recipes, split,
             folder=out / "models", by_group=by_group, on_progress=reporter.epoch,
+            fit=None if scheduler is None else fits_on(scheduler, workspace),
         )  # fmt: skip
         for name in [fold.name for fold in split]:
             with reporter.stage(name):
@@ -226,12 +229,12 @@ def _write_blocks(
     from contextlib import nullcontext
 
     from ltr_features.blocks import write_columns
-    from ltr_features.cluster import on_cluster
+    from ltr_features.column_workers import blocks_on
     from ltr_features.studies.progress import Reporter
 
     reporter = Reporter(shown=progress)
     folder = out.with_name(out.name + ".blocks")
-    cluster = on_cluster(scheduler, workspace.resolve(), folder.resolve()) if scheduler else None
+    cluster = blocks_on(scheduler, workspace.resolve(), folder.resolve()) if scheduler else None
     with (
         reporter.running(["columns"]),
         reporter.stage("columns"),

@@ -30,6 +30,13 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
     ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Make its stages on the workers of a Dask cluster: its address, tcp://host:8786, "
+            "or local:N for N processes. Results are the same."
+        ),
+    ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -43,7 +50,13 @@ def run(
 
     reporter = Reporter(shown=progress)
     report = run_file(
-        experiment, out=out, data=data, threads=threads, reporter=reporter, dry_run=dry_run
+        experiment,
+        out=out,
+        data=data,
+        threads=threads,
+        reporter=reporter,
+        dry_run=dry_run,
+        scheduler=scheduler,
     )
     if not dry_run:
         _tell_verdict(report)

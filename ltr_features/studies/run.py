@@ -8,6 +8,7 @@ from pathlib import Path
 
 from letor.errors import InputError
 from ltr_base.names import nearest
+from ltr_features.cluster import connected
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.study import Study
@@ -31,6 +32,7 @@ def run_file(
     threads: int | None = None,
     reporter: Reporter | None = None,
     dry_run: bool = False,
+    scheduler: str | None = None,
 ) -> Path:
     """Run an experiment and return the folder of its report.
 
@@ -43,6 +45,9 @@ def run_file(
         threads: worker threads; None for one per core. Results do not depend on it.
         reporter: where progress goes; silent by default.
         dry_run: check the file and print what would be done; nothing is run or written.
+        scheduler: makes the stages on the workers of a Dask cluster, see
+            :func:`ltr_features.cluster.connected`. They see ``out`` and ``data`` under the same
+            paths. Results do not depend on it.
 
     Raises:
         InputError: the file, or anything that it names, cannot be used.
@@ -51,7 +56,12 @@ def run_file(
     kind = _class_of(kind_of(path))
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
     config = kind.read(path, folder)
-    return kind(config, out, folder, threads=threads, reporter=reporter).run(dry_run=dry_run)
+    study = kind(config, out, folder, threads=threads, reporter=reporter)
+    if scheduler is None or dry_run:
+        return study.run(dry_run=dry_run)
+    study.folder.mkdir(parents=True, exist_ok=True)
+    with connected(scheduler, study.folder, folder) as cluster:
+        return study.run(cluster=cluster)
 
 
 def kind_of(path: Path) -> str:

@@ -26,7 +26,11 @@ class Planned:
         kind, amount: say how long it takes, see :class:`progress.Work`.
         title: what it is called while it runs, if not by its name.
         resumable, code: see :meth:`stages.Stages.run`.
+        after: names of stages that it reads beside those whose keys are among its inputs, though
+            its output does not depend on what they hold.
         together: stages of one such name, one after the other in the plan, may run side by side.
+        n_parts, make_part: parts of a resumable stage that workers may make beforehand, in any
+            order, each with its number; ``make`` finds them in the folder.
     """
 
     name: str
@@ -38,7 +42,10 @@ class Planned:
     title: str = ""
     resumable: bool = False
     code: tuple[str, ...] = PACKAGES
+    after: Sequence[str] = ()
     together: str = ""
+    n_parts: int = 0
+    make_part: Callable[[Path, int], None] | None = None
 
 
 class StageRunner:

@@ -19,7 +19,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
-from ltr_base.machine import process_of
+from ltr_base.machine import is_temporary, process_of
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.lock import locked
 
@@ -192,7 +192,7 @@ class Stages:
         return {
             path.relative_to(folder).as_posix(): self.digests.sha256(path)
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != NOTE
+            if path.is_file() and path.name != NOTE and not is_temporary(path.name)
         }
 
 

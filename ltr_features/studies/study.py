@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from ltr_features.cluster import Cluster
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
@@ -30,6 +31,7 @@ from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
+from ltr_features.studies.workers import done_by_workers
 from ssi_models.parallel import thread_count
 
 
@@ -137,6 +139,11 @@ class Study(ABC):
         """Seeds of the random parts."""
         return {}
 
+    def _done_here(self, stages: Sequence[Planned]) -> Iterator[Planned]:
+        """Run stages in the order of the plan."""
+        for _, group in groupby(stages, lambda s: s.together or s.name):
+            yield from self._done_together(list(group))
+
     def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
         """Run stages side by side, in the order of the plan: each on one of the cores, or on
         several where there are more cores than stages."""
@@ -182,11 +189,12 @@ class Study(ABC):
         """What is worth telling as soon as a stage is done; "" where nothing is."""
         return ""
 
-    def run(self, *, dry_run: bool = False) -> Path:
+    def run(self, *, dry_run: bool = False, cluster: Cluster | None = None) -> Path:
         """Run all stages that no earlier run has left, and write the report.
 
         Args:
             dry_run: print the plan; run and write nothing.
+            cluster: makes the stages; this process does by default.
 
         Returns:
             The folder of the report.
@@ -200,11 +208,14 @@ class Study(ABC):
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
             contents = {}
-            for _, group in groupby(stages, lambda s: s.together or s.name):
-                for stage in self._done_together(list(group)):
-                    contents[stage.name] = self.done(stage).content
-                    if said := self.said_after(stage):
-                        self.runner.reporter.message(said)
+            for stage in (
+                self._done_here(stages)
+                if cluster is None
+                else done_by_workers(self, stages, cluster)
+            ):
+                contents[stage.name] = self.done(stage).content
+                if said := self.said_after(stage):
+                    self.runner.reporter.message(said)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
             return self.done(planned).path

@@ -60,6 +60,13 @@ def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
     assert shown - timed - {"manifest.json"} == set(manifest["files"]) - timed
 
 
+def test_workers_make_the_same_bytes(small, tmp_path, workers):
+    report = small.run(tmp_path / "out", scheduler=workers.scheduler_address)
+    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
+    assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed
+
+
 def test_a_dry_run_prints_the_plan_and_makes_nothing(small, tmp_path, capsys):
     small.run(tmp_path / "out", dry_run=True)
     assert ", 0 cached, " in capsys.readouterr().out

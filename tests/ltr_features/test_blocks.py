@@ -15,10 +15,10 @@ import pytest
 from letor.arrow_rows import ArrowRows
 from letor.errors import InputError
 from letor.parquet import read_parquet, write_parquet
-from ltr_features import blocks, cluster
+from ltr_features import blocks, cluster, column_workers
 from ltr_features.blocks import BlockWork, memory_size, write_columns
 from ltr_features.candidates import choose_candidates
-from ltr_features.cluster import on_cluster
+from ltr_features.column_workers import blocks_on
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns
@@ -113,16 +113,7 @@ def test_sizes_of_memory():
             memory_size(wrong)
 
 
-@pytest.fixture(scope="module")
-def local():
-    """Two processes; started once, as each imports the package anew."""
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as found:
-        yield found
-
-
-def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, tiny, local):
+def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, tiny, workers):
     context = open_workspace(workspace)
     write_columns(context, BM25, families, tmp_path / "here.parquet", memory=tiny)
     folder = tmp_path / "blocks"
@@ -136,14 +127,14 @@ def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, ti
 
         return made
 
-    path, made = tmp_path / "there.parquet", local.scheduler_address
-    with pytest.raises(KeyboardInterrupt), on_cluster(made, workspace, folder) as made_by:
+    path, made = tmp_path / "there.parquet", workers.scheduler_address
+    with pytest.raises(KeyboardInterrupt), blocks_on(made, workspace, folder) as made_by:
         write_columns(
             context, BM25, families, path, memory=tiny, made_by=cut_off(made_by)
         )  # fmt: skip
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.arrow")}
     assert len(kept) >= 3
-    with on_cluster(made, workspace, folder) as made_by:
+    with blocks_on(made, workspace, folder) as made_by:
         written = write_columns(context, BM25, families, path, memory=tiny, made_by=made_by)
         assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
     assert path.read_bytes() == (tmp_path / "here.parquet").read_bytes()
@@ -152,11 +143,11 @@ def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, ti
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
-def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, local):
+def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, workers):
     context = open_workspace(workspace)
     write_columns(context, BM25, families, tmp_path / "here.parquet", memory=1)
     folder = tmp_path / "blocks"
-    victim = next(iter(local.workers.values())).pid
+    victim = next(iter(workers.workers.values())).pid
 
     def kill():
         while not any(folder.glob("*.arrow")):
@@ -164,7 +155,7 @@ def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, lo
         os.kill(victim, signal.SIGKILL)
 
     killer = Thread(target=kill)
-    with on_cluster(local.scheduler_address, workspace, folder) as made_by:
+    with blocks_on(workers.scheduler_address, workspace, folder) as made_by:
         killer.start()
         write_columns(
             context, BM25, families, tmp_path / "there.parquet", memory=1, made_by=made_by
@@ -194,14 +185,14 @@ class FakeClient:
     ("other", "message"),
     [
         ({"version": "0.0.1"}, "worker tcp://there:1 on .*: the version of ltr-features is 0.0.1"),
-        ({"workspace": "missing"}, "workspace .* is missing, here it is"),
-        ({"folder": "missing"}, "folder .* is missing, here it is there; install one version"),
+        ({"/workspace": "missing"}, "folder .*workspace is missing, here it is [0-9a-f]{16};"),
+        ({"folder": "missing"}, "folder .* is missing, here it is .*; install one version"),
     ],
 )
 def test_workers_that_would_do_otherwise_are_refused(workspace, tmp_path, other, message):
     with pytest.raises(InputError, match=message):
-        cluster._check_workers(FakeClient(**other), workspace, tmp_path)
-    cluster._check_workers(FakeClient(), workspace, tmp_path)
+        cluster._check_workers(FakeClient(**other), [str(workspace), str(tmp_path)])
+    cluster._check_workers(FakeClient(), [str(workspace), str(tmp_path)])
 
 
 def test_a_cluster_without_workers_is_told():
@@ -210,49 +201,49 @@ def test_a_cluster_without_workers_is_told():
             raise TimeoutError
 
     with pytest.raises(InputError, match="the Dask scheduler has no worker, also after 60 s"):
-        cluster._check_workers(Nobody(), Path("w"), Path("f"))
+        cluster._check_workers(Nobody(), ["w", "f"])
 
 
 def test_a_worker_that_came_later_is_refused_for_another_workspace(workspace, families, tmp_path):
-    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block.arrow"
-    with pytest.raises(InputError, match=r"worker on .*: workspace .* is another one"):
-        cluster._write_block(str(workspace), "0" * 16, work, block, str(path))
-    seen = cluster._digest_of(str(workspace))
-    cluster._write_block(str(workspace), seen, work, block, str(path))
-    assert len(ArrowRows.open(path).query_ids) == 3
+    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block"
+    with pytest.raises(InputError, match=r"worker on .*: .*workspace is another one there"):
+        column_workers._write_block(str(workspace), "0" * 16, work, block, str(path))
+    seen = cluster.folder_digest(str(workspace))
+    column_workers._write_block(str(workspace), seen, work, block, str(path))
+    assert len(ArrowRows.open(f"{path}.arrow").query_ids) == 3
 
 
 def test_blocks_of_other_pairs_have_other_files():
     def named(documents, origins=None):
         pairs = Pairs(np.zeros(2, np.int64), np.array(documents))
-        return cluster._name(blocks.Block(0, 1, pairs, origins))
+        return column_workers._name(blocks.Block(0, 1, pairs, origins))
 
     assert named([1, 2]) == named([1, 2])
     assert len({named([1, 2]), named([1, 3]), named([1, 2], ["a", "b"])}) == 3
-    assert cluster._name(blocks.Block(3, 7)) == "3-7"
+    assert column_workers._name(blocks.Block(3, 7)) == "3-7"
 
 
 def test_settings_name_the_files_of_blocks(families, tmp_path):
-    of = cluster._settings(BlockWork(BM25, families))
-    assert of == cluster._settings(
+    of = column_workers._settings(BlockWork(BM25, families))
+    assert of == column_workers._settings(
         BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")])
     )
-    assert of != cluster._settings(BlockWork({"bm25": {"depth": 6}}, families))
+    assert of != column_workers._settings(BlockWork({"bm25": {"depth": 6}}, families))
     other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
-    assert of != cluster._settings(BlockWork(BM25, other))
+    assert of != column_workers._settings(BlockWork(BM25, other))
     scores = tmp_path / "scores.tsv"
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\n")
     given = [get_family("scores", files={"engine": str(scores)})]
-    before = cluster._settings(BlockWork(BM25, given))
-    assert before == cluster._settings(BlockWork(BM25, given))
+    before = column_workers._settings(BlockWork(BM25, given))
+    assert before == column_workers._settings(BlockWork(BM25, given))
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\nq2\td1\t3\n")
-    assert before != cluster._settings(BlockWork(BM25, given))
+    assert before != column_workers._settings(BlockWork(BM25, given))
 
 
 def test_dask_is_asked_for_by_name(monkeypatch, workspace, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(InputError, match=r"install ltr-features\[dask\]"),
-        on_cluster("local:2", workspace, Path(tmp_path)),
+        blocks_on("local:2", workspace, Path(tmp_path)),
     ):
         pass

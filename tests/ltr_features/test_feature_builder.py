@@ -107,6 +107,28 @@ def pipeline(builder, parts):
     return ScoringPipeline(builder, ranker)
 
 
+def test_workers_fit_the_same_models(builder, collection, folds, tmp_path, workers):
+    spread = FeatureBuilder(
+        builder.families,
+        MODELS,
+        depth=20,
+        models_folder=tmp_path,
+        scheduler=workers.scheduler_address,
+    )
+    for fold, expected in zip(
+        spread.folds(collection, folds), builder.folds(collection, folds), strict=True
+    ):
+        for part, other in zip(fold, expected, strict=True):
+            np.testing.assert_array_equal(part.X, other.X)
+            assert part.provenance == other.provenance
+    made = {path.name for path in tmp_path.glob("*.safetensors")}
+    assert made == {path.name for path in builder.models_folder.glob("*.safetensors")}
+    for name in made:
+        assert (tmp_path / name).read_bytes() == (builder.models_folder / name).read_bytes()
+    with pytest.raises(InputError, match=r"scheduler: .*models_folder: name one that all of them"):
+        FeatureBuilder(scheduler="local:2")
+
+
 def frame_of(collection, data):
     text = dict(zip(collection.query_ids, collection.query_texts, strict=True))
     qids = [data.query_ids[i] for i in data.query_index]

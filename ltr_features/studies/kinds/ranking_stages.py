@@ -18,6 +18,7 @@ from letor.dataset import RankingData
 from letor.files import read_json
 from letor.folds import Fold
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
@@ -217,6 +218,11 @@ class RankingStages(Preparation):
                 if unlabelled:
                     break
 
+        def make_part(path: Path, number: int) -> None:
+            folds, n_parts = self.folds(split), split.inner_parts
+            parts = train_parts(self.collection, folds, folds[number], n_parts)
+            self.trained_column(split, model, path).fold_models(parts)
+
         inputs = {
             "index": self.key(self.index_stage),
             "model": model.model_dump(mode="json", exclude={"name"}),
@@ -232,7 +238,8 @@ class RankingStages(Preparation):
         amount = 1 if unlabelled else n
         return Planned(
             name, inputs, make, size, f"models {model.name}", amount,
-            resumable=True, code=_TRAINING,
+            resumable=True, code=_TRAINING, after=[self.columns_stage.name],
+            n_parts=0 if unlabelled else split.n_folds, make_part=make_part,
         )  # fmt: skip
 
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -313,8 +320,10 @@ class RankingStages(Preparation):
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
         return Planned(
-            name, inputs, make, what, kind, split.n_folds, code=_RANKING, together=split.name
-        )
+            name, inputs, make, what, kind, split.n_folds, code=_RANKING, together=split.name,
+            # A fold's rows are read with all columns.
+            after=[self.scores_stage(split, model).name for model in self.models_of(split)],
+        )  # fmt: skip
 
 
 def model_column(model: ModelConfig) -> LearnedColumn:

@@ -21,6 +21,7 @@ from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
+from ltr_features.cluster import connected
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
@@ -67,6 +68,12 @@ def run(config, tmp_path_factory):
 def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config, tmp_path):
     """The times that stages took are the one file that differs."""
     RankingStudy(config, tmp_path, threads=2).run()
+    assert different(run.folder, tmp_path) == {TIMES}
+
+
+def test_workers_make_the_same_bytes(run, config, tmp_path, workers):
+    with connected(workers.scheduler_address, tmp_path) as cluster:
+        RankingStudy(config, tmp_path).run(cluster=cluster)
     assert different(run.folder, tmp_path) == {TIMES}
 
 
