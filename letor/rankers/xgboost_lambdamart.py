@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +24,7 @@ from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
 
 MODEL_FILE = "model.json"
+_BLOCK_BYTES = 2**26  # of values that lie in a file
 
 
 @dataclass(eq=False, repr=False)
@@ -31,6 +34,10 @@ class XGBoostLambdaMART(Ranker):
     With validation rows, training stops when ``measure`` (our own, not XGBoost's) has not improved
     for ``early_stopping_rounds`` trees, and the best number of trees is kept. Rows are shuffled
     within queries, as the order of a file may give the labels away.
+
+    Rows whose values lie in a file (``letor.parquet.read_parquet(memory=)``) are read block by
+    block, into XGBoost's external memory. Its bins are then found from summaries of the blocks: the
+    same rows give the same model, but not quite that of rows in memory.
 
     Args:
         objective: ``rank:ndcg``, ``rank:map`` (labels 0 and 1; larger ones count 1) or
@@ -109,16 +116,20 @@ class XGBoostLambdaMART(Ranker):
             raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
+        with TemporaryDirectory() as folder:  # of rows that lie in a file
+            self._fit_within(folder, train, valid)
+
+    def _fit_within(self, folder: str, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
         rng = np.random.default_rng(self.seed)
         order = None
         if self.lambdarank_unbiased:
             # XGBoost takes a row's place within its query to be where it was shown.
             order = shown_positions(train, "lambdarank_unbiased").astype(np.float64)
-        matrix, _ = self._matrix(train, rng, order)
+        matrix, _ = self._matrix(train, rng, os.path.join(folder, "train"), order)
         held_out, best = None, BestOf(None, 1)
         if valid is not None:
-            held_out, rows = self._matrix(valid, rng)
+            held_out, rows = self._matrix(valid, rng, os.path.join(folder, "vali"), like=matrix)
             evaluator = Evaluator(measure, valid.select_rows(rows))
             best = BestOf(evaluator, self.early_stopping_rounds)
         booster = xgboost.Booster(self._xgboost_parameters(train), cache=[matrix])
@@ -134,8 +145,7 @@ class XGBoostLambdaMART(Ranker):
         self._set_model(bytes(booster[: self.best_iteration_].save_raw("json")))
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
-        X = np.where(np.isinf(data.X), np.copysign(np.float32(1e30), data.X), data.X)
-        return np.asarray(self._booster.inplace_predict(X, predict_type="margin"))
+        return np.asarray(self._booster.inplace_predict(_finite(data.X), predict_type="margin"))
 
     def _save(self, folder: Path) -> dict[str, Any]:
         (folder / MODEL_FILE).write_bytes(self._model_json)
@@ -183,12 +193,65 @@ class XGBoostLambdaMART(Ranker):
         }
 
     def _matrix(
-        self, data: RankingData, rng: np.random.Generator, order: NDArray[Any] | None = None
+        self,
+        data: RankingData,
+        rng: np.random.Generator,
+        cache: str,
+        order: NDArray[Any] | None = None,
+        *,
+        like: xgboost.DMatrix | None = None,
     ) -> tuple[xgboost.DMatrix, NDArray[np.int64]]:
-        """The rows grouped by query, within it in an order or shuffled; which rows these are."""
+        """The rows grouped by query, within it in an order or shuffled; which rows these are.
+
+        Args:
+            cache, like: of rows that lie in a file: how the files that XGBoost makes of them begin,
+                and the training rows, whose bins they have.
+        """
         rows = np.lexsort((rng.random(len(data)) if order is None else order, data.query_index))
-        X = data.X[rows]
-        X = np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)
         y = np.minimum(data.y[rows], 1.0) if self.objective == "rank:map" else data.y[rows]
-        matrix = xgboost.DMatrix(X, label=y, qid=data.query_index[rows], nthread=1)
-        return matrix, rows
+        qid = data.query_index[rows]
+        if isinstance(data.X, np.memmap):
+            blocks = _Blocks(data.X, rows, y, qid, cache)
+            return xgboost.ExtMemQuantileDMatrix(blocks, nthread=1, ref=like), rows
+        return xgboost.DMatrix(_finite(data.X[rows]), label=y, qid=qid, nthread=1), rows
+
+
+class _Blocks(xgboost.DataIter):
+    """Rows of whole queries at a time, whose values lie in a file.
+
+    Args:
+        X: the values. rows: the order that the rows are wanted in, query by query.
+        y, qid: of the rows in that order. cache: how the files begin that XGBoost makes of them.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        y: NDArray[Any],
+        qid: NDArray[np.int64],
+        cache: str,
+    ) -> None:
+        self.X, self.rows, self.y, self.qid = X, rows, y, qid
+        ends = np.append(np.flatnonzero(np.diff(qid)) + 1, len(qid))
+        wanted = np.arange(0, len(qid), max(1, _BLOCK_BYTES // (4 * X.shape[1])))
+        firsts = ends[np.searchsorted(ends, wanted[1:])]
+        self.edges = np.unique(np.concatenate([[0], firsts, [len(qid)]]))
+        super().__init__(cache_prefix=cache)
+
+    def reset(self) -> None:
+        self.at = 0
+
+    def next(self, input_data: Callable[..., Any]) -> bool:
+        if self.at + 1 == len(self.edges):
+            return False
+        block = slice(self.edges[self.at], self.edges[self.at + 1])
+        values = _finite(self.X[self.rows[block]])
+        input_data(data=values, label=self.y[block], qid=self.qid[block])
+        self.at += 1
+        return True
+
+
+def _finite(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Infinities, which XGBoost refuses, as numbers beyond all others."""
+    return np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)

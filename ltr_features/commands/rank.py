@@ -56,7 +56,8 @@ def rank_train(
         str | None,
         typer.Option(
             help="Values of a .parquet that take more memory (2GiB) are held in a temporary file; "
-            "the ranker is the same. LambdaMART copies them there; other rankers copy in memory."
+            "lambdamart copies them there, and is the same; xgboost reads them block by block, "
+            "which may move its bins a little; other rankers copy them in memory."
         ),
     ] = None,
     threads: Threads = None,

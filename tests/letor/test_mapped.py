@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from letor import mapped
 from letor.dataset import RankingData
 from letor.mapped import GrowingArray, empty_array, take_rows
 from letor.parquet import read_parquet, write_parquet
+from letor.rankers import xgboost_lambdamart
 from letor.rankers.lambdamart import LambdaMART
+from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
 
 
 def rows(n=2000):
@@ -72,3 +76,26 @@ def test_an_array_grows_in_memory_and_on_the_disk(memory):
         values += 1  # it can be written
         parts.clear()
     assert len(grown.taken()) == 0
+
+
+def test_xgboost_reads_rows_in_a_file_block_by_block(tmp_path, monkeypatch):
+    """With fewer values than bins their places are exact, and the trees are those of rows in
+    memory, for training and validation rows."""
+    monkeypatch.setattr(xgboost_lambdamart, "_BLOCK_BYTES", 4 * 4 * 150)
+    data = rows()
+    data = replace(data, X=np.round(data.X, 1))
+    data.X[::7, 1] = np.nan
+    data.X[::11, 2] = np.inf
+    queries = data.query_ids
+    write_parquet(data.select_queries(queries[:35]), tmp_path / "train.parquet")
+    write_parquet(data.select_queries(queries[35:]), tmp_path / "vali.parquet")
+    fits = []
+    for memory in (None, 0, 0):
+        train, vali = (
+            read_parquet(tmp_path / f"{part}.parquet", memory=memory) for part in ("train", "vali")
+        )
+        assert isinstance(train.X, np.memmap) == (memory == 0)
+        ranker = XGBoostLambdaMART(n_estimators=12, early_stopping_rounds=3).fit(train, vali)
+        ranker.save(tmp_path / str(len(fits)))
+        fits.append((tmp_path / str(len(fits)) / "model.json").read_bytes())
+    assert fits[0] == fits[1] == fits[2]
