@@ -91,7 +91,7 @@ def connected(address: str, *folders: Path) -> Iterator[Cluster]:
             package or does not see a folder.
     """
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError:
         raise InputError(
             "--scheduler needs Dask, which is not installed: install ltr-features[dask]"
@@ -99,15 +99,7 @@ def connected(address: str, *folders: Path) -> Iterator[Cluster]:
     with ExitStack() as stack:
         where: Any = address
         if local := _LOCAL.fullmatch(address):
-            where = stack.enter_context(
-                LocalCluster(
-                    n_workers=max(1, int(local[1])),
-                    threads_per_worker=1,
-                    dashboard_address=":0",
-                    silence_logs=logging.CRITICAL,  # errors come back to whoever asked
-                    local_directory=stack.enter_context(tempfile.TemporaryDirectory()),
-                )
-            )
+            where = stack.enter_context(_local_cluster(max(1, int(local[1]))))
         try:
             client = stack.enter_context(Client(where, timeout="20s"))
         except (OSError, ValueError) as error:
@@ -119,6 +111,29 @@ def connected(address: str, *folders: Path) -> Iterator[Cluster]:
         yield Cluster(client)
 
 
+@contextmanager
+def _local_cluster(n_workers: int) -> Iterator[Any]:
+    """Processes of this machine with a thread each."""
+    from distributed import LocalCluster
+
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        try:
+            made = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,  # errors come back to whoever asked
+                local_directory=folder,
+            )
+        except RuntimeError as error:
+            raise InputError(
+                f"--scheduler local:{n_workers}: a worker ended while it started ({error}); is "
+                "there memory for so many? Run it again, or with fewer"
+            ) from None
+        yield stack.enter_context(made)
+
+
 def _check_workers(client: Any, folders: list[str]) -> None:
     """Raise InputError for the first worker that would see something else."""
     try:
@@ -127,9 +142,17 @@ def _check_workers(client: Any, folders: list[str]) -> None:
         raise InputError(
             f"the Dask scheduler has no worker, also after {_PATIENCE} s: start some"
         ) from None
-    told: Mapping[str, tuple[str, dict[str, str]]] = client.run(_what_a_worker_sees, folders)
+    told: Mapping[str, Any] = client.run(_what_a_worker_sees, folders, on_error="return")
     _, here = _what_a_worker_sees(folders)
-    for worker, (host, seen) in sorted(told.items()):
+    for worker, answer in sorted(told.items()):
+        if isinstance(answer, OSError):  # it died: what comes in its place is asked by its work
+            continue
+        if isinstance(answer, Exception):
+            raise InputError(
+                f"worker {worker} cannot run this package ({type(answer).__name__}: {answer}); "
+                "install the same version there"
+            )
+        host, seen = answer
         for what, value in here.items():
             if seen[what] != value:
                 raise InputError(

@@ -88,7 +88,7 @@ class Stages:
     @contextmanager
     def claimed(self) -> Iterator[str]:
         """Hold the folder while the block runs; it is made if it is not there, and what killed
-        runs left half-made in it is removed.
+        runs and workers left half-made in it is removed.
 
         Yields:
             What is worth saying of a former run, see :func:`lock.locked`.
@@ -106,14 +106,19 @@ class Stages:
                 f"{self.folder}: cannot write there ({error.strerror}); name another output folder"
             ) from None
         with locked(self.folder) as said:
-            for path in list(self.folder.rglob(".*")):
-                process = process_of(path.name)
-                if process is not None and not _is_running(process):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            self._remove_half_made()
             try:
                 yield said
             finally:
+                self._remove_half_made()
                 self.digests.save()
+
+    def _remove_half_made(self) -> None:
+        """Remove what killed processes of this machine have left."""
+        for path in list(self.folder.rglob(".*")):
+            process = process_of(path.name)
+            if process is not None and not _is_running(process):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def check(self, names: Iterable[str]) -> None:
         """Raise InputError if an output of that name exists that no stage of ours made."""

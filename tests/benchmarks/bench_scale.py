@@ -8,7 +8,8 @@ memory is the largest RssAnon, 20 times a second, so that mapped files do not co
     python tests/benchmarks/bench_scale.py --documents 10000 100000 --words 100 --queries 1000 10000
         --memory 256MiB [--workers 2] --out FOLDER
 
-Prints time and memory of each stage and, from two sizes on, the exponents of their growth.
+Prints time and memory of each stage and, from two sizes on, the exponents of their growth and what
+these say of the English Wikipedia and of 10^8 rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ import pyarrow.parquet as pq
 ZIPF, HEAPS_K, HEAPS_BETA = 1.07, 30.0, 0.55
 BLOCK = 10_000
 WORDS_OF_A_QUERY = 3
+#: The English Wikipedia's articles, and the rows of a large search log.
+ARTICLES, ROWS = 6_800_000, 100_000_000
 
 
 def vocabulary(n_words: int) -> tuple[np.ndarray, np.ndarray]:
@@ -146,12 +149,18 @@ def main() -> None:
                       [*build, path, "--scheduler", f"local:{n}"])  # fmt: skip
                 if path.read_bytes() != rows.read_bytes():
                     sys.exit("the workers' rows differ")
-    print("\nexponents of growth (1: proportional), from the smallest to the largest")
+    print(
+        "\nexponents of growth (1: proportional), from the second largest to the largest, and where"
+    )
+    print(f"they lead if they hold: to {ARTICLES:,} documents of that length, {ROWS:,} rows")
     for name, runs in stages.items():
         if len({size for size, *_ in runs}) > 1:
-            (n, s, m), (n2, s2, m2) = min(runs), max(runs)
-            by = np.log(n2 / n)
-            print(f"{name:34} time {np.log(s2 / s) / by:5.2f}   memory {np.log(m2 / m) / by:5.2f}")
+            (n, s, m), (n2, s2, m2) = sorted(runs)[-2:]
+            time, memory = (np.log(late / early) / np.log(n2 / n) for early, late in
+                            ((s, s2), (m, m2)))  # fmt: skip
+            larger = (ROWS if name.endswith("rows") else ARTICLES) / n2
+            print(f"{name:34} time {time:5.2f}: {s2 * larger**time / 60:6.0f} min   "
+                  f"memory {memory:5.2f}: {m2 * larger**memory / 1024:6.1f} GiB")  # fmt: skip
 
 
 if __name__ == "__main__":

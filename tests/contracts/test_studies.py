@@ -4,9 +4,14 @@ inputs by content. (The kind "ranking" has its own tests, test_experiment and te
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import sys
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
+from time import sleep
 
 import pytest
 from axe import open_all, violations
@@ -60,11 +65,24 @@ def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
     assert shown - timed - {"manifest.json"} == set(manifest["files"]) - timed
 
 
-def test_workers_make_the_same_bytes(small, tmp_path, workers):
-    report = small.run(tmp_path / "out", scheduler=workers.scheduler_address)
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_workers_make_the_same_bytes_also_if_each_is_killed(small, tmp_path, workers):
+    """At a moment that the stages that are done tell."""
+    out, victims = tmp_path / "out", [nanny.pid for nanny in workers.workers.values()]
+
+    def kill() -> None:
+        for done, victim in enumerate(victims, start=1):
+            while len([*out.rglob(NOTE)]) < done and not (out / "report").exists():
+                sleep(0.001)
+            os.kill(victim, signal.SIGKILL)
+
+    killer = Thread(target=kill)
+    killer.start()
+    report = small.run(out, scheduler=workers.scheduler_address)
+    killer.join()
     manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
     timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
-    assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed
+    assert {Path(name).name for name in different(small.out, out)} <= timed
 
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(small, tmp_path, capsys):

@@ -173,7 +173,8 @@ class FakeClient:
     def wait_for_workers(self, n, timeout):
         pass
 
-    def run(self, look, *arguments):
+    def run(self, look, *arguments, on_error):
+        assert on_error == "return"
         host, seen = look(*arguments)
         changed = {
             w: next((v for k, v in self.other.items() if k in w), s) for w, s in seen.items()
@@ -193,6 +194,15 @@ def test_workers_that_would_do_otherwise_are_refused(workspace, tmp_path, other,
     with pytest.raises(InputError, match=message):
         cluster._check_workers(FakeClient(**other), [str(workspace), str(tmp_path)])
     cluster._check_workers(FakeClient(), [str(workspace), str(tmp_path)])
+
+
+def test_a_worker_without_the_package_is_named(tmp_path):
+    class Broken(FakeClient):
+        def run(self, look, *arguments, on_error):
+            return {"tcp://a:1": OSError("gone"), "tcp://b:2": ModuleNotFoundError("ltr_features")}
+
+    with pytest.raises(InputError, match="worker tcp://b:2 cannot run this package"):
+        cluster._check_workers(Broken(), [str(tmp_path)])
 
 
 def test_a_cluster_without_workers_is_told():
