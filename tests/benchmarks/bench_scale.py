@@ -149,10 +149,8 @@ def main() -> None:
                       [*build, path, "--scheduler", f"local:{n}"])  # fmt: skip
                 if path.read_bytes() != rows.read_bytes():
                     sys.exit("the workers' rows differ")
-    print(
-        "\nexponents of growth (1: proportional), from the second largest to the largest, and where"
-    )
-    print(f"they lead if they hold: to {ARTICLES:,} documents of that length, {ROWS:,} rows")
+    print("\nexponents of growth (1: proportional) between the two largest, and what they lead to:")
+    print(f"{ARTICLES:,} documents of that length, {ROWS:,} rows, if they hold")
     for name, runs in stages.items():
         if len({size for size, *_ in runs}) > 1:
             (n, s, m), (n2, s2, m2) = sorted(runs)[-2:]

@@ -55,11 +55,12 @@ def test_an_earlier_gallery_keeps_its_others_and_nothing_else_is_touched(outs, t
 
     out, at_once = tmp_path / "reports", tmp_path / "at once"
     assert write_gallery(outs[:1], out) == ["letor"]
-    assert write_gallery(outs[1:], out) == ["letor", "compare"]
-    write_gallery(outs, at_once)
+    assert write_gallery(outs[1:], out) == ["compare", "letor"]
+    write_gallery(outs[::-1], at_once)
     assert content(out) == content(at_once)
     (out / "letor" / "means.csv").write_text("of an older run")
-    assert write_gallery(outs[:1], out) == ["letor", "compare"]
+    assert write_gallery(outs[1:], out) == ["compare", "letor"]
+    assert write_gallery(outs[::-1], out) == ["compare", "letor"]
     assert content(out) == content(at_once)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="no gallery"):
