@@ -156,7 +156,7 @@ def main() -> None:
             (n, s, m), (n2, s2, m2) = sorted(runs)[-2:]
             time, memory = (np.log(late / early) / np.log(n2 / n) for early, late in
                             ((s, s2), (m, m2)))  # fmt: skip
-            larger = (ROWS if name.endswith("rows") else ARTICLES) / n2
+            larger = (ROWS if ", rows" in name else ARTICLES) / n2
             print(f"{name:34} time {time:5.2f}: {s2 * larger**time / 60:6.0f} min   "
                   f"memory {memory:5.2f}: {m2 * larger**memory / 1024:6.1f} GiB")  # fmt: skip
 

@@ -127,13 +127,14 @@ class SystemConfig(Section):
             raise ValueError(f"system {self.name!r}: give either ranker or rankers")
         return self
 
-    def each(self) -> list[SystemConfig]:
-        """One system per ranker."""
+    def each(self, usual: str) -> list[SystemConfig]:
+        """One system per ranker; the usual one goes without saying."""
+        label = self.label or self.name
         return [
             self.model_copy(
                 update={
                     "name": f"{self.name}, {ranker}",
-                    "label": f"{self.label}, {ranker}" if self.label else "",
+                    "label": label if ranker == usual else f"{label}, {ranker}",
                     "ranker": ranker,
                     "rankers": (),
                 }
@@ -253,13 +254,17 @@ class ExperimentConfig(Section):
     def all_systems(self) -> list[SystemConfig]:
         """The systems, one for each ranker of those with several, and those that say what the
         column groups of one are worth."""
-        systems = [one for system in self.systems for one in system.each()]
+        systems = [one for system in self.systems for one in system.each(self._usual_ranker)]
         return [*systems, *(variant for variant, _, _ in self.variants)]
+
+    @property
+    def _usual_ranker(self) -> str:
+        return self.rankers[0].name if self.rankers else ""
 
     @property
     def variants(self) -> list[tuple[SystemConfig, str, str]]:
         """For the value of column groups: (system, the group, "left out" or "added")."""
-        named = [one for system in self.systems for one in system.each()]
+        named = [one for system in self.systems for one in system.each(self._usual_ranker)]
         whole = next((s for s in named if s.name == self.evaluation.column_value), None)
         if whole is None or len(whole.columns) < 2:
             return []

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ltr_features.studies.page import pages, query_tables, verdicts
 from ltr_features.studies.page import study_tables as tables
-from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS
+from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, Drawing
 from ltr_features.studies.page.charts.gains import BARS
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.script_data import RANKINGS_SIZE, map_data, study_data
 from ltr_features.studies.page.study_figures import (
+    Importance,
     ReportFigures,
     StudyFigures,
     family_numbers,
     report_figures,
 )
+from ltr_features.studies.page.tables import Table
 from ltr_features.studies.statistics.correlation import DEFINITION as CORRELATION
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
+
+#: Rows of a table, and figures of a kind, that a page shows without folding some.
+LONG = 12
 
 
 def write(report: Report, path: str | os.PathLike[str]) -> Path:
@@ -116,6 +122,8 @@ def _study_view(
     headline = study.pairs[0]
     difference = study.per_query_difference(headline, study.measures[0])
     rankings = {one.query: one for one in study.drill_down}
+    gains, importance = _shown_figures(study, figures)
+    comparisons = {m: tables.comparison_table(study, m) for m in study.measures}
     return {
         "key": key,
         "study": study,
@@ -124,8 +132,17 @@ def _study_view(
         "verdict": verdicts.verdict(study),
         "group_verdict": verdicts.group_verdict(study),
         "hard_verdict": verdicts.hard_query_verdict(study),
-        "systems": tables.systems_table(study, anchors),
-        "comparisons": {m: tables.comparison_table(study, m) for m in study.measures},
+        "systems": _in_two(
+            tables.systems_table(study, anchors),
+            [s.name for s in study.systems],
+            {name for pair in study.shown_pairs for name in pair},
+        ),
+        "comparisons": {
+            m: _in_two(table, study.pairs, set(study.shown_pairs))
+            for m, table in comparisons.items()
+        },
+        "gains": gains,
+        "importance": importance,
         "extremes": query_tables.extreme_tables(study),
         "classes": query_tables.class_table(study),
         "hard": query_tables.hard_query_table(study),
@@ -146,6 +163,31 @@ def _study_view(
         "kinds": _kinds(study),
         "data": study_data(study, RANKINGS_SIZE // n_studies),
     }  # fmt: skip
+
+
+def _in_two(table: Table, names: Sequence[Hashable], first: Container[Hashable]) -> list[Table]:
+    """The table; of a long one the rows of ``first`` among its rows' names, and the others."""
+    if len(names) <= LONG:
+        return [table]
+    named = list(zip(names, table.rows, strict=True))
+    shown = [row for name, row in named if name in first]
+    rest = [row for name, row in named if name not in first]
+    name = f"{table.name}, the others"
+    return [replace(table, rows=shown), replace(table, name=name, rows=rest, caption="")]
+
+
+def _shown_figures(
+    study: Study, figures: StudyFigures
+) -> tuple[list[tuple[tuple[str, str], Drawing]], list[Importance]]:
+    """Of many comparisons and systems the figures of those that the first screen shows; all are
+    files beside the page."""
+    gains, importance = list(figures.gains), list(figures.importance)
+    if len(gains) > LONG:
+        gains = [one for one in gains if one[0] in study.shown_pairs]
+    if len(importance) > LONG:
+        names = {name for pair in study.shown_pairs for name in pair}
+        importance = [one for one in importance if one.system in names]
+    return gains, importance
 
 
 def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, int]]]]:

@@ -15,6 +15,9 @@ from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
+#: Most systems of a study on the first screen, beside the baseline.
+SHOWN = 7
+
 
 @dataclass(frozen=True, eq=False)
 class SystemResult:
@@ -174,6 +177,12 @@ class Study:
     def system(self, name: str) -> SystemResult:
         """The system of that name."""
         return next(s for s in self.systems if s.name == name)
+
+    @property
+    def shown_pairs(self) -> list[tuple[str, str]]:
+        """The comparisons with the headline's baseline, the headline first; at most so many as the
+        first screen shows."""
+        return [pair for pair in self.pairs if pair[1] == self.pairs[0][1]][:SHOWN]
 
     def label_of(self, name: str) -> str:
         """What a verdict calls the system of that name."""

@@ -27,8 +27,6 @@ IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
 NEAREST_OF = 8
 SCATTERED = 2000
-SYSTEMS = 7
-"""Most systems of a study on the first screen."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def _overview(report: Report) -> Drawing:
         measure, baseline = study.measures[0], study.pairs[0][1]
         mean = float(study.values(baseline, measure).mean())
         estimates = [Estimate(study.label_of(baseline), mean, f"{mean:.3f}")]
-        for pair in [pair for pair in study.pairs if pair[1] == baseline][:SYSTEMS]:
+        for pair in study.shown_pairs:
             row = study.comparison(pair, measure)
             middle, low, high = (mean + row[name] for name in ("difference", "low", "high"))
             style = STYLES[outcome_of(row)]

@@ -80,9 +80,8 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         role = ""
         if system.name in letters:
             role = f" (baseline{' ' + letters[system.name] if letters[system.name] else ''})"
-        note = " ".join(
-            filter(None, (f"{system.label}." if system.label else "", system.description))
-        )
+        told = system.label if system.label not in system.name else ""
+        note = " ".join(filter(None, (f"{told}." if told else "", system.description)))
         rows.append(
             [
                 Cell(system.name + role, note, style="baseline" if role else ""),

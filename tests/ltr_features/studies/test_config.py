@@ -205,7 +205,9 @@ def test_a_system_with_several_rankers_is_one_for_each(tmp_path):
 def test_labels_and_the_second_headline_are_those_of_each_ranker(tmp_path):
     text = GRID.replace('name = "words"', 'name = "words"\nlabel = "the words"')
     config = load(tmp_path, text + 'headline = ["words", "bm25"]\n')
-    assert [s.label for s in config.all_systems] == ["the words, a", "the words, b", "", "", ""]
+    assert [s.label for s in config.all_systems] == [
+        "the words", "the words, b", "more, b", "more", "",
+    ]  # fmt: skip
     assert config.headline == ("words, a", "bm25")
     assert load(tmp_path, GRID).headline is None
     with pytest.raises(InputError, match="add it to the comparisons"):
