@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from folders import different
 from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -569,3 +570,36 @@ def test_appended_and_converted_files_know_what_they_lack(gaps, tmp_path):
     assert set(missing.relevant) >= {"lost"}
     assert missing.unjudged == {"free"}
     assert read_rows(second).missing == read_rows(third).missing == missing
+
+
+def test_options_that_would_be_ignored_are_refused(workspace, tmp_path):
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm")
+    text, folds = tmp_path / "rows.txt", tmp_path / "folds"
+    for given in (("--out", text), ("--folds", 4, "--out", folds)):
+        assert "--memory: only a .parquet without folds" in refused(
+            *build, "--memory", "1GiB", *given
+        )
+        assert "--scheduler: only a .parquet without folds, and models" in refused(
+            *build, "--scheduler", "local:1", *given
+        )
+    text.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
+    train = ("rank", "train", text, "--memory", "1GiB", "--out", tmp_path / "ranker")
+    assert "--memory: " in refused(*train)
+    assert not (tmp_path / "ranker").exists()
+    assert not folds.exists()
+
+
+def test_nobody_answers_at_an_address(workspace, tmp_path):
+    out = tmp_path / "rows.parquet"
+    told = refused("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", out,
+                   "--scheduler", "nowhere")  # fmt: skip
+    assert told.startswith("--scheduler nowhere: no Dask scheduler answers there")
+    assert not out.exists()
+
+
+def test_workers_fit_the_models_of_folds(workspace, tmp_path, workers):
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--model", "ssi",
+             "--param", "ssi.rank=4", "--param", "ssi.max_epochs=2", "--folds", 4)  # fmt: skip
+    done(*build, "--out", tmp_path / "here")
+    done(*build, "--out", tmp_path / "there", "--scheduler", workers.scheduler_address)
+    assert different(tmp_path / "here", tmp_path / "there") == set()
