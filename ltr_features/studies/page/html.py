@@ -123,7 +123,6 @@ def _study_view(
     difference = study.per_query_difference(headline, study.measures[0])
     rankings = {one.query: one for one in study.drill_down}
     gains, importance = _shown_figures(study, figures)
-    comparisons = {m: tables.comparison_table(study, m) for m in study.measures}
     return {
         "key": key,
         "study": study,
@@ -138,8 +137,8 @@ def _study_view(
             {name for pair in study.shown_pairs for name in pair},
         ),
         "comparisons": {
-            m: _in_two(table, study.pairs, set(study.shown_pairs))
-            for m, table in comparisons.items()
+            m: _in_two(tables.comparison_table(study, m), study.pairs, study.shown_pairs)
+            for m in study.measures
         },
         "gains": gains,
         "importance": importance,

@@ -243,3 +243,23 @@ def test_write_leaves_nothing_but_the_file(
     path = write(make_report(), tmp_path / "new" / "report.html")
     assert path.read_bytes() == page.encode()
     assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+
+
+def test_of_many_systems_those_of_the_first_screen_stand_first(
+    make_report: Callable[..., Report],
+) -> None:
+    """All are there: tables fold the others, whose figures are files beside the page."""
+    report = make_report(40, 30)
+    study, page = report.studies[0], render(report)
+    tables = re.findall(r'<table class="data [^"]*">.*?</table>', page, re.S)
+    first, others = tables[:2]
+    heads = [re.findall(r'<th scope="row">(.*?)[<(]', table) for table in (first, others)]
+    shown = {name for pair in study.shown_pairs for name in pair}
+    assert len(shown) == 8
+    assert {head.strip() for head in heads[0]} == shown
+    assert {head.strip() for head in heads[0] + heads[1]} == {s.name for s in study.systems}
+    assert "<summary>The other 22 systems</summary>" in page
+    assert "<summary>The other 22 comparisons</summary>" in page
+    assert page.count('class="gains" data-study="s1"') == 7
+    assert "The figures of the other 22 comparisons are in the folder figures" in page
+    assert "<summary>The other" not in render(make_report(40, 6))
