@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from letor.digests import DIGESTS
 from letor.errors import InputError
@@ -37,6 +38,7 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._asked: WeakSet[Any] = WeakSet()
 
     @property
     def n_workers(self) -> int:
@@ -46,7 +48,13 @@ class Cluster:
     def submit(self, work: Callable[..., Any], *given: Any) -> Any:
         """A future of ``work(*given)``, for :meth:`result`. A worker that dies is replaced: the
         work is begun again by another, and must not mind what the first has left."""
-        return self._client.submit(work, *given, pure=False)
+        future = self._client.submit(work, *given, pure=False)
+        self._asked.add(future)
+        return future
+
+    def cancel(self) -> None:
+        """Give up all work: nobody waits for its results any more."""
+        self._client.cancel(list(self._asked))
 
     def result(self, future: Any) -> Any:
         """What the work returned, or its error.

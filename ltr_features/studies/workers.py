@@ -90,6 +90,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
                 yield stage
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            cluster.cancel()
             raise
 
 
