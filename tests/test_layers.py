@@ -17,14 +17,14 @@ ltr_features.commands
 ltr_features.studies.gallery
 ltr_features.studies.run
 ltr_features.studies.kinds
-ltr_features.studies.study ltr_features.studies.runner
+ltr_features.studies.study ltr_features.studies.runner ltr_features.studies.workers
 ltr_features.studies.page
 ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
-ltr_features.cluster
-ltr_features.blocks
 ltr_features.feature_builder ltr_features.pipeline
+ltr_features.column_workers
+ltr_features.blocks
 ltr_features.feature_table ltr_features.remarks ltr_features.added_documents
 ltr_features.candidates
 ltr_features.candidate_kinds
@@ -32,6 +32,7 @@ ltr_features.columns
 ltr_features.entities
 ltr_features.embeddings ltr_features.sources ltr_features.clicks
 ltr_features.text
+ltr_features.cluster
 ltr_features.kernels
 ltr_features
 letor

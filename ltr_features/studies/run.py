@@ -12,6 +12,7 @@ from ltr_features.cluster import connected
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.study import Study
+from ltr_features.studies.workers import done_by_workers
 
 #: The class of each kind.
 _KINDS = {
@@ -61,7 +62,7 @@ def run_file(
         return study.run(dry_run=dry_run)
     study.folder.mkdir(parents=True, exist_ok=True)
     with connected(scheduler, study.folder, folder) as cluster:
-        return study.run(cluster=cluster)
+        return study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
 
 
 def kind_of(path: Path) -> str:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import BoundedSemaphore, Event
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from ltr_features.cluster import Cluster
 from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
@@ -31,8 +30,10 @@ from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
-from ltr_features.studies.workers import done_by_workers
 from ssi_models.parallel import thread_count
+
+#: Makes stages that are not there yet, and yields all in the order of the plan.
+Maker: TypeAlias = Callable[[Sequence[Planned]], Iterator[Planned]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +190,12 @@ class Study(ABC):
         """What is worth telling as soon as a stage is done; "" where nothing is."""
         return ""
 
-    def run(self, *, dry_run: bool = False, cluster: Cluster | None = None) -> Path:
+    def run(self, *, dry_run: bool = False, made_by: Maker | None = None) -> Path:
         """Run all stages that no earlier run has left, and write the report.
 
         Args:
             dry_run: print the plan; run and write nothing.
-            cluster: makes the stages; this process does by default.
+            made_by: makes the stages, and yields them in their order; this process by default.
 
         Returns:
             The folder of the report.
@@ -208,11 +209,7 @@ class Study(ABC):
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
             contents = {}
-            for stage in (
-                self._done_here(stages)
-                if cluster is None
-                else done_by_workers(self, stages, cluster)
-            ):
+            for stage in (made_by or self._done_here)(stages):
                 contents[stage.name] = self.done(stage).content
                 if said := self.said_after(stage):
                     self.runner.reporter.message(said)

@@ -19,16 +19,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from letor.errors import InputError
 from ltr_base.machine import temporary_paths
 from ltr_features.cluster import Cluster
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import StageResult
-
-if TYPE_CHECKING:
-    from ltr_features.studies.study import Study
+from ltr_features.studies.study import Study
 
 #: A key among the inputs of a stage: it needs the stage that has it.
 _KEY = re.compile(r'"([0-9a-f]{16})"')

@@ -31,6 +31,7 @@ from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_w
 from ltr_features.studies.kinds.ranking_models import test_models as models_of
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES
+from ltr_features.studies.workers import done_by_workers
 from ssi_models.ssi.low_rank import LowRankSSI
 
 
@@ -73,7 +74,8 @@ def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config,
 
 def test_workers_make_the_same_bytes(run, config, tmp_path, workers):
     with connected(workers.scheduler_address, tmp_path) as cluster:
-        RankingStudy(config, tmp_path).run(cluster=cluster)
+        study = RankingStudy(config, tmp_path)
+        study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
     assert different(run.folder, tmp_path) == {TIMES}
 
 
