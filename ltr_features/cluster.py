@@ -25,7 +25,7 @@ from letor.errors import InputError
 
 _LOCAL = re.compile(r"local:(\d+)")
 _PATIENCE = 60  # seconds for the first worker
-#: Calls that are asked for ahead of the one that is waited for, for each worker.
+#: Calls that are asked for ahead of the one that is waited for, for each thread.
 _AHEAD = 2
 
 
@@ -41,9 +41,9 @@ class Cluster:
         self._asked: WeakSet[Any] = WeakSet()
 
     @property
-    def n_workers(self) -> int:
-        """How many there are now, one at least."""
-        return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+    def n_threads(self) -> int:
+        """Of all workers that there are now, one at least: so much work runs at a time."""
+        return max(1, sum(self._client.nthreads().values()))
 
     def submit(self, work: Callable[..., Any], *given: Any) -> Any:
         """A future of ``work(*given)``, for :meth:`result`. A worker that dies is replaced: the
@@ -75,7 +75,7 @@ class Cluster:
     def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """The results of ``work(*given)`` for what is given to each call, in their order; a few are
         asked for ahead."""
-        ahead = _AHEAD * self.n_workers
+        ahead = _AHEAD * self.n_threads
         waiting: deque[Any] = deque()
         for given in calls:
             waiting.append(self.submit(work, *given))

@@ -30,7 +30,7 @@ from ltr_features.studies.study import Study
 
 #: A key among the inputs of a stage: it needs the stage that has it.
 _KEY = re.compile(r'"([0-9a-f]{16})"')
-#: Stages that wait or run at one time, for each worker.
+#: Stages that wait or run at one time, for each thread of the workers.
 _STAGES = 4
 _PATIENCE = 30  # seconds until shared storage shows what another machine has written
 
@@ -79,7 +79,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
         cluster.result(cluster.submit(_make_stage, *given))
 
     # A stage waits for earlier ones of the plan only, so that some thread always works.
-    with ThreadPoolExecutor(_STAGES * cluster.n_workers) as pool:
+    with ThreadPoolExecutor(_STAGES * cluster.n_threads) as pool:
         try:
             for stage in stages:
                 running[stage.name] = pool.submit(run, stage)
