@@ -214,9 +214,10 @@ class RankingStages(Preparation):
         unlabelled = model_column(model).kind.learns_from == "documents"
 
         def make(path: Path) -> None:
-            for _ in self.learned(split, model, path):
-                if unlabelled:
-                    break
+            n_parts = 1 if unlabelled else split.n_folds
+            for number in range(n_parts):
+                self.runner.reporter.part(number, n_parts)
+                make_part(path, number)
 
         def make_part(path: Path, number: int) -> None:
             folds, n_parts = self.folds(split), split.inner_parts
