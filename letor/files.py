@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.machine import temporary_paths
@@ -25,6 +29,35 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """Write a ``.npy`` file.
+
+    Raises:
+        OSError: it cannot be written; it names the file and the reason, as numpy's does not.
+    """
+    with _named(path), path.open("wb") as file:
+        np.save(file, array)
+
+
+def append_array(path: Path, array: NDArray[Any]) -> None:
+    """Write the bytes of an array behind those that a file has.
+
+    Raises:
+        OSError: as :func:`save_array`.
+    """
+    with _named(path), path.open("ab") as file:
+        array.tofile(file)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = error.strerror or f"it cannot be written whole ({error}); is the disk full?"
+        raise OSError(error.errno or errno.ENOSPC, said, str(path)) from None
 
 
 @contextmanager
@@ -56,8 +89,11 @@ def atomic_path(
         else:
             os.replace(temporary, target)
     except OSError as error:  # a full disk names no file, and the temporary one helps nobody
-        if error.errno is not None and str(error.filename or temporary).startswith(str(temporary)):
-            error.filename = str(target)
+        named = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        if error.errno is not None and (
+            not named or any(name.startswith(str(temporary)) for name in named)
+        ):
+            error.filename, error.filename2 = str(target), None
         raise
     finally:
         if aside.exists() and not target.exists():  # interrupted between the two renames

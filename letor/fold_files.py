@@ -1,4 +1,5 @@
-"""Folders of LETOR files: the parts S1.txt, S2.txt, ... or Fold1/{train,vali,test}.txt, ..."""
+"""Folders of LETOR files: the parts S1.txt, S2.txt, ... or Fold1/{train,vali,test}.txt, ...; or
+the same in Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from letor.folds import Fold, letor_rotation
 from letor.missing import Missing
 from letor.string_array import StringArray
 
-_ENDING = r"\.(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?"
+_ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
 # Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
 _PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(?:set)?",
           "test": "test(?:set)?"}  # fmt: skip
@@ -34,7 +35,7 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
       ``test.txt`` in each. A folder that holds these three files itself is one fold.
 
     Args:
-        folder: the folder; files may be compressed (.gz, .bz2, .zst).
+        folder: the folder; files may be compressed (.gz, .bz2, .zst), or .parquet.
         options: for ``letor.svmlight.read_letor``.
 
     Returns:

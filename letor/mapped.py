@@ -44,6 +44,9 @@ class GrowingArray:
 
     def __init__(self, dtype: DTypeLike, *, memory: int = HELD) -> None:
         self._dtype, self._memory = np.dtype(dtype), memory
+        self._clear()
+
+    def _clear(self) -> None:
         self._file: IO[bytes] | None = None
         self._waiting: list[NDArray[Any]] = []
         self._n_waiting = self._size = 0
@@ -72,7 +75,7 @@ class GrowingArray:
             # Kernels are compiled for plain arrays.
             values = np.asarray(np.memmap(self._file, self._dtype, "r+"))
             self._file.close()
-        self.__init__(self._dtype, memory=self._memory)  # type: ignore[misc]
+        self._clear()
         return values
 
     def _write(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.parquet_parts import all_rows_path, read_numbers
 from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
 from ltr_base.machine import available_cores
@@ -27,6 +29,7 @@ from ltr_base.machine import available_cores
 #: Bytes that the values of a file may take in any case, and how many times the bytes of the file.
 #: (LZ4, by which files are written here, makes of zeros a 255th.)
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 256
+_ADVICE = "it is not a readable Parquet file of LETOR rows"
 
 
 def write_parquet(
@@ -65,8 +68,10 @@ def read_parquet(
     comments: bool = True,
     threads: int | None = None,
     memory: int | None = None,
+    rows: slice | None = None,
 ) -> RankingData:
-    """Read a file of ``write_parquet``, or any Parquet file whose columns are declared.
+    """Read a file of ``write_parquet``, a part of a fold (:mod:`letor.parquet_parts`), or any
+    Parquet file whose columns are declared.
 
     Args:
         path: the file.
@@ -77,6 +82,8 @@ def read_parquet(
         threads: number of threads; default: all cores.
         memory: of a file of ``write_parquet``, values of X that take more bytes are held in a
             temporary file, see :mod:`letor.mapped`; None = none are.
+        rows: of a file of ``write_parquet``, or a part of a fold, only these, from a start to a
+            stop.
 
     Raises:
         InputError: no such file, not a Parquet file, a column that it does not have, or as
@@ -85,10 +92,36 @@ def read_parquet(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    with reading(path, "it is not a readable Parquet file of LETOR rows"):
+    with reading(path, _ADVICE):
         if label is not None or qid is not None:
             return _read_declared(path, label or "label", qid or "qid", docno, features)
-        return _read_ours(path, features, comments, threads, memory)
+        return _read_ours(path, features, comments, threads, memory, rows)
+
+
+def read_ids(path: str | os.PathLike[str]) -> Iterator[RankingData]:
+    """The rows of a file of ``write_parquet`` without columns and comments, some queries at a time.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = Path(path)
+    with reading(path, _ADVICE), pq.ParquetFile(path, memory_map=True) as file:
+        roles = _checked_metadata(path, file.metadata)["roles"]
+        wanted = {role: roles[role] for role in ROLES[:3] if role in roles}
+        for i in range(file.num_row_groups):  # which end where the query changes
+            group = file.read_row_group(i, columns=list(wanted.values()), use_threads=False)
+            table = {role: group[name].combine_chunks() for role, name in wanted.items()}
+            queries, ids = table["query_id"], table.get("document_id")
+            present, index = np.unique(queries.indices.to_numpy(), return_inverse=True)
+            words = _packed(queries.dictionary, is_text=True)
+            yield RankingData(
+                np.empty((len(group), 0), np.float32),
+                table["label"].to_numpy().astype(np.float32),
+                [words[i] for i in present.tolist()],
+                index.astype(np.int64),
+                [],
+                None if ids is None else _packed(ids, is_text=True),
+            )
 
 
 def check_parquet_size(
@@ -140,33 +173,77 @@ def _read_ours(
     comments: bool,
     threads: int | None,
     memory: int | None,
+    rows: slice | None,
 ) -> RankingData:
-    """Rows of a file that :func:`write_parquet` wrote."""
+    """Rows of a file that :func:`write_parquet` wrote, or a part of a fold."""
     with pq.ParquetFile(path, memory_map=True) as file:
         check_parquet_size(path, file.metadata)
         meta = _checked_metadata(path, file.metadata)
-        names = meta["columns"] if features is None else list(features)
-        missing = [name for name in names if name not in set(meta["columns"])]
-        if missing:
-            raise InputError(f"{path}: no columns {', '.join(missing)}")
-        roles = meta["roles"]
-        wanted = [role for role in ROLES if role in roles and (comments or role in ROLES[:2])]
-        X = _read_values(path, file, names, threads, memory)
-        table = _read_columns(file, [roles[role] for role in wanted[:2]])
-        table |= _read_texts(path, file.metadata, [roles[role] for role in wanted[2:]])
-    query_ids = meta["query_ids"]
+        if "part" not in meta:
+            own = _Source(path, file, meta, _numbers(file.metadata.num_rows, rows))
+            return _read_rows([own], features, comments, threads, memory)
+        home = all_rows_path(path)
+        if not home.is_file():
+            raise InputError(
+                f"{path}: a part of a fold, whose rows are in {home}, which is not there; keep the "
+                "folder of the folds together"
+            )
+        with reading(home, _ADVICE):
+            shared = pq.ParquetFile(home, memory_map=True)
+        with shared:
+            with reading(home, _ADVICE):
+                check_parquet_size(home, shared.metadata)
+                every = _Source(home, shared, _checked_metadata(home, shared.metadata))
+            numbers = read_numbers(path, file, meta["part"], shared.metadata)
+            every.rows = numbers if rows is None else numbers[rows]
+            own = _Source(path, file, meta, _numbers(len(numbers), rows))
+            return _read_rows([every, own], features, comments, threads, memory)
+
+
+def _numbers(n: int, rows: slice | None) -> NDArray[np.int64] | None:
+    """The numbers of some of n rows; None for all."""
+    return None if rows is None else np.arange(n)[rows]
+
+
+def _read_rows(
+    sources: Sequence[_Source],
+    features: Sequence[str] | None,
+    comments: bool,
+    threads: int | None,
+    memory: int | None,
+) -> RankingData:
+    """Rows whose columns stand in one file, or in two; all else is in the first one, but what is
+    missing is in the last."""
+    first, last = sources[0], sources[-1]
+    known = [name for source in sources for name in source.meta["columns"]]
+    names = known if features is None else list(features)
+    missing = [name for name in names if name not in set(known)]
+    if missing:
+        raise InputError(f"{last.path}: no columns {', '.join(missing)}")
+    X = empty_array((len(first), len(names)), memory=memory)
+    for source in sources:
+        source.read_values(names, X, threads)
+    roles = first.meta["roles"]
+    wanted = [role for role in ROLES if role in roles and (comments or role in ROLES[:2])]
+    table = first.read_columns([roles[role] for role in wanted[:2]])
+    table |= first.read_texts([roles[role] for role in wanted[2:]])
+    query_ids = first.meta["query_ids"]
+    index = _query_index(table[roles["query_id"]], query_ids)
+    if first.rows is not None:  # queries of other parts
+        present = np.unique(index)
+        query_ids, index = [query_ids[i] for i in present], np.searchsorted(present, index)
     texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
-    provenance = {name: meta["provenance"][name] for name in names if name in meta["provenance"]}
+    told = {name: notes for s in sources for name, notes in s.meta["provenance"].items()}
     return RankingData(
         X,
         table[roles["label"]].to_numpy().astype(np.float32),
         query_ids,
-        _query_index(table[roles["query_id"]], query_ids),
+        index,
         names,
         texts.get("document_id"),
         texts.get("comment"),
-        provenance,
-        Missing.from_json(meta["missing"]) if "missing" in meta else None,
+        {name: told[name] for name in names if name in told},
+        Missing.from_json(last.meta["missing"]) if "missing" in last.meta else None,
     )
 
 
@@ -190,58 +267,103 @@ def _checked_metadata(path: Path, metadata: pq.FileMetaData) -> dict[str, Any]:
             "are what, read_parquet(path, label=..., qid=...)"
         )
     meta: dict[str, Any] = json.loads(text)
-    if not all(isinstance(text, str) for part in ("columns", "query_ids") for text in meta[part]):
+    texts = meta["columns"] if "part" in meta else [*meta["columns"], *meta["query_ids"]]
+    if not all(isinstance(text, str) for text in texts):
         raise InputError("names of columns or queries are no texts")
     if meta["version"] > VERSION:
         raise InputError(f"{path}: written by a newer version (format {meta['version']})")
     return meta
 
 
-def _read_values(
-    path: Path,
-    file: pq.ParquetFile,
-    names: Sequence[str],
-    threads: int | None,
-    memory: int | None,
-) -> NDArray[np.float32]:
-    """The named columns as float32 [n, len(names)], row groups in parallel."""
-    meta = file.metadata
-    sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-    first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
-    X = empty_array((first[-1], len(names)), memory=memory)
+@dataclass
+class _Source:
+    """A file of :func:`write_parquet`, or a part of a fold, while it is read.
 
-    def read(i: int) -> None:
-        # one reader per row group: readers are not shared between threads
-        reader = pq.ParquetFile(path, metadata=meta, memory_map=True)
-        table = reader.read_row_group(i, columns=list(names), use_threads=False)
-        columns = np.empty((len(names), sizes[i]), dtype=np.float32)
-        for j, name in enumerate(names):
-            columns[j] = table.column(name).combine_chunks().to_numpy()
-        X[first[i] : first[i + 1]] = columns.T
+    Attributes:
+        path: the file. file: it, open. meta: what it says of its rows.
+        rows: int64, the numbers of those that are wanted, ascending; None for all.
+    """
 
-    if names:
-        with ThreadPoolExecutor(threads or available_cores()) as pool:
-            list(pool.map(read, range(len(sizes))))
-    return X
+    path: Path
+    file: pq.ParquetFile
+    meta: Mapping[str, Any]
+    rows: NDArray[np.int64] | None = None
 
+    def __len__(self) -> int:
+        return self.file.metadata.num_rows if self.rows is None else len(self.rows)
 
-def _read_columns(file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]:
-    table = file.read(columns=names, use_threads=False)
-    return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
+    def read_values(
+        self, names: Sequence[str], X: NDArray[np.float32], threads: int | None
+    ) -> None:
+        """Those columns of X that are the file's, row groups in parallel."""
+        own = set(self.meta["columns"])
+        places = [j for j, name in enumerate(names) if name in own]
+        if not places:
+            return
+        read, meta = [names[j] for j in places], self.file.metadata
+        adjacent = places[-1] - places[0] + 1 == len(places)
+        at: Any = slice(places[0], places[-1] + 1) if adjacent else places
 
+        def read_group(i: int, chosen: Any, to: slice) -> None:
+            # one reader per row group: readers are not shared between threads
+            reader = pq.ParquetFile(self.path, metadata=meta, memory_map=True)
+            table = reader.read_row_group(i, columns=read, use_threads=False)
+            columns = np.empty((len(read), to.stop - to.start), dtype=np.float32)
+            for j, name in enumerate(read):
+                columns[j] = table.column(name).combine_chunks().to_numpy()[chosen]
+            X[to, at] = columns.T
 
-def _read_texts(path: Path, metadata: pq.FileMetaData, names: list[str]) -> dict[str, pa.Array]:
-    """Columns of texts, those that another program wrote as dictionaries within their bounds."""
-    places = {metadata.schema.column(j).path: j for j in range(metadata.num_columns)}
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    as_dictionaries = [
-        name
-        for name in names
-        if any(group.column(places[name]).has_dictionary_page for group in groups)
-    ]
-    with pq.ParquetFile(path, memory_map=True, read_dictionary=as_dictionaries) as file:
-        table = _read_columns(file, names)
-    return {name: plain_texts(path, column) for name, column in table.items()}
+        with reading(self.path, _ADVICE), ThreadPoolExecutor(threads or available_cores()) as pool:
+            list(pool.map(lambda group: read_group(*group), self._groups()))
+
+    def read_columns(self, names: list[str]) -> dict[str, pa.Array]:
+        """Columns by name."""
+        with reading(self.path, _ADVICE):
+            return self._columns(self.file, names)
+
+    def read_texts(self, names: list[str]) -> dict[str, pa.Array]:
+        """Columns of texts, those that another program wrote as dictionaries within their
+        bounds."""
+        metadata = self.file.metadata
+        places = {metadata.schema.column(j).path: j for j in range(metadata.num_columns)}
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        as_dictionaries = [
+            name
+            for name in names
+            if any(group.column(places[name]).has_dictionary_page for group in groups)
+        ]
+        options: dict[str, Any] = {"memory_map": True, "read_dictionary": as_dictionaries}
+        with reading(self.path, _ADVICE), pq.ParquetFile(self.path, **options) as file:
+            table = self._columns(file, names)
+            return {name: plain_texts(self.path, column) for name, column in table.items()}
+
+    def _columns(self, file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]:
+        if self.rows is None:
+            table = file.read(columns=names, use_threads=False)
+        else:
+            table = pa.concat_tables(
+                [
+                    file.schema_arrow.empty_table().select(names),
+                    *(
+                        file.read_row_group(i, columns=names, use_threads=False).take(chosen)
+                        for i, chosen, _ in self._groups()
+                    ),
+                ]
+            )
+        return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
+
+    def _groups(self) -> Iterator[tuple[int, Any, slice]]:
+        """Row groups that are wanted: (number, which of its rows, where they come to stand)."""
+        meta, start = self.file.metadata, 0
+        for i in range(meta.num_row_groups):
+            stop = start + meta.row_group(i).num_rows
+            if self.rows is None:
+                yield i, slice(None), slice(start, stop)
+            else:
+                to = slice(*np.searchsorted(self.rows, [start, stop]).tolist())
+                if to.start < to.stop:
+                    yield i, self.rows[to] - start, to
+            start = stop
 
 
 def _packed(values: pa.Array, *, is_text: bool) -> StringArray:

@@ -126,10 +126,13 @@ class ParquetRows:
             self._ends = self._ends[self._ends > start] - start
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> bool | None:
-        if kind is None and self._writer is not None:
-            self._write_groups(last=True)
-            self._writer.add_key_value_metadata({KEY: self._metadata()})
-        return self._stack.__exit__(kind, *error)
+        if kind is not None:
+            return self._stack.__exit__(kind, *error)
+        with self._stack:  # which learns of errors of the last rows, too
+            if self._writer is not None:
+                self._write_groups(last=True)
+                self._writer.add_key_value_metadata({KEY: self._metadata()})
+        return None
 
     def _metadata(self) -> bytes:
         """What the file says of its rows.

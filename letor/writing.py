@@ -22,6 +22,7 @@ from letor.kernels import svmlight_writing as kernels
 from letor.parser import Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from ltr_base.machine import available_cores
+from ltr_base.slices import slices
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
@@ -83,7 +84,8 @@ def write_letor(
             row=rows.start,
         )
 
-    blocks = _row_blocks(len(data), _pair_size(data.X.shape[1], digits) * data.X.shape[1] + 100)
+    row_size = _pair_size(data.X.shape[1], digits) * data.X.shape[1] + 100
+    blocks = slices(len(data), _BLOCK_BYTES // row_size)
     with atomic_path(path) as temporary, open_output(temporary, Path(path).suffix) as stream:
         _write_in_order(stream, write_block, blocks, threads)
 
@@ -245,11 +247,6 @@ def _format(
     return out[:length].data
 
 
-def _row_blocks(n: int, row_size: int) -> list[slice]:
-    size = max(1, _BLOCK_BYTES // row_size)
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
 def _write_in_order(
     stream: IO[bytes], make: Callable[[T], memoryview], items: Iterable[T], threads: int | None
 ) -> None:
@@ -357,5 +354,6 @@ def _write_appended(
         )
 
     mean_size = rows.buffer.size // max(len(cut), 1) + 30 * len(names)
-    _write_in_order(stream, write_block, _row_blocks(len(cut), mean_size + 1), threads)
+    blocks = slices(len(cut), _BLOCK_BYTES // (mean_size + 1))
+    _write_in_order(stream, write_block, blocks, threads)
     stream.write(rows.buffer[stop[-1] if len(stop) else 0 :].tobytes())

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import xgboost
 from numpy.typing import NDArray
+from xgboost import collective
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -185,7 +186,7 @@ class XGBoostLambdaMART(Ranker):
             "tree_method": "hist",
             "lambdarank_unbiased": self.lambdarank_unbiased,
             "lambdarank_bias_norm": self.lambdarank_bias_norm,
-            "ndcg_exp_gain": bool(train.y.max() <= 30),
+            "ndcg_exp_gain": largest_label(train) <= 30,
             "disable_default_eval_metric": True,
             "seed": self.seed,
             "nthread": 1,
@@ -214,6 +215,12 @@ class XGBoostLambdaMART(Ranker):
             blocks = _Blocks(data.X, rows, y, qid, cache)
             return xgboost.ExtMemQuantileDMatrix(blocks, nthread=1, ref=like), rows
         return xgboost.DMatrix(_finite(data.X[rows]), label=y, qid=qid, nthread=1), rows
+
+
+def largest_label(train: RankingData) -> float:
+    """Of all rows, where several processes train together, each on some."""
+    own = np.array([train.y.max()], np.float64)
+    return float(collective.allreduce(own, collective.Op.MAX)[0])
 
 
 class _Blocks(xgboost.DataIter):

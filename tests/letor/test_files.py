@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, read_json, save_array
 from ltr_base.machine import process_of
 
 
@@ -66,14 +69,35 @@ def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
     def no_folder(partial):
         (partial / "x").touch()
 
+    def no_copy(partial):  # as shutil tells it
+        raise OSError(28, "No space left on device", "source", None, str(partial))
+
     def write(make):
         with atomic_path(tmp_path / "out.txt") as partial:
             make(partial)
 
-    for make in (full, no_folder):
+    for make in (full, no_folder, no_copy):
         with pytest.raises(OSError) as caught:
             write(make)
         assert caught.value.filename == str(tmp_path / "out.txt")
+        assert caught.value.filename2 is None
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_an_array_that_the_disk_has_no_room_for():
+    for size in (1, 10**6):  # the header, or the values
+        with pytest.raises(OSError) as caught:
+            save_array(Path("/dev/full"), np.zeros(size))
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+
+
+def test_an_array_that_was_written_in_part(tmp_path, monkeypatch):
+    def in_part(file, array):
+        raise OSError("1000 requested and 500 written")  # numpy's words, without a number
+
+    monkeypatch.setattr(np, "save", in_part)
+    with pytest.raises(OSError, match=r"cannot be written whole .1000 requested.*: '.*x\.npy'"):
+        save_array(tmp_path / "x.npy", np.zeros(1000))
 
 
 def test_two_writers_of_one_file_do_not_meet_and_leftovers_tell_their_maker(tmp_path):

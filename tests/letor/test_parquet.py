@@ -125,6 +125,24 @@ def test_refusals(tmp_path: Path) -> None:
     assert_same(read_parquet(path), make())
 
 
+@pytest.mark.parametrize("short", [1, 0.9], ids=["at the end", "before"])
+def test_a_full_disk_is_told_with_the_file_and_leaves_none(tmp_path: Path, short: float) -> None:
+    resource = pytest.importorskip("resource", reason="limits how much is written")
+    path = tmp_path / "rows.parquet"
+    write_parquet(make(), path)
+    room = int(path.stat().st_size * short) - 1
+    path.unlink()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(OSError) as caught:
+            write_parquet(make(), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.data
 def test_mq2008_to_parquet_and_back_to_the_same_bytes(data_folder: Path, tmp_path: Path) -> None:
     for part in range(1, 6):
