@@ -6,7 +6,6 @@ import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
 from ssi_models.matrices import check_csr, check_rows, check_unit_rows
+from ssi_models.parallel import Executor
 from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation, pair_scores
@@ -69,6 +69,14 @@ class MatchingModel(Parameters):
     of_its_documents: ClassVar[bool] = False
     #: Threads that score; the scores do not depend on it.
     threads: int | None = None
+    #: Other processes that compute the pieces of a fit, where it has any; no number depends on
+    #: them. Only set while ``fit`` runs.
+    executor: Executor | None = None
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether ``fit`` has pieces that an :attr:`executor` can compute."""
+        return False
 
     n_words_: int
     n_query_words_: int
@@ -115,7 +123,7 @@ class MatchingModel(Parameters):
         check_parts(parts, preferences)
         copies = []
         for number, part in enumerate(parts, start=1):
-            path = checkpoint_of(checkpoint, f"part{number}")
+            path = persistence.checkpoint_of(checkpoint, f"part{number}")
             others = preferences.without(part)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
@@ -358,19 +366,6 @@ class MatchingModel(Parameters):
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
-
-
-def checkpoint_of(checkpoint: str | os.PathLike[str] | None, part: str) -> Path | None:
-    """The file beside a checkpoint for a part of the fit."""
-    if checkpoint is None:
-        return None
-    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.{part}")
-
-
-def delete_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Remove the file of a fit that is done, if there is one."""
-    if checkpoint is not None:
-        Path(checkpoint).unlink(missing_ok=True)
 
 
 def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:

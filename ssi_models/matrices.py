@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,18 @@ def _typed(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> sp.c
 def arrays(X: sp.csr_matrix) -> Csr:
     """(indptr, indices, data) of a checked matrix."""
     return X.indptr, X.indices, X.data
+
+
+def as_tensors(name: str, X: sp.csr_matrix) -> dict[str, NDArray[Any]]:
+    """The three arrays of a checked matrix by their names in a file, see
+    :func:`ssi_models.stored_tensors.matrix`."""
+    return {f"{name}_indptr": X.indptr, f"{name}_indices": X.indices, f"{name}_data": X.data}
+
+
+def of_tensors(name: str, tensors: Mapping[str, NDArray[Any]], width: int) -> sp.csr_matrix:
+    """The inverse of :func:`as_tensors`, of arrays that were checked."""
+    indptr, indices, data = (tensors[f"{name}_{part}"] for part in ("indptr", "indices", "data"))
+    return _typed(indptr, indices, data, (len(indptr) - 1, width))
 
 
 def take_rows(X: sp.csr_matrix, rows: NDArray[np.int64]) -> sp.csr_matrix:

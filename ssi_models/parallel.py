@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, Protocol
 
 from ltr_base.machine import available_cores
 
@@ -24,6 +26,19 @@ def thread_count(threads: int | None) -> int:
 
 #: Multiplications that take one thread so long that to wake others saves time.
 WORTH_WAKING = 2_500_000
+
+
+class Executor(Protocol):
+    """Other processes that see the same files, for the pieces of one fit."""
+
+    @property
+    def folder(self) -> Path:
+        """Of files that pieces read and write; what is left there of a run that was killed is
+        taken up again."""
+
+    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results of ``work(*given)`` for what is given to each call, in their order. A piece
+        may be begun twice."""
 
 
 class Workers:

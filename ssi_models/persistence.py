@@ -70,6 +70,22 @@ def load_tensors(
         return _header(file), tensors
 
 
+def load_checked(
+    path: str | os.PathLike[str], expected: Mapping[str, Tensor], **sizes: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read the header and the tensors of a file, which must be as expected, see
+    :func:`ssi_models.stored_tensors.check_tensors`.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: as :func:`load_tensors`, or they are not as expected.
+    """
+    with reading(path):
+        header, tensors = load_tensors(path)
+        check_tensors(tensors, expected, **sizes)
+        return header, tensors
+
+
 def load_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the header alone. Raises: as :func:`load_tensors`."""
     with _opened(path) as file:
@@ -125,6 +141,19 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
 def _header(file: Any) -> dict[str, Any]:
     header: dict[str, Any] = json.loads(file.metadata()[FORMAT])
     return header
+
+
+def checkpoint_of(checkpoint: str | os.PathLike[str] | None, part: str) -> Path | None:
+    """The file beside a checkpoint for a part of the fit."""
+    if checkpoint is None:
+        return None
+    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.{part}")
+
+
+def delete_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
+    """Remove the file of a fit that is done, if there is one."""
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
 
 
 def count(header: Mapping[str, Any], name: str) -> int:

@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import MatchingModel, check_parts, checkpoint_of, delete_checkpoint
+from ltr_base.slices import slices
+from ssi_models.base import MatchingModel, check_parts
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO
-from ssi_models.persistence import count
+from ssi_models.persistence import checkpoint_of, count, delete_checkpoint
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.training.held_out import (
     BLOCK,
@@ -147,8 +148,18 @@ class WeighsWords(MatchingModel):
         raise TypeError(f"{type(self).__name__} does not define fit_alone")
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
-        """f of every query with every document, float32 [m, n], for each of ``WORD_WEIGHTS``."""
+        """f of every query with every document, float32 [m, n], for each of ``ranks`` and of
+        ``WORD_WEIGHTS``."""
         raise TypeError(f"{type(self).__name__} does not define mixtures")
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """Numbers of dimensions that are compared together with the weights; one is not compared.
+        ``mixtures`` has every weight of the first, then of the second."""
+        return (0,)
+
+    def keep_rank(self, rank: int) -> None:
+        """Forget the dimensions after the first ones."""
 
     def check_weight(self) -> None:
         """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
@@ -206,14 +217,17 @@ class WeighsWords(MatchingModel):
             copies.append(model)
         self._count(preferences)
         self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
-        weight = UNCHOSEN if asked == AUTO else float(asked)
+        weight, rank = UNCHOSEN if asked == AUTO else float(asked), self.ranks[-1]
         if values:
-            by_weight = np.concatenate(values, axis=1)
-            best = int(np.argmax([mean_value(row) for row in by_weight]))
+            measured = np.concatenate(values, axis=1)
+            best = int(np.argmax([mean_value(row) for row in measured]))
+            rank = self.ranks[best // len(WORD_WEIGHTS)]
             # Words alone come last.
-            weight = WORD_WEIGHTS[best] if exceeds_noise(by_weight[best], by_weight[-1]) else 1.0
+            better = exceeds_noise(measured[best], measured[-1])
+            weight = WORD_WEIGHTS[best % len(WORD_WEIGHTS)] if better else 1.0
         for model in (self, *copies):
             model.word_weight_, model._chosen = weight, bool(values)
+            model.keep_rank(rank)
         for path in (*paths, checkpoint):
             delete_checkpoint(path)
         return copies
@@ -232,7 +246,8 @@ class WeighsWords(MatchingModel):
         n_queries: int,
         options: dict[str, Any],
     ) -> NDArray[np.float64]:
-        """Average precision of held-out queries by each weight: float64 [weights, m]."""
+        """Average precision of held-out queries by each rank and weight: float64
+        [ranks * weights, m]."""
         excluded = options.get("excluded")
         barred = None if excluded is None else np.asarray(excluded, np.int64)
         validation = Validation(
@@ -240,11 +255,9 @@ class WeighsWords(MatchingModel):
         )
         queries = validation.queries
         documents = take_rows(check_csr("D", D), validation.documents)
-        values = np.empty((len(WORD_WEIGHTS), len(queries)))
-        size = max(1, BLOCK // len(validation.documents))
+        values = np.empty((len(self.ranks) * len(WORD_WEIGHTS), len(queries)))
         with Workers(self.threads) as workers:
-            for start in range(0, len(queries), size):
-                rows = slice(start, min(start + size, len(queries)))
+            for rows in slices(len(queries), BLOCK // len(validation.documents)):
                 block = take_rows(check_csr("Q", Q), queries[rows])
                 for line, scores in zip(values, self.mixtures(block, documents), strict=True):
                     line[rows] = validation.values("map", scores, workers, rows)

@@ -259,6 +259,14 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
                 )
 
 
+@kernel()
+def add_rows(total, words, sums, start, stop):
+    """total[words[i]] += sums[i] for i in start..stop; no word occurs twice."""
+    for i in range(start, stop):
+        for k in range(sums.shape[1]):
+            total[words[i], k] += sums[i, k]
+
+
 @kernel(fastmath=_FAST)
 def sum_logs(X, out, start, stop):
     """out[i] = sum_k log X[i, k] for rows start..stop of numbers of 1e-30 or more; 0 for a row

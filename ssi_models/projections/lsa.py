@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -51,7 +51,10 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
         "A_d": Tensor(("words", "rank")),
     }
 
-    rank: int = field(default=100, kw_only=False)
+    #: Numbers of dimensions that rank="auto" compares, ascending.
+    compared_ranks: ClassVar[tuple[int, ...]] = ()
+
+    rank: int | str = field(default=100, kw_only=False)
 
     word_weight: float | str = 0.0
 
@@ -60,7 +63,12 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     def check_params(self) -> None:
         self.check_weight()
-        check_least(self, 1, "rank")
+        if isinstance(self.rank, str):
+            known = " or 'auto'" if self.compared_ranks else ""
+            if self.rank != AUTO or not self.compared_ranks:
+                raise ValueError(f"rank must be a number{known}, got {self.rank!r}")
+        else:
+            check_least(self, 1, "rank")
 
     @property
     def weight_of_words(self) -> float:
@@ -74,9 +82,21 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
         return Baseline.fit(self, *given, **options)
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
-        learned = self._project(Q, self.A_q_) @ self._project(D, self.A_d_).T
         words = (Q @ D.T).toarray() if self.same_words else None
-        return mixed([(w, 1 - w) for w in WORD_WEIGHTS], words, learned)
+        weights = [(w, 1 - w) for w in WORD_WEIGHTS]
+        for rank in self.ranks:
+            A_q, A_d = (np.ascontiguousarray(A[:, :rank]) for A in (self.A_q_, self.A_d_))
+            yield from mixed(weights, words, self._project(Q, A_q) @ self._project(D, A_d).T)
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        return self.compared_ranks if self.rank == AUTO else (int(self.rank),)
+
+    def keep_rank(self, rank: int) -> None:
+        if rank < self.A_q_.shape[1]:
+            one = self.A_d_ is self.A_q_
+            self.A_q_ = np.ascontiguousarray(self.A_q_[:, :rank])
+            self.A_d_ = self.A_q_ if one else np.ascontiguousarray(self.A_d_[:, :rank])
 
     def _fitted_header(self) -> dict[str, Any]:
         return self.weight_header()
@@ -124,7 +144,7 @@ class LSA(Projection):
             queries = take_rows(given.Q, np.unique(given.preferences.query))
             texts = stacked(queries, given.D, "shared")
         with Workers(self.threads) as workers:
-            A, values = right_singular_vectors([texts], self.rank, self.seed, workers)
+            A, values = right_singular_vectors([texts], self.ranks[-1], self.seed, workers)
         if self.scaling == "inverse":
             A = (A / values).astype(np.float32)
         self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], "shared")
@@ -143,7 +163,7 @@ class LSI(LSA):
 
     name: ClassVar[str] = "lsi"
 
-    rank: int = field(default=200, kw_only=False)
+    rank: int | str = field(default=200, kw_only=False)
     texts: str = "documents"
 
 
@@ -193,11 +213,17 @@ class PairProjection(Projection):
     """What projections that are learned from pairs share.
 
     Args:
+        rank: k, the number of dimensions, or "auto": one of ``compared_ranks``, chosen together
+            with ``word_weight="auto"`` by how held-out queries are ranked, and the largest where
+            nothing is chosen. There are fewer where the texts have a lower rank.
         vocabularies: "shared": column j of queries and documents is the same word, and one matrix
             projects both; "separate": the two sides have words of their own (two languages, two
             kinds of text), and a matrix each.
     """
 
+    compared_ranks: ClassVar[tuple[int, ...]] = (50, 100, 200)
+
+    rank: int | str = field(default=AUTO, kw_only=False)
     vocabularies: str = "shared"
     word_weight: float | str = AUTO
 
@@ -225,10 +251,8 @@ class CLLSA(PairProjection):
 
     name: ClassVar[str] = "cl-lsa"
 
-    rank: int = field(default=200, kw_only=False)
-
     def _learn(self, given: Examples) -> None:
         factors = [pair_matrix(given.preferences, 1), stacked(given.Q, given.D, self.vocabularies)]
         with Workers(self.threads) as workers:
-            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
+            A, _ = right_singular_vectors(factors, self.ranks[-1], self.seed, workers)
         self.A_q_, self.A_d_ = split_words(A, given.Q.shape[1], self.vocabularies)

@@ -51,7 +51,6 @@ class OPCA(PairProjection):
     """
 
     name: ClassVar[str] = "opca"
-
     ridge: float = 3.0
     tolerance: float = 1e-3
     max_iterations: int = 60
@@ -72,7 +71,7 @@ class OPCA(PairProjection):
 
     def _directions(self, T: sp.csr_matrix, preferences: Preferences) -> NDArray[np.float32]:
         n, n_words = len(preferences), T.shape[1]
-        rank = min(self.rank, n_words)
+        rank = min(self.ranks[-1], n_words)
         uses = np.concatenate([
             np.bincount(preferences.query, minlength=preferences.n_queries),
             np.bincount(preferences.document, minlength=preferences.n_documents),

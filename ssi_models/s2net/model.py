@@ -148,6 +148,10 @@ class S2Net(CosineOfProjections, TrainableModel):
     training_loss_: tuple[float, float] = field(init=False)
     word_weight_: float = field(init=False)
 
+    @property
+    def in_pieces(self) -> bool:
+        return self.training.optimizer == "l-bfgs"
+
     def check_params(self) -> None:
         super().check_params()
         check_least(self, 1, "rank")
@@ -197,8 +201,11 @@ class S2Net(CosineOfProjections, TrainableModel):
     def _run(
         self, scorer: Any, data: TrainingData, rate: float, workers: Workers, **options: Any
     ) -> TrainingRun:
-        kind = FullBatchRun if self.training.optimizer == "l-bfgs" else ProjectionRun
-        return kind(scorer, data, self.training, workers, **options)
+        if self.training.optimizer != "l-bfgs":
+            return ProjectionRun(scorer, data, self.training, workers, **options)
+        run = FullBatchRun(scorer, data, self.training, workers, **options)
+        run.executor = self.executor
+        return run
 
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],

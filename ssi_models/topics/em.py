@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from ssi_models.kernels.expectation import (
     Texts,
+    add_rows,
     add_words,
     expect_pairs,
     expected_counts,
@@ -24,6 +27,9 @@ from ssi_models.parallel import Workers
 from ssi_models.topics.state import Iteration, State
 
 BLOCK = 16_384  # pairs
+#: Blocks whose expected counts are added up before they are added to those of other blocks, in
+#: this process or in another one: sums do not depend on who makes them.
+SHARD = 8
 _RUN = 256  # words whose counts are added up together
 
 
@@ -125,24 +131,36 @@ class Scratch:
     """What one pass needs besides the parameters, kept from pass to pass.
 
     Attributes:
-        queries, titles: float64 [V, K], sum_i r_iw theta_i per word and topic; one and the same
-            array where phi is shared; 0 between passes.
+        queries, titles: float64 like phi, sum_i r_iw theta_i per word and topic; one and the same
+            array where phi is shared.
         q_theta, d_theta: float32 [BLOCK, K], the theta that the sides' posteriors come from.
     """
 
     def __init__(self, state: State) -> None:
-        shape = state.phi_q.shape
-        self.queries = np.zeros(shape)
-        self.titles = self.queries if state.phi_q is state.phi_d else np.zeros(shape)
-        self.q_theta, self.d_theta = np.empty((2, BLOCK, shape[1]), np.float32)
+        shared, n_topics = state.phi_q is state.phi_d, state.phi_q.shape[1]
+        self.queries = np.zeros(state.phi_q.shape)
+        self.titles = self.queries if shared else np.zeros(state.phi_d.shape)
+        self.q_theta, self.d_theta = np.empty((2, BLOCK, n_topics), np.float32)
 
     @property
     def sums(self) -> list[NDArray[np.float64]]:
+        """Of the shard, one or two."""
         return [self.queries] if self.queries is self.titles else [self.queries, self.titles]
 
     def clear(self) -> None:
         for total in self.sums:
             total.fill(0)
+
+
+def zeros_like(state: State) -> list[NDArray[np.float64]]:
+    """Expected counts to be: float64 [V, K], one or two."""
+    return [np.zeros(phi.shape) for phi in phis_of(state)]
+
+
+def shards(blocks: Iterable[Block]) -> Iterator[Iterable[Block]]:
+    """Blocks, ``SHARD`` at a time."""
+    for _, shard in groupby(blocks, lambda block: block.start // (SHARD * BLOCK)):
+        yield shard
 
 
 def expect(
@@ -204,17 +222,34 @@ def _add_words(sides: Sequence[tuple[Side, Texts, NDArray[np.float64]]], workers
     workers.run(work)
 
 
-def iterate(
+class ShardExpectation(NamedTuple):
+    """What the E-step of a shard gives beside its theta.
+
+    Attributes:
+        objective: the shard's part of it, without the prior of phi.
+        evaluations: gradients computed.
+        sums: of the queries and of the titles, or of both: some words, int64 [n], or None: all;
+            and for them float64 [n, K], sum_i r_iw theta_i, which is 0 for the others.
+    """
+
+    objective: float
+    evaluations: int
+    sums: Sequence[tuple[NDArray[np.int64] | None, NDArray[np.float64]]]
+
+
+def expect_shard(
     blocks: Iterable[Block],
     state: State,
     prior: Prior,
     constraint: PosteriorConstraint | None,
     scratch: Scratch,
     workers: Workers,
-    number: int,
-) -> Iteration:
-    """One iteration of EM over all pairs; the state is changed in place."""
-    objective, evaluations = log_prior_of_words(state, prior, workers), 0
+) -> ShardExpectation:
+    """E-step of the blocks of a shard; theta and multiplier of the state, which is of all pairs
+    that blocks are numbered by, are changed in place. The sums returned are those of the scratch,
+    which is overwritten."""
+    scratch.clear()
+    objective, evaluations = 0.0, 0
     for block in blocks:
         rows = slice(block.start, block.stop)
         theta, multiplier = state.theta[rows], state.multiplier[rows]
@@ -222,8 +257,34 @@ def iterate(
         objective += part
         evaluations += count
         state.release()
-    for phi, sums in zip(phis_of(state), scratch.sums, strict=True):
-        maximise_words(sums, phi, prior, workers)
+    return ShardExpectation(objective, evaluations, [(None, sums) for sums in scratch.sums])
+
+
+def iterate(
+    shards: Iterable[ShardExpectation],
+    state: State,
+    prior: Prior,
+    totals: Sequence[NDArray[np.float64]],
+    workers: Workers,
+    number: int,
+) -> Iteration:
+    """One iteration of EM over all pairs; phi is changed in place.
+
+    Args:
+        shards: in their order, which is that in which they are added up.
+        totals: :func:`zeros_like` the state; 0 again on return.
+    """
+    objective, evaluations = log_prior_of_words(state, prior, workers), 0
+    for shard in shards:
+        objective += shard.objective
+        evaluations += shard.evaluations
+        for total, (words, sums) in zip(totals, shard.sums, strict=True):
+            if words is None:
+                total += sums
+            else:
+                workers.split(partial(add_rows, total, words, sums), len(words))
+    for phi, total in zip(phis_of(state), totals, strict=True):
+        maximise_words(total, phi, prior, workers)
     return Iteration(number, objective, evaluations / len(state.theta))
 
 

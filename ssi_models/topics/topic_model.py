@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -17,17 +16,17 @@ from numpy.typing import NDArray
 from ssi_models.kernels.expectation import Texts, fold_in, word_probabilities
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import check_least, model_class
+from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.persistence import count, numbers
 from ssi_models.stored_tensors import Tensor
+from ssi_models.topics.e_step import EStep, SharedEStep
 from ssi_models.topics.em import (
     BLOCK,
-    Block,
     Blocks,
     PosteriorConstraint,
     Prior,
-    Scratch,
     iterate,
+    zeros_like,
 )
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.online import OnlineEM
@@ -107,6 +106,10 @@ class TopicModel(LanguageModel):
             )
         return found
 
+    @property
+    def in_pieces(self) -> bool:
+        return True
+
     def check_params(self) -> None:
         super().check_params()
         check_least(self, 1, "n_topics", "fold_in_iterations")
@@ -163,19 +166,17 @@ class TopicModel(LanguageModel):
         pairs = self._training_pairs(Q, D, preferences)
         state = self._start(self._seen(pairs), len(pairs.query))
         path = None if checkpoint is None else Path(checkpoint)
-        digest = self._fingerprint(pairs, state) if path is not None else ""
-        history = state.resume(path, digest) if path is not None else []
-        blocks: Iterable[Block] = pairs if state.mapped else list(pairs)
-        scratch = Scratch(state)
+        totals = zeros_like(state)
         with Workers(self.threads) as workers:
+            e_step = self._e_step(pairs, state, path, workers)
+            history = e_step.resume()
             for number in range(len(history) + 1, self.iterations + 1):
-                history.append(
-                    iterate(blocks, state, self._prior, self._constraint, scratch, workers, number)
-                )
-                if path is not None:
-                    state.save(path, digest, history)
+                found = e_step.shards(number)
+                history.append(iterate(found, state, self._prior, totals, workers, number))
+                e_step.save(history)
                 if callback is not None:
                     callback(history[-1])
+            e_step.finish(history)
         self._finish(D, vocabulary, recipe)
         vars(self).pop("_stream", None)
         self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta
@@ -275,6 +276,17 @@ class TopicModel(LanguageModel):
             for z in range(self.phi_d_.shape[1])
         ]
 
+    def _e_step(
+        self, pairs: Blocks, state: State, checkpoint: Path | None, workers: Workers
+    ) -> EStep:
+        """E-steps by the model's executor, or here."""
+        given = pairs, state, self._prior, self._constraint
+        if self.executor is not None:
+            return SharedEStep(*given, self.executor, self._fingerprint(pairs, state))
+        if checkpoint is None:
+            return EStep(*given, workers)
+        return EStep(*given, workers, (checkpoint, self._fingerprint(pairs, state)))
+
     @property
     def _prior(self) -> Prior:
         return Prior(self.alpha, self.beta)
@@ -349,38 +361,25 @@ class TopicModel(LanguageModel):
         side: NDArray[np.float32],
     ) -> NDArray[np.float64]:
         out = np.empty(offsets[-1])
-        work = partial(
-            word_probabilities,
-            Q.indptr,
-            Q.indices,
-            self.phi_q_,
-            side,
-            query,
-            document,
-            offsets,
-            out,
-        )
+        given = Q.indptr, Q.indices, self.phi_q_, side, query, document, offsets, out
         with Workers(self.threads) as workers:
-            workers.split(work, len(query))
+            workers.split(partial(word_probabilities, *given), len(query))
         return out
 
     def _stream_identity(self) -> str:
         """The model and the parameters that online EM depends on."""
-        ignored = {"iterations", "fold_in_iterations", "warm_start", "memory_limit"}
-        ignored.update(self.scoring_params)
-        params = {k: v for k, v in self.get_params().items() if k not in ignored}
-        return f"{self.name} {params}"
+        return f"{self.name} {self._params_but('warm_start')}"
 
     def _fingerprint(self, pairs: Blocks, state: State) -> str:
-        digest = hashlib.sha256()
-        ignored = (*self.scoring_params, "iterations", "fold_in_iterations", "memory_limit")
-        params = {k: v for k, v in self.get_params().items() if k not in ignored}
-        digest.update(repr((self.name, params)).encode())
-        pieces = [*arrays(pairs.Q), *arrays(pairs.D), pairs.query, pairs.document]
+        pieces: list[NDArray[Any]] = [*arrays(pairs.Q), *arrays(pairs.D)]
+        pieces += [pairs.query, pairs.document]
         pieces += [] if pairs.weight is None else [pairs.weight]
-        for piece in (*pieces, state.phi_q, state.phi_d):
-            digest.update(np.ascontiguousarray(piece).tobytes())
-        return digest.hexdigest()
+        return digest_of([self.name, self._params_but()], [*pieces, state.phi_q, state.phi_d])
+
+    def _params_but(self, *others: str) -> dict[str, Any]:
+        """The parameters that a state of training depends on."""
+        ignored = {"iterations", "fold_in_iterations", "memory_limit", *self.scoring_params}
+        return {k: v for k, v in self.get_params().items() if k not in ignored.union(others)}
 
     def _fitted_header(self) -> dict[str, Any]:
         return {

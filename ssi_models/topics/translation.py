@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -14,11 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models import persistence
-from ssi_models.kernels.translation import count_translations
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, model_class
 from ssi_models.stored_tensors import Tensor
+from ssi_models.topics.bitext import Bitext, pruned
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences
@@ -72,6 +71,10 @@ class IBMModel1(LanguageModel):
     history_: list[Iteration] = field(init=False)
     n_left_out_: int = field(init=False)
 
+    @property
+    def in_pieces(self) -> bool:
+        return True
+
     def check_params(self) -> None:
         super().check_params()
         check_least(self, 0, "iterations")
@@ -106,7 +109,7 @@ class IBMModel1(LanguageModel):
         queries = take_rows(Q, query)
         if weight is not None:
             queries.data *= np.repeat(weight, np.diff(queries.indptr))
-        bitext = _Bitext(queries, D, document)
+        bitext = Bitext(queries, D, document, self.executor)
         old = self._table() if self.warm_start and hasattr(self, "n_words_") else None
         table = bitext.uniform_table() if old is None else bitext.table_like(old)
         path = None if checkpoint is None else Path(checkpoint)
@@ -123,7 +126,7 @@ class IBMModel1(LanguageModel):
             for number in range(len(history) + 1, self.iterations + 1):
                 objective = bitext.iterate(table, workers)
                 if number >= 3 and self.prune > 0:
-                    table = _pruned(table, self.prune)
+                    table = pruned(table, self.prune)
                 history.append(Iteration(number, objective, 0.0))
                 if path is not None:
                     indptr, indices, values = arrays(table)
@@ -183,80 +186,3 @@ class IBMModel1(LanguageModel):
         self.n_left_out_ = persistence.count(fitted, "n_left_out")
         self.restore_weight(fitted)
         self.history_ = [Iteration(**persistence.numbers(line)) for line in fitted["history"]]
-
-
-class _Bitext:
-    """The pairs, by query word; ``queries`` counts their words, times the weights of the pairs."""
-
-    def __init__(
-        self, queries: sp.csr_matrix, D: sp.csr_matrix, document: NDArray[np.int64]
-    ) -> None:
-        self.D, self.document = D, document
-        self.by_word = check_csr("Q", sp.csr_matrix(queries.T))
-        lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()[document]
-        sizes = np.asarray(queries.sum(axis=1, dtype=np.float64)).ravel()
-        self.constant = float((sizes * np.log(lengths + 1)).sum())
-
-    def uniform_table(self) -> sp.csr_matrix:
-        """t(q|w) = 1 / number of query words that w occurs with: CSR [V, V + 1]."""
-        queries = self.by_word.astype(np.int64, copy=True)
-        queries.data[:] = 1
-        # Counts of pairs, only for their pattern; NULL occurs in every title.
-        titles = sp.csr_matrix(take_rows(self.D, self.document), dtype=np.int64, copy=True)
-        titles.data[:] = 1
-        null = sp.csr_matrix(np.ones((titles.shape[0], 1), np.int64))
-        together = sp.csr_matrix(queries @ sp.hstack([titles, null], format="csr"))
-        together.sort_indices()
-        table = check_csr("table", together)
-        partners = np.bincount(table.indices, minlength=table.shape[1])
-        table.data[:] = 1 / partners[table.indices]
-        return table
-
-    def table_like(self, old: sp.csr_matrix) -> sp.csr_matrix:
-        """A uniform table in which entries of another count a hundred times their surplus."""
-        table = self.uniform_table()
-        if old.shape != table.shape:
-            raise ValueError(f"warm start: the fitted table is {old.shape}, not {table.shape}")
-        mixed = check_csr("table", 0.01 * table + 0.99 * old.multiply(table > 0))
-        _normalise(mixed, mixed.data.astype(np.float64))
-        return mixed
-
-    def iterate(self, table: sp.csr_matrix, workers: Workers) -> float:
-        """One iteration of EM, in place; the log-likelihood before it."""
-        q_indptr, q_owner, q_counts = arrays(self.by_word)
-        V = self.D.shape[1]
-        expected, value = np.zeros(table.nnz), np.zeros(V)
-        cuts = np.searchsorted(q_indptr, np.linspace(0, q_indptr[-1], workers.n_shares + 1))
-        cuts[0], cuts[-1] = 0, V
-
-        def work(share: int, _: int) -> None:
-            count_translations(
-                q_indptr, q_owner, q_counts, *arrays(self.D), self.document, V, *arrays(table),
-                expected, value, cuts[share], cuts[share + 1],
-            )  # fmt: skip
-
-        workers.run(work)
-        _normalise(table, expected)
-        return float(value.sum()) - self.constant
-
-    def fingerprint(self, prune: float, table: sp.csr_matrix) -> str:
-        digest = hashlib.sha256(repr(("wtm", prune, self.D.shape)).encode())
-        for array in (*arrays(self.by_word), *arrays(self.D), self.document, *arrays(table)):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
-
-def _normalise(table: sp.csr_matrix, counts: NDArray[np.float64]) -> None:
-    """t(q|w) = c(q|w) / sum_q' c(q'|w), in place."""
-    totals = np.bincount(table.indices, counts, minlength=table.shape[1])
-    table.data[:] = counts / np.maximum(totals, 1e-300)[table.indices]
-
-
-def _pruned(table: sp.csr_matrix, least: float) -> sp.csr_matrix:
-    """The table without entries below ``least``; the rest of a word sums to 1 again."""
-    kept = table.data >= least
-    indptr = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
-    parts = (table.data[kept], table.indices[kept], indptr)
-    smaller = check_csr("table", sp.csr_matrix(parts, shape=table.shape))
-    _normalise(smaller, smaller.data.astype(np.float64))
-    return smaller

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.slices import slices
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
 from ssi_models.training.preferences import Preferences
@@ -202,9 +203,8 @@ class Validation:
         """:meth:`values` by each mixture of two parts of the scores [m, p], see :func:`mixed`:
         float64 [n_mixtures, m]."""
         out = np.empty((len(mixtures), len(self.queries)))
-        size = max(1, BLOCK // len(self.documents))
-        for start in range(0, len(self.queries), size):
-            rows = slice(start, start + size)
+        size = BLOCK // len(self.documents)
+        for rows in slices(len(self.queries), size):
             parts = (None if part is None else part[rows] for part in (diagonal, learned))
             for line, scores in zip(out, mixed(mixtures, *parts), strict=True):
                 line[rows] = self.values(name, scores, workers, rows)

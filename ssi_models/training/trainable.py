@@ -14,11 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
-from ssi_models.base import MatchingModel, check_parts, checkpoint_of, delete_checkpoint
+from ssi_models.base import MatchingModel, check_parts
 from ssi_models.matrices import check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import digest_of, model_class
-from ssi_models.persistence import count, numbers
+from ssi_models.persistence import checkpoint_of, count, delete_checkpoint, numbers
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train

@@ -144,6 +144,14 @@ def test_a_pair_scores_the_same_alone_and_from_cached_titles(make):
     assert scores_of(model, ([], [])).shape == (0,)
 
 
+def test_some_queries_score_the_same_without_the_others(make):
+    model = make().fit(*data())
+    query, document = (np.asarray(rows) for rows in PAIRS)
+    some = (query >= 3) & (query < 9)
+    alone = model.score(counts(0)[3:9], counts(1), query[some] - 3, document[some])
+    np.testing.assert_array_equal(scores_of(model)[some], alone)
+
+
 def test_empty_texts_have_finite_scores(make):
     model = make().fit(*data())
     every = np.arange(N)

@@ -215,6 +215,14 @@ def test_a_pair_scores_the_same_alone(make):
     np.testing.assert_array_equal(scores_of(model), alone)
 
 
+def test_some_queries_score_the_same_without_the_others(make):
+    model = make().fit(*data())
+    query, document = (np.asarray(rows) for rows in PAIRS)
+    some = (query >= 3) & (query < 9)
+    alone = scores_of(model, texts(0)[3:9], pairs=(query[some] - 3, document[some]))
+    np.testing.assert_array_equal(scores_of(model)[some], alone)
+
+
 def test_shuffled_pairs_give_shuffled_scores(make):
     model = make().fit(*data())
     order = np.random.default_rng(0).permutation(90)

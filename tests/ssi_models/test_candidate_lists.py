@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssi_models.s2net.full_batch import draw_negatives
 from ssi_models.s2net.model import S2Net
+from ssi_models.s2net.tuples import draw_negatives
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.batches import OwnNegatives, PairStream
 from ssi_models.training.preferences import CandidateLists, Preferences

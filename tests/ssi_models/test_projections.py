@@ -92,6 +92,30 @@ def test_cl_lsa_is_the_svd_of_concatenated_pairs():
     np.testing.assert_allclose(fitted(CLLSA(5)).A_q_, A, atol=2e-5)
 
 
+@pytest.mark.parametrize(("n_topics", "ranks"), [(150, [200]), (40, [50, 100])])
+def test_rank_is_that_which_ranks_held_out_queries_best(n_topics, ranks):
+    """Queries name a topic by one word, documents by another; with more topics than dimensions
+    some are not seen, and dimensions beyond the topics are noise."""
+    rng = np.random.default_rng(0)
+    topic = np.repeat(np.arange(n_topics), 3)
+    n, noise = len(topic), 2 * n_topics + rng.integers(0, 400, (2, 3 * n_topics))
+    sides = [
+        sp.csr_matrix(
+            (np.tile(np.float32([0.9, 0.43]), n), np.stack([word, other], 1).ravel(),
+             2 * np.arange(n + 1)), (n, 2 * n_topics + 400),
+        )
+        for word, other in zip((topic, n_topics + topic), noise, strict=True)
+    ]  # fmt: skip
+    known = Preferences.from_pairs(np.arange(n), np.arange(n), n_queries=n, n_documents=n)
+    model = CLLSA().fit(*sides, known)
+    rank = model.A_q_.shape[1]
+    assert rank in ranks
+    whole = CLLSA(200).fit(*sides, known)
+    np.testing.assert_array_equal(model.A_q_, whole.A_q_[:, :rank])
+    assert model.A_d_ is model.A_q_
+    assert CLLSA(word_weight=0.5).fit(*sides, known).A_q_.shape[1] == min(n, 200)
+
+
 def test_cl_lsa_of_two_vocabularies():
     Q, D, pairs = data(11)
     A = twins.lsa(np.hstack([Q[pairs.query], D[pairs.document]]), 5)
@@ -162,6 +186,8 @@ def test_product_of_factors_is_never_formed_but_decomposed():
     ("model", "message"),
     [
         (LSA(0), "rank must be 1 or more, got 0"),
+        (LSA("auto"), "rank must be a number, got 'auto'"),
+        (CLLSA("most"), "rank must be a number or 'auto', got 'most'"),
         (LSA(scaling="whitened"), "scaling 'whitened' is unknown"),
         (CLLSA(vocabularies="two"), "vocabularies 'two' is unknown; use one of"),
         (OPCA(ridge=0), "ridge must be positive and finite, got 0"),

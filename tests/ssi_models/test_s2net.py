@@ -14,9 +14,9 @@ from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.s2net import full_batch, mini_batch
-from ssi_models.s2net.full_batch import TupleObjective, draw_negatives
 from ssi_models.s2net.lbfgs import LBFGS
 from ssi_models.s2net.model import S2Net
+from ssi_models.s2net.tuples import TupleObjective, draw_negatives
 from ssi_models.training.embedding_table import TextMatrix
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import Preferences
@@ -54,11 +54,11 @@ def objective(workers, **options):
     return TupleObjective(Q, D, preferences, np.arange(N), workers=workers, **given)
 
 
-def tuples_of(objective):
-    """(q, d+, d-) over the rows that the objective kept."""
+def tuples_of(kept):
+    """(q, d+, d-) over the rows that were kept."""
     return [
         (q, d[0], n)
-        for q, d in zip(objective.query, objective.documents, strict=True)
+        for q, d in zip(kept.query, kept.documents, strict=True)
         for n in d[1:]
         if n >= 0
     ]
@@ -72,8 +72,9 @@ def test_loss_and_gradient_are_the_papers(threads):
         ours = objective(workers)
         loss, wrong, G_q, G_d = ours.gradient(A_q.astype(np.float32), A_d.astype(np.float32))
         assert ours.loss(A_q.astype(np.float32), A_d.astype(np.float32)) == (loss, wrong)
-    dense = ours.Q.toarray().astype(float), ours.D.toarray().astype(float)
-    tuples = tuples_of(ours)
+    (kept,) = ours.shards
+    dense = kept.Q.toarray().astype(float), kept.D.toarray().astype(float)
+    tuples = tuples_of(kept)
     assert len(tuples) == ours.n_tuples > 300
     args = (*dense, tuples, A_q, A_d, GAMMA)
     assert loss == pytest.approx(twins.s2net_loss(*args), rel=1e-5)

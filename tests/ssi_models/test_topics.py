@@ -15,7 +15,8 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, Scratch, iterate
+from ssi_models.topics.e_step import EStep
+from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
 from ssi_models.topics.state import State
 from ssi_models.training.preferences import Preferences
 
@@ -58,14 +59,15 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
     constraint = PosteriorConstraint() if regularised else None
     rows = np.arange(n)
     with Workers(1) as workers:
-        blocks = list(Blocks(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows))
+        pairs = Blocks(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows)
+        prior = Prior(1.1, 1.01)
+        e_step = EStep(pairs, state, prior, constraint, workers)
         for number in range(4):
             expected, theta, phi_q, phi_d = topic_em.iterate(
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
             )
-            line = iterate(
-                blocks, state, Prior(1.1, 1.01), constraint, Scratch(state), workers, number
-            )
+            found = e_step.shards(number)
+            line = iterate(found, state, prior, zeros_like(state), workers, number)
             assert line.objective == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(state.theta, theta, atol=2e-5)
     np.testing.assert_allclose(state.phi_q, phi_q, atol=2e-5)

@@ -1,0 +1,326 @@
+"""The loss of S2Net over tuples of a query and documents, and its gradient."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ltr_base.slices import slices
+from ssi_models import persistence
+from ssi_models.kernels.projections import tuple_losses
+from ssi_models.matrices import as_tensors, check_csr, of_tensors, take_rows
+from ssi_models.parallel import Executor, Workers
+from ssi_models.parameters import digest_of
+from ssi_models.projections.cosine import transposed, unit_projections
+from ssi_models.stored_tensors import Tensor, matrix
+from ssi_models.training.batches import OwnNegatives
+from ssi_models.training.embedding_table import embed
+from ssi_models.training.preferences import Preferences
+
+#: Pairs whose losses and gradients are added up before they are added to those of other pairs, in
+#: this process or in another one: sums do not depend on who makes them.
+SHARD = 65_536
+
+
+class Gradient(NamedTuple):
+    """Of tuples.
+
+    Attributes:
+        loss: sum over tuples. wrong: tuples ordered wrongly or tied.
+        by_q, by_d: float32 [V, k], dL/dA_q and dL/dA_d.
+    """
+
+    loss: float
+    wrong: int
+    by_q: NDArray[np.float32]
+    by_d: NDArray[np.float32]
+
+
+class TupleObjective:
+    """L(A_q, A_d) = sum over (q, d+, d-) of log(1 + exp(-gamma (cos(q, d+) - cos(q, d-)))), the
+    cosines being those of A_q'q and A_d'd (Gao, Toutanova, Yih, SIGIR 2011, eq. 21).
+
+    Each relevant pair gets ``n_negatives`` random documents of the candidates, once, or, with own
+    negatives, of its query's list where a draw of probability ``list_share`` says so; documents
+    judged for the query at least as high as the relevant one are left out. The losses of a pair are
+    multiplied by its weight, float32 [n_pairs], if there are weights.
+
+    Attributes:
+        n_tuples: number of (q, d+, d-), each counted by the weight of its pair.
+        executor: computes gradients in other processes, with the same numbers; None: this one.
+    """
+
+    def __init__(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        candidates: NDArray[np.int64],
+        n_negatives: int,
+        gamma: float,
+        seed: int,
+        workers: Workers,
+        excluded: NDArray[np.int64] | None = None,
+        own: OwnNegatives | None = None,
+        list_share: float = 0.0,
+        weight: NDArray[np.float32] | None = None,
+    ) -> None:
+        weight = np.ones(len(preferences), np.float32) if weight is None else weight
+        self.gamma, self.workers = float(gamma), workers
+        self.executor: Executor | None = None
+        documents = draw_negatives(
+            preferences, candidates, n_negatives, seed, excluded, own, list_share
+        )
+        self.shards = [
+            Tuples.of(Q, D, preferences.query[rows], documents[rows], weight[rows])
+            for rows in slices(len(documents), SHARD)
+        ]
+        self.n_tuples = float(weight @ (documents[:, 1:] >= 0).sum(axis=1))
+
+    def loss(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> tuple[float, int]:
+        """(summed loss, tuples ordered wrongly or tied)."""
+        found = [shard.loss(A_q, A_d, self.gamma, self.workers) for shard in self.shards]
+        return sum(loss for loss, _ in found), sum(wrong for _, wrong in found)
+
+    def gradient(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Gradient:
+        """Loss and gradient; never a word-by-word product."""
+        total = Gradient(0.0, 0, np.zeros_like(A_q), np.zeros_like(A_d))
+        for found in self._gradients(A_q, A_d):
+            total.by_q[...] += found.by_q
+            total.by_d[...] += found.by_d
+            total = total._replace(loss=total.loss + found.loss, wrong=total.wrong + found.wrong)
+        return total
+
+    def _gradients(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Iterator[Gradient]:
+        """Of each shard, in their order."""
+        if self.executor is None:
+            for shard in self.shards:
+                yield shard.gradient(A_q, A_d, self.gamma, self.workers)
+            return
+        folder = self.executor.folder / f"s2net-{self._digest}"
+        at = folder / digest_of([], [A_q, A_d])[:16]
+        at.mkdir(parents=True, exist_ok=True)
+        for number, shard in enumerate(self.shards):
+            if not _shard_file(folder, number).exists():
+                shard.save(_shard_file(folder, number))
+        # One file would do for the two sides where they are one.
+        persistence.save_tensors(at / _SIDES, {"gamma": self.gamma}, {"A_q": A_q, "A_d": A_d})
+        calls = ((str(folder), at.name, number) for number in range(len(self.shards)))
+        for path in self.executor.in_order(_gradient, calls):
+            yield _load_gradient(path, A_q, A_d)
+        shutil.rmtree(at)
+
+    @cached_property
+    def _digest(self) -> str:
+        """Of the tuples."""
+        arrays = [array for shard in self.shards for array in shard.tensors.values()]
+        return digest_of([self.gamma], arrays)[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuples:
+    """The tuples of some pairs.
+
+    Attributes:
+        Q, D: rows of the queries and of the documents.
+        query: int64 [n], a row of Q for each pair.
+        documents: int64 [n, 1 + negatives], rows of D: the relevant one, and the others or -1.
+        weight: float32 [n].
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    query: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    weight: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        query: NDArray[np.int64],
+        documents: NDArray[np.int64],
+        weight: NDArray[np.float32],
+    ) -> Tuples:
+        """Of rows of all queries and documents, those that the pairs have."""
+        asked, own_query = np.unique(query, return_inverse=True)
+        shown, places = np.unique(documents, return_inverse=True)
+        places = places.reshape(documents.shape)
+        if len(shown) and shown[0] < 0:
+            shown, places = shown[1:], places - 1
+        return cls(take_rows(Q, asked), take_rows(D, shown), own_query, places, weight)
+
+    def loss(
+        self, A_q: NDArray[np.float32], A_d: NDArray[np.float32], gamma: float, workers: Workers
+    ) -> tuple[float, int]:
+        """(summed loss, tuples ordered wrongly or tied)."""
+        Hq, Hd = _unit(self.Q, A_q, workers)[0], _unit(self.D, A_d, workers)[0]
+        losses, wrong, _ = self._losses(Hq, Hd, gamma, workers)
+        return losses, wrong
+
+    def gradient(
+        self, A_q: NDArray[np.float32], A_d: NDArray[np.float32], gamma: float, workers: Workers
+    ) -> Gradient:
+        """With u = A_q'q, h = u / |u| and g the gradient by h, that by u is (g - (g . h) h) / |u|
+        (appendix B of the paper), 0 where u is 0."""
+        (Hq, inverse_q), (Hd, inverse_d) = (
+            _unit(*side, workers) for side in ((self.Q, A_q), (self.D, A_d))
+        )
+        loss, wrong, by_cosine = self._losses(Hq, Hd, gamma, workers)
+        C, Ct = self._by_query(by_cosine)
+        gradients = []
+        for X, H, inverse, M, other in (
+            (self.Q, Hq, inverse_q, C, Hd),
+            (self.D, Hd, inverse_d, Ct, Hq),
+        ):
+            G = through_unit_rows(_times(M, other, workers), H, inverse)
+            gradients.append(-_times(transposed(X), G, workers))
+        return Gradient(loss, wrong, *gradients)
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """All that they are, as arrays of a file."""
+        return {
+            **as_tensors("Q", self.Q),
+            **as_tensors("D", self.D),
+            "query": self.query,
+            "documents": self.documents,
+            "weight": self.weight,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write them; the file appears when it is complete."""
+        widths = {"query_words": self.Q.shape[1], "words": self.D.shape[1]}
+        persistence.save_tensors(path, widths, self.tensors)
+
+    @classmethod
+    def load(cls, path: Path) -> Tuples:
+        """Read what :meth:`save` wrote."""
+        header = persistence.load_header(path)
+        widths = {name: persistence.count(header, name) for name in ("query_words", "words")}
+        expected = {
+            **matrix("Q", "queries", "query_words"),
+            **matrix("D", "documents", "words"),
+            "query": Tensor(("pairs",), "int64", below="queries"),
+            "documents": Tensor(("pairs", "shown"), "int64", below="documents", least=-1),
+            "weight": Tensor(("pairs",)),
+        }
+        _, found = persistence.load_checked(path, expected, **widths)
+        Q = of_tensors("Q", found, widths["query_words"])
+        D = of_tensors("D", found, widths["words"])
+        return cls(Q, D, found["query"], found["documents"], found["weight"])
+
+    def _losses(
+        self, Hq: NDArray[np.float32], Hd: NDArray[np.float32], gamma: float, workers: Workers
+    ) -> tuple[float, int, NDArray[np.float32]]:
+        n = len(self.query)
+        gradients = np.empty(self.documents.shape, np.float32)
+        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
+        workers.split(
+            lambda a, b: tuple_losses(
+                Hq, Hd, self.query, self.documents, gamma, gradients, losses, counts, a, b
+            ),
+            n,
+        )
+        gradients *= self.weight[:, None]
+        return float(losses @ self.weight), int(counts[:, 0].sum()), gradients
+
+    def _by_query(self, gradients: NDArray[np.float32]) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """The gradients as a matrix of queries by documents, and its transpose."""
+        used = self.documents >= 0
+        query = np.broadcast_to(self.query[:, None], used.shape)[used]
+        shape = self.Q.shape[0], self.D.shape[0]
+        C = sp.coo_matrix((gradients[used], (query, self.documents[used])), shape=shape)
+        return check_csr("gradients", C.tocsr()), check_csr("gradients", C.T.tocsr())
+
+
+_SIDES = "sides.safetensors"
+
+
+def _shard_file(folder: Path, number: int) -> Path:
+    return folder / f"tuples-{number:06}.safetensors"
+
+
+def _gradient(folder: str, at: str, number: int) -> str:
+    """The gradient of a shard's tuples, unless it is there: its file."""
+    path = Path(folder) / at / f"gradient-{number:06}.safetensors"
+    if not path.exists():
+        expected = {"A_q": Tensor(("query_words", "rank")), "A_d": Tensor(("words", "rank"))}
+        tuples = Tuples.load(_shard_file(Path(folder), number))
+        widths = {"query_words": tuples.Q.shape[1], "words": tuples.D.shape[1]}
+        header, sides = persistence.load_checked(path.with_name(_SIDES), expected, **widths)
+        with Workers(1) as workers:
+            found = tuples.gradient(sides["A_q"], sides["A_d"], header["gamma"], workers)
+        persistence.save_tensors(
+            path,
+            {"loss": found.loss, "wrong": found.wrong},
+            {"by_q": found.by_q, "by_d": found.by_d},
+        )
+    return str(path)
+
+
+def _load_gradient(path: str, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Gradient:
+    expected = {"by_q": Tensor(A_q.shape), "by_d": Tensor(A_d.shape)}
+    header, found = persistence.load_checked(path, expected)
+    return Gradient(header["loss"], header["wrong"], found["by_q"], found["by_d"])
+
+
+def _times(X: sp.csr_matrix, M: NDArray[np.float32], workers: Workers) -> NDArray[np.float32]:
+    return embed(X, np.arange(X.shape[0]), M, workers)
+
+
+def _unit(
+    X: sp.csr_matrix, A: NDArray[np.float32], workers: Workers
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return unit_projections(X, np.arange(X.shape[0]), A, workers)
+
+
+def through_unit_rows(
+    G: NDArray[np.float32], H: NDArray[np.float32], inverse: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The gradient by rows u, from the gradient G by h = u / |u|, and 1 / |u|."""
+    along = np.einsum("ij,ij->i", G, H)
+    return (G - along[:, None] * H) * inverse[:, None]
+
+
+def draw_negatives(
+    preferences: Preferences,
+    candidates: NDArray[np.int64],
+    n_negatives: int,
+    seed: int,
+    excluded: NDArray[np.int64] | None,
+    own: OwnNegatives | None = None,
+    list_share: float = 0.0,
+) -> NDArray[np.int64]:
+    """int64 [n_pairs, 1 + n_negatives]: each pair's document and its random negatives; -1 where
+    the one drawn is judged at least as high, or excluded."""
+    rng = np.random.default_rng([seed, 8])
+    n = len(preferences)
+    documents = np.empty((n, 1 + n_negatives), np.int64)
+    documents[:, 0] = preferences.document
+    drawn = candidates[rng.integers(len(candidates), size=(n, n_negatives))]
+    # Pairs are sorted by query and document, so that their keys step.
+    width = preferences.n_documents
+    keys = preferences.query * width + preferences.document
+    wanted = preferences.query[:, None] * width + drawn
+    at = np.minimum(np.searchsorted(keys, wanted), n - 1)
+    barred = (keys[at] == wanted) & (preferences.grade[at] >= preferences.grade[:, None])
+    if excluded is not None:
+        barred |= drawn == excluded[preferences.query][:, None]
+    documents[:, 1:] = np.where(barred, -1, drawn)
+    if own is not None:
+        listed = own.draw(preferences.query, preferences.grade, n_negatives, rng)
+        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(preferences.query) > 0)[
+            :, None
+        ]
+        documents[:, 1:] = np.where(chosen, listed, documents[:, 1:])
+    return documents
