@@ -14,6 +14,13 @@ def wikipedia(
     processes: Annotated[
         int, typer.Option(min=1, help="Processes that parse; results do not depend on it.")
     ] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Make it on the workers of a Dask cluster instead: its address, tcp://host:8786, "
+            "or local:N for N processes. The files are the same."
+        ),
+    ] = None,
     withhold_query_sections: Annotated[
         bool,
         typer.Option(
@@ -26,6 +33,9 @@ def wikipedia(
     """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
 
     The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew.
+    With --scheduler, what workers have made lies in OUT.parts until all is done; interrupted, the
+    same command goes on with it. Workers read an .xml or a multistream .xml.bz2 themselves;
+    others this process decompresses for them, which keeps two or three of them busy.
 
     Example: ltr-features wikipedia pages-articles.xml.bz2 --processes 4 --out kb"""
     from ltr_features.entities.build import build_knowledge_base
@@ -36,6 +46,7 @@ def wikipedia(
             dump,
             out,
             processes=processes,
+            scheduler=scheduler,
             withhold_query_sections=withhold_query_sections,
             on_progress=show,
         )

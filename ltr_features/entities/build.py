@@ -1,9 +1,10 @@
 """Build a knowledge base from a Wikipedia dump, as a stream and in bounded memory.
 
-First pass, over the dump: articles, words, links and redirects go to temporary files as hashes,
-20 bytes per link and 8 per word. Then, over those files: titles and redirects are resolved, the
-in-links sorted, the anchors counted (both in parts that fit in memory, written as they go), and
-their occurrences in all texts counted. Interrupted, it leaves nothing behind and starts anew.
+First pass, over the dump: articles, words, links and redirects become hashes in temporary files,
+see :mod:`ltr_features.entities.spool`. Then, over those files: titles and redirects are resolved,
+the in-links sorted, the anchors counted (both in pieces that fit in memory), and their occurrences
+in all texts counted. In one process, interrupted, it leaves nothing behind and starts anew; with
+the workers of a cluster it goes on with the pieces that are there.
 
 Rules:
 
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import json
 import os
-from array import array
+import shutil
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +34,14 @@ from numpy.typing import NDArray
 from letor.digests import write_digests
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.entities.digest import Digest, digest
-from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, bucket_index, look_up
-from ltr_features.entities.words import hash_phrases, hash_titles, hash_words
-from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
-from ltr_features.parallel import map_blocks
-from ltr_features.sources.wikipedia import WITHHELD, map_dump
+from ltr_features.cluster import Cluster, connected
+from ltr_features.entities.base_arrays import BaseArrays
+from ltr_features.entities.digest import digest
+from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, look_up
+from ltr_features.entities.occurrences import count_occurrences
+from ltr_features.entities.spool import Arrays, Spool, read_arrays, spool_dump
+from ltr_features.sources.dump_stream import DumpStream
+from ltr_features.sources.wikipedia import WITHHELD
 
 #: Records held in memory at a time.
 _CHUNK = 1 << 22
@@ -51,6 +55,7 @@ def build_knowledge_base(
     folder: str | os.PathLike[str],
     *,
     processes: int = 1,
+    scheduler: str | None = None,
     held_out: Collection[str] = (),
     withhold_query_sections: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -59,6 +64,10 @@ def build_knowledge_base(
 
     Args:
         dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.map_dump`.
+        scheduler: makes the pieces on the workers of a Dask cluster instead, see
+            :func:`ltr_features.cluster.connected`, in the folder ``FOLDER.parts``, which is removed
+            at the end. They see it and the dump's folder under the same paths. The files are the
+            same.
         held_out: titles of articles whose text and links are left out of all statistics, to test a
             linker on them.
         withhold_query_sections: leave out every second section of each article, text and links,
@@ -69,26 +78,37 @@ def build_knowledge_base(
         Counts of what it holds: articles, redirects, links, phrases, senses, words.
 
     Raises:
-        InputError: not a readable dump, one without articles, or ``folder`` holds something else.
+        InputError: not a readable dump, one without articles, ``folder`` holds something else, or
+            as :func:`ltr_features.cluster.connected`.
     """
-    folder = Path(folder)
+    dump, folder = Path(dump), Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} is not empty and no knowledge base; name another folder")
+    if scheduler is not None and processes != 1:
+        raise InputError("processes: the workers of the scheduler parse; name one of the two")
+    DumpStream(dump).close()  # whether it is a dump is said before anything is made
     pack = partial(
         digest,
         held_out=frozenset(held_out),
         withhold_query_sections=withhold_query_sections,
     )
-    blocks = map_dump(dump, pack, processes=processes, on_progress=on_progress)
-    with atomic_path(folder, kind="folder") as unfinished:
+    with (
+        _workers(scheduler, dump, folder) as (parts, cluster),
+        atomic_path(folder, kind="folder") as unfinished,
+    ):
         unfinished.mkdir(parents=True)
-        spool = _Spool(unfinished)
-        spool.write(blocks)
-        if not spool.page_id:
+        if parts is None:
+            parts = unfinished / "parts"
+            parts.mkdir()
+        spool = spool_dump(
+            dump, pack, parts, processes=processes, cluster=cluster, on_progress=on_progress
+        )
+        if not any(len(page_id) for (page_id,) in spool.each("page_id")):
             raise InputError(f"{dump}: no article in it; nothing can be linked to")
-        facts = _finish(spool, threads=processes)
+        facts = _finish(spool, BaseArrays(unfinished.resolve()), threads=processes)
+        shutil.rmtree(parts)
         sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
-        described = {"version": VERSION, "source": Path(dump).name, "sizes": sizes, "facts": facts}
+        described = {"version": VERSION, "source": dump.name, "sizes": sizes, "facts": facts}
         if withhold_query_sections:
             described["withheld"] = WITHHELD
         (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
@@ -96,134 +116,53 @@ def build_knowledge_base(
     return facts
 
 
-class _Spool:
-    """The first pass: temporary files of fixed-size records beside the arrays to come."""
-
-    FILES = ("words", "source", "target", "phrase", "title_bytes", "abstract_bytes")
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.page_id, self.title_hash = array("q"), array("Q")
-        self.title_ends, self.abstract_ends = array("q", [0]), array("q", [0])
-        self.redirect_hash, self.redirect_target = array("Q"), array("Q")
-        self.n_words = 0
-
-    def path(self, name: str) -> Path:
-        return self.folder / f"{name}.raw"
-
-    def write(self, blocks: Iterator[Digest]) -> None:
-        out: dict[str, BinaryIO] = {name: self.path(name).open("wb") for name in self.FILES}
-        try:
-            for block in blocks:
-                self._articles(block, out)
-                self._redirects(block, out)
-        finally:
-            for file in out.values():
-                file.close()
-
-    def _articles(self, block: Digest, out: dict[str, BinaryIO]) -> None:
-        rows = len(self.page_id) + np.arange(len(block.page_ids))
-        for title, abstract in zip(block.titles, block.abstracts, strict=True):
-            self.title_ends.append(self.title_ends[-1] + len(title))
-            self.abstract_ends.append(self.abstract_ends[-1] + len(abstract))
-        out["title_bytes"].write(b"".join(block.titles))
-        out["abstract_bytes"].write(b"".join(block.abstracts))
-        self.page_id.extend(block.page_ids)
-        words = hash_words(block.words)
-        self.n_words += int((words != 0).sum())
-        out["words"].write(words.tobytes())
-        # Before an article's links stands its name.
-        sizes = np.array(block.n_links, dtype=np.int64) + 1
-        names = np.cumsum(sizes) - sizes
-        source = np.repeat(rows, sizes)
-        source[names] = -1
-        targets = hash_titles(block.targets)
-        self.title_hash.frombytes(targets[names].tobytes())
-        self._links(source, targets, hash_phrases(block.anchors), out)
-
-    def _redirects(self, block: Digest, out: dict[str, BinaryIO]) -> None:
-        titles, targets = hash_titles(block.redirects), hash_titles(block.redirect_targets)
-        self.redirect_hash.frombytes(titles.tobytes())
-        self.redirect_target.frombytes(targets.tobytes())
-        other = titles != targets
-        phrases = hash_phrases(block.redirect_names)[other]
-        self._links(np.full(len(phrases), -1), targets[other], phrases, out)
-
-    @staticmethod
-    def _links(
-        source: NDArray,
-        target: NDArray[np.uint64],
-        phrase: NDArray[np.uint64],
-        out: dict[str, BinaryIO],
-    ) -> None:
-        """Source -1 is a name: it gives a phrase but no in-link."""
-        out["source"].write(source.astype(np.int32).tobytes())
-        out["target"].write(target.tobytes())
-        out["phrase"].write(phrase.tobytes())
-
-    def append(self, name: str, values: NDArray) -> None:
-        """Write more of an array of the knowledge base."""
-        with self.path(name).open("ab") as file:
-            values.astype(ARRAYS[name], copy=False).tofile(file)
-
-    def close(self, *names: str) -> None:
-        """Put a header before arrays that were written in parts."""
-        for name in names:
-            _raw_to_npy(self.path(name), self.folder / f"{name}.npy", ARRAYS[name])
-
-    def chunks(self, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, ...]]:
-        """The records of parallel files, some millions at a time."""
-        files = [self.path(name).open("rb") for name, _ in columns]
-        try:
-            while True:
-                parts = [
-                    np.fromfile(file, dtype=dtype, count=_CHUNK)
-                    for file, (_, dtype) in zip(files, columns, strict=True)
-                ]
-                if not len(parts[0]):
-                    return
-                yield tuple(parts)
-        finally:
-            for file in files:
-                file.close()
+@contextmanager
+def _workers(
+    scheduler: str | None, dump: Path, folder: Path
+) -> Iterator[tuple[Path | None, Cluster | None]]:
+    """The workers of a cluster and the folder of what they make; nothing without a scheduler."""
+    if scheduler is None:
+        yield None, None
+        return
+    parts = folder.with_name(f"{folder.name}.parts").resolve()
+    parts.mkdir(parents=True, exist_ok=True)
+    with connected(scheduler, parts, dump.parent) as cluster:
+        yield parts, cluster
 
 
-def _finish(spool: _Spool, threads: int) -> dict[str, int]:
+def _finish(spool: Spool, base: BaseArrays, threads: int) -> dict[str, int]:
     """The second part: from temporary files to the arrays."""
-    folder = spool.folder
-
-    def save(name: str, values: NDArray) -> None:
-        np.save(folder / f"{name}.npy", values.astype(ARRAYS[name], copy=False))
-
-    n = len(spool.page_id)
-    for name in ("page_id", "title_ends", "abstract_ends"):
-        save(name, np.array(getattr(spool, name), dtype=np.int64))
-    spool.close("title_bytes", "abstract_bytes")
-    name_hash, name_entity = _names(spool)
-    save("name_hash", name_hash)
-    save("name_entity", name_entity)
-    n_links = _resolve(spool, name_hash, name_entity)
-    n_in_links = _in_links(spool, n)
-    n_phrases, n_senses = _senses(spool, n_links)
-    _occurrences(spool, threads)
-    for path in folder.glob("*.raw"):
-        path.unlink()
+    page_id, n_words = spool.whole("page_id", "n_words")
+    base.save("page_id", page_id)
+    for name in ("title", "abstract"):
+        (sizes,) = spool.whole(f"{name}_sizes")
+        base.save(f"{name}_ends", np.append(0, np.cumsum(sizes)))
+        for (text,) in spool.each(f"{name}_bytes"):
+            base.append(f"{name}_bytes", text)
+        base.close(f"{name}_bytes")
+    names = _names(spool)
+    base.save("name_hash", names[0])
+    base.save("name_entity", names[1])
+    links = _resolve(spool, *names)
+    n_in_links = _in_links(spool, base, links, len(page_id))
+    n_phrases, n_senses = _senses(spool, base, links)
+    count_occurrences(spool, base, n_words, threads)
     return {
-        "articles": n,
-        "redirects": len(spool.redirect_hash),
+        "articles": len(page_id),
+        "redirects": sum(len(titles) for (titles,) in spool.each("redirect_hash")),
         "links": n_in_links,
         "phrases": n_phrases,
         "senses": n_senses,
-        "words": spool.n_words,
+        "words": int(n_words.sum()),
     }
 
 
-def _names(spool: _Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+def _names(spool: Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Titles and redirects by hash; of a title that occurs twice the first counts."""
-    titles, first = np.unique(np.array(spool.title_hash, dtype=np.uint64), return_index=True)
-    hashes = np.array(spool.redirect_hash, dtype=np.uint64)
+    titles, hashes, targets = spool.whole("title_hash", "redirect_hash", "redirect_target")
+    titles, first = np.unique(titles, return_index=True)
     order = np.argsort(hashes, kind="stable")
-    hashes, targets = hashes[order], np.array(spool.redirect_target, dtype=np.uint64)[order]
+    hashes, targets = hashes[order], targets[order]
     goal = targets.copy()
     for _ in range(5):  # chains of redirects are short: MediaWiki follows one
         at, again = look_up(goal, hashes)
@@ -238,90 +177,137 @@ def _names(spool: _Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     return names, entity[unique]
 
 
-def _resolve(spool: _Spool, names: NDArray[np.uint64], entity: NDArray[np.int32]) -> int:
-    """Rewrite the links as (source, entity, phrase), those that count; returns their number."""
-    n = 0
-    columns = (("source", np.int32), ("target", np.uint64), ("phrase", np.uint64))
-    with (
-        spool.path("from").open("wb") as from_,
-        spool.path("to").open("wb") as to,
-        spool.path("by").open("wb") as by,
-    ):
-        for source, target, phrase in spool.chunks(*columns):
-            at, known = look_up(target, names)
-            reached = entity[at]
-            known &= reached != source
-            n += int(known.sum())
-            from_.write(source[known].tobytes())
-            to.write(reached[known].tobytes())
-            by.write(phrase[known].tobytes())
-    for name, _ in columns:
-        spool.path(name).unlink()
-    return n
+def _resolve(spool: Spool, names: NDArray[np.uint64], entity: NDArray[np.int32]) -> Path:
+    """Write the links that count, unless they are there: a folder of parallel files, source,
+    entity and phrase."""
+    folder = spool.path("links")
+    if folder.is_dir():
+        return folder
+    with atomic_path(folder, kind="folder") as unfinished:
+        unfinished.mkdir()
+        with (
+            (unfinished / "from").open("wb") as from_,
+            (unfinished / "to").open("wb") as to,
+            (unfinished / "by").open("wb") as by,
+        ):
+            first = 0
+            for page_id, source, target, phrase in spool.each(
+                "page_id", "source", "target", "phrase"
+            ):
+                source = np.where(source < 0, source, source + np.int32(first))
+                first += len(page_id)
+                at, known = look_up(target, names)
+                reached = entity[at]
+                known &= reached != source
+                from_.write(source[known].tobytes())
+                to.write(reached[known].tobytes())
+                by.write(phrase[known].tobytes())
+    return folder
 
 
-def _in_links(spool: _Spool, n: int, part: int = _PART) -> int:
+def _links(folder: Path, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, ...]]:
+    """The records of parallel files, some millions at a time."""
+    files = [(folder / name).open("rb") for name, _ in columns]
+    try:
+        while True:
+            parts = [
+                np.fromfile(file, dtype=dtype, count=_CHUNK)
+                for file, (_, dtype) in zip(files, columns, strict=True)
+            ]
+            if not len(parts[0]):
+                return
+            yield tuple(parts)
+    finally:
+        for file in files:
+            file.close()
+
+
+def _in_links(spool: Spool, base: BaseArrays, links: Path, n: int, part: int = _PART) -> int:
     """Sort the links by target, those of some targets at a time, about ``part`` links."""
-    columns = (("from", np.int32), ("to", np.int32))
     sizes = np.zeros(n, dtype=np.int64)
-    for source, target in spool.chunks(*columns):
+    for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
         sizes += np.bincount(target[source >= 0], minlength=n)
     before = np.cumsum(sizes) - sizes
     bounds = np.append(np.searchsorted(before, np.arange(0, int(sizes.sum()) + 1, part)), n)
     bounds[0] = 0
-    spool.append("link_sources", np.zeros(0, dtype=np.int32))
-    for begin, end in pairwise(bounds):
-        packed = np.empty(int(sizes[begin:end].sum()), dtype=np.uint64)
-        filled = 0
-        for source, target in spool.chunks(*columns):
-            mine = (source >= 0) & (target >= begin) & (target < end)
-            stop = filled + int(mine.sum())
-            packed[filled:stop] = target[mine].astype(np.uint64) << np.uint64(32)
-            packed[filled:stop] |= source[mine].astype(np.uint64)
-            filled = stop
-        packed.sort()
-        packed = packed[np.append(True, packed[1:] != packed[:-1])[: len(packed)]]
-        sizes[begin:end] = np.bincount(
-            (packed >> np.uint64(32)).astype(np.int64) - begin, minlength=end - begin
-        )
-        spool.append("link_sources", packed & np.uint64(0xFFFFFFFF))
-    spool.append("link_ends", np.append(0, np.cumsum(sizes)))
-    spool.close("link_sources", "link_ends")
-    return int(sizes.sum())
+    calls = [
+        (f"in-links-{begin}-{end}", links, begin, end, int(sizes[begin:end].sum()))
+        for begin, end in pairwise(bounds.tolist())
+    ]
+    base.append("link_sources", np.zeros(0))
+    base.append("link_ends", np.zeros(1))
+    n_links = 0
+    for path in spool.made(_in_links_of, calls):
+        sources, distinct = read_arrays(path, "sources", "sizes")
+        base.append("link_sources", sources)
+        base.append("link_ends", n_links + np.cumsum(distinct))
+        n_links += len(sources)
+    base.close("link_sources", "link_ends")
+    return n_links
 
 
-def _senses(spool: _Spool, n_links: int, part: int = _PART) -> tuple[int, int]:
+def _in_links_of(links: Path, begin: int, end: int, n: int) -> Arrays:
+    """The distinct sources of the ``n`` links to some targets, and how many each target has."""
+    packed = np.empty(n, dtype=np.uint64)
+    filled = 0
+    for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
+        mine = (source >= 0) & (target >= begin) & (target < end)
+        stop = filled + int(mine.sum())
+        packed[filled:stop] = target[mine].astype(np.uint64) << np.uint64(32)
+        packed[filled:stop] |= source[mine].astype(np.uint64)
+        filled = stop
+    packed.sort()
+    packed = packed[_begins(packed[1:] != packed[:-1], len(packed))]
+    targets = (packed >> np.uint64(32)).astype(np.int64) - begin
+    return {
+        "sources": (packed & np.uint64(0xFFFFFFFF)).astype(np.int32),
+        "sizes": np.bincount(targets, minlength=end - begin),
+    }
+
+
+def _senses(spool: Spool, base: BaseArrays, links: Path, part: int = _PART) -> tuple[int, int]:
     """Count (phrase, entity), about ``part`` links at a time, by the phrases' leading bits."""
+    n_links = (links / "to").stat().st_size // np.dtype(np.int32).itemsize
     bits = int(n_links // part).bit_length()
-    arrays = ("phrase_hash", "phrase_links", "sense_ends", "sense_entity", "sense_links")
+    arrays = ("phrase_hash", "phrase_links", "sense_entity", "sense_links")
     n_phrases = n_senses = 0
-    spool.append("sense_ends", np.zeros(1, dtype=np.int64))
-    for leading in range(1 << bits):
-        phrase, target = _links_of(spool, bits, leading)
-        order = np.lexsort((target, phrase))
-        phrase, target = phrase[order], target[order]
-        begins = _begins((phrase[1:] != phrase[:-1]) | (target[1:] != target[:-1]), len(phrase))
-        counts = np.diff(np.append(begins, len(phrase)))
-        phrase, target = phrase[begins], target[begins]
-        order = np.lexsort((target, -counts, phrase))
-        phrase, target, counts = phrase[order], target[order], counts[order]
-        begins = _begins(phrase[1:] != phrase[:-1], len(phrase))
-        links = np.add.reduceat(counts, begins) if len(begins) else counts
-        ends = n_senses + np.append(begins, len(phrase))[1:]
-        for name, values in zip(arrays, (phrase[begins], links, ends, target, counts), strict=True):
-            spool.append(name, values)
-        n_phrases += len(begins)
-        n_senses += len(phrase)
-    spool.close(*arrays)
+    base.append("sense_ends", np.zeros(1))
+    calls = ((f"senses-{bits}-{leading}", links, bits, leading) for leading in range(1 << bits))
+    for path in spool.made(_senses_of, calls):
+        for name, values in zip(arrays, read_arrays(path, *arrays), strict=True):
+            base.append(name, values)
+        (ends,) = read_arrays(path, "sense_ends")
+        base.append("sense_ends", n_senses + ends)
+        n_phrases += len(ends)
+        n_senses += int(ends[-1]) if len(ends) else 0
+    base.close(*arrays, "sense_ends")
     return n_phrases, n_senses
 
 
-def _links_of(
-    spool: _Spool, bits: int, leading: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+def _senses_of(links: Path, bits: int, leading: int) -> Arrays:
+    """The phrases that have these leading bits."""
+    phrase, target = _links_by(links, bits, leading)
+    order = np.lexsort((target, phrase))
+    phrase, target = phrase[order], target[order]
+    begins = _begins((phrase[1:] != phrase[:-1]) | (target[1:] != target[:-1]), len(phrase))
+    counts = np.diff(np.append(begins, len(phrase)))
+    phrase, target = phrase[begins], target[begins]
+    order = np.lexsort((target, -counts, phrase))
+    phrase, target, counts = phrase[order], target[order], counts[order]
+    begins = _begins(phrase[1:] != phrase[:-1], len(phrase))
+    return {
+        "phrase_hash": phrase[begins],
+        "phrase_links": np.add.reduceat(counts, begins) if len(begins) else counts,
+        "sense_ends": np.append(begins, len(phrase))[1:],
+        "sense_entity": target,
+        "sense_links": counts,
+    }
+
+
+def _links_by(links: Path, bits: int, leading: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """The links (phrase, entity) whose phrase has these leading bits."""
     phrases, targets = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int32)]
-    for phrase, target in spool.chunks(("by", np.uint64), ("to", np.int32)):
+    for phrase, target in _links(links, ("by", np.uint64), ("to", np.int32)):
         mine = phrase != 0
         if bits:
             mine &= (phrase >> np.uint64(64 - bits)) == leading
@@ -333,46 +319,3 @@ def _links_of(
 def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
     """Where runs of equal ones begin among ``n`` sorted records, from where neighbours differ."""
     return np.flatnonzero(np.append(True, changes)[:n])
-
-
-def _occurrences(spool: _Spool, threads: int) -> None:
-    hashes = np.load(spool.folder / "phrase_hash.npy")
-    links = np.load(spool.folder / "phrase_links.npy", mmap_mode="r")
-    first, shift = bucket_index(hashes)
-    counts = np.zeros((threads, len(hashes)), dtype=np.uint32)
-    spool.append("phrase_count", np.zeros(0))
-
-    def count(words: NDArray[np.uint64], end: int) -> None:
-        """Count the phrases that start before ``end``, a share of them per thread."""
-        bounds = np.linspace(0, end, threads + 1).astype(np.int64)
-
-        def share(thread: int) -> None:
-            begin, stop = bounds[thread : thread + 2]
-            seen = words[begin : stop + LONGEST_PHRASE - 1]
-            count_phrases(seen, stop - begin, hashes, first, shift, counts[thread])
-
-        list(map_blocks(share, range(threads), threads))
-
-    rest = np.zeros(0, dtype=np.uint64)
-    for (words,) in spool.chunks(("words", np.uint64)):
-        words = np.concatenate([rest, words])
-        end = max(0, len(words) - LONGEST_PHRASE + 1)
-        count(words, end)
-        rest = words[end:]
-    count(rest, len(rest))
-    for begin in range(0, len(hashes), _CHUNK):
-        part = slice(begin, begin + _CHUNK)
-        total = counts[:, part].sum(axis=0, dtype=np.int64)
-        spool.append("phrase_count", np.maximum(total, links[part]))
-    spool.close("phrase_count")
-
-
-def _raw_to_npy(raw: Path, path: Path, dtype: Any) -> None:
-    """Put a header before the bytes of a file, a piece at a time."""
-    size = raw.stat().st_size // np.dtype(dtype).itemsize
-    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
-    with path.open("wb") as out, raw.open("rb") as source:
-        np.lib.format.write_array_header_1_0(out, header)
-        while piece := source.read(1 << 24):
-            out.write(piece)
-    raw.unlink()

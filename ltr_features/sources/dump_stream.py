@@ -53,6 +53,10 @@ class Block:
 class DumpStream:
     """An open dump: its site, and its pages in blocks.
 
+    Args:
+        path: the file.
+        content: what it holds, if that is not to be read from there; closed with this.
+
     Attributes:
         path: the file, for messages.
         site: namespaces and title rule from the dump's ``<siteinfo>``.
@@ -63,15 +67,16 @@ class DumpStream:
             :class:`~letor.compression.Unpacked`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], content: IO[bytes] | None = None) -> None:
         self.path = Path(path)
         self._last_block = b""
         try:
-            self._file = self.path.open("rb")
+            self._file = self.path.open("rb") if content is None else content
         except OSError as error:
             raise InputError(f"{self.path}: {_open_failure(self.path, error)}") from error
         try:
-            self.size = os.fstat(self._file.fileno()).st_size
+            self.size = self._file.seek(0, os.SEEK_END)
+            self._file.seek(0)
             self._stream = _decompressed(self._file, self.path)
             self._head = self._read_header()
             self.site = self._parse_site()
@@ -81,6 +86,11 @@ class DumpStream:
 
     def close(self) -> None:
         self._file.close()
+
+    @property
+    def compressed(self) -> bool:
+        """Whether what is stored is not the XML itself."""
+        return self._stream is not self._file
 
     @property
     def position(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,21 @@ from ltr_features.text.stored_texts import open_documents
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"
+_COPIED = 1 << 20  # bytes at a time
 
 
-def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> None:
+def save_collection(
+    collection: Collection,
+    folder: str | os.PathLike[str],
+    *,
+    lines: Iterable[Path] | None = None,
+) -> None:
     """Write ``corpus.jsonl``, ``queries.jsonl``, ``qrels.tsv``, ``links.tsv``, ``collection.json``
-    into an existing empty folder.
+    into an existing folder.
+
+    Args:
+        lines: files that :func:`write_documents` wrote of all documents, one after the other;
+            None to write them now.
 
     Raises:
         InputError: an id has a tab or a line end, which tab-separated files cannot hold.
@@ -32,14 +43,13 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
     for name in (*collection.document_ids, *collection.query_ids):
         if any(c in name for c in "\t\r\n"):
             raise InputError(f"id {name!r} has a tab or a line end; rename it")
-    streams = {
-        _BODY if name == "body" else name: texts for name, texts in collection.streams.items()
-    }
-    documents = (
-        {"_id": document_id, **dict(zip(streams, texts, strict=True))}
-        for document_id, *texts in zip(collection.document_ids, *streams.values(), strict=True)
-    )
-    _write_lines(folder / "corpus.jsonl", documents)
+    if lines is None:
+        write_documents(folder / "corpus.jsonl", collection.document_ids, collection.streams)
+    else:
+        with open(folder / "corpus.jsonl", "wb") as file:
+            for path in lines:
+                with path.open("rb") as part:
+                    shutil.copyfileobj(part, file, _COPIED)
     ids = np.array(collection.document_ids, dtype=object)
     sources, groups = collection.query_sources, collection.query_groups
     times = collection.query_times
@@ -70,6 +80,20 @@ def save_collection(collection: Collection, folder: str | os.PathLike[str]) -> N
         header["withheld"] = collection.withheld
     text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
     (folder / "collection.json").write_text(text, encoding="utf-8")
+
+
+def write_documents(path: Path, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> None:
+    """Write documents as the lines of ``corpus.jsonl``.
+
+    Args:
+        ids, streams: of these documents, as of a collection.
+    """
+    names = [_BODY if name == "body" else name for name in streams]
+    documents = (
+        {"_id": document_id, **dict(zip(names, texts, strict=True))}
+        for document_id, *texts in zip(ids, *streams.values(), strict=True)
+    )
+    _write_lines(path, documents)
 
 
 def load_collection(folder: str | os.PathLike[str]) -> Collection:
@@ -145,4 +169,5 @@ def _sources(
 
 def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        encode = json.JSONEncoder(ensure_ascii=False).encode
+        file.writelines(encode(record) + "\n" for record in records)

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path
+from letor.files import atomic_path, save_array
 from letor.mapped import GrowingArray
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import STREAMS, Collection
@@ -31,7 +31,14 @@ from ltr_features.text.index_files import (
     read_words,
 )
 from ltr_features.text.stream_counts import StreamCounts
-from ltr_features.text.term_counts import BLOCK_CHARACTERS, count_streams, count_terms, renumbered
+from ltr_features.text.term_counts import (
+    BLOCK_CHARACTERS,
+    CountedBlock,
+    count_streams,
+    count_terms,
+    merge_counted,
+    renumbered,
+)
 from ssi_models.vocabulary import Vocabulary
 
 #: The derived stream: all streams of a document together.
@@ -77,6 +84,7 @@ class TermIndex:
         analyzer: Analyzer | None = None,
         *,
         threads: int | None = None,
+        counted: Iterable[tuple[str, CountedBlock]] | None = None,
     ) -> TermIndex:
         """Analyse and count all streams of a collection.
 
@@ -84,11 +92,18 @@ class TermIndex:
             collection: the documents, row i of which is row i of every count matrix.
             analyzer: the recipe; None for the default one.
             threads: worker threads; None for one per core. The index is the same for any number.
+            counted: the documents' counts by the recipe, where others have made them, for
+                :func:`~ltr_features.text.term_counts.merge_counted`.
 
         Raises:
             InputError: the collection has no streams, a text is no string, or no text has a word.
         """
-        index = cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+        if counted is None:
+            index = cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+        else:
+            analyzer, streams = analyzer or Analyzer(), _streams(collection)
+            made = merge_counted(counted, streams, analyzer, threads=threads)
+            index = cls._of_counts(analyzer, streams, *made)
         if not len(index.vocabulary):
             raise InputError(
                 f"collection {collection.name!r}: no document has a word; check which fields are "
@@ -124,7 +139,17 @@ class TermIndex:
         if unknown:
             raise InputError(f"unknown streams {', '.join(unknown)}; use {', '.join(STREAMS)}")
         streams = tuple(stream for stream in STREAMS if stream in first)
-        words, matrices = count_streams(_chain(first, rest), streams, analyzer, threads=threads)
+        made = count_streams(_chain(first, rest), streams, analyzer, threads=threads)
+        return cls._of_counts(analyzer, streams, *made)
+
+    @classmethod
+    def _of_counts(
+        cls,
+        analyzer: Analyzer,
+        streams: Sequence[str],
+        words: Sequence[str],
+        matrices: Sequence[csr_matrix],
+    ) -> TermIndex:
         named = _with_whole(streams, matrices)
         counts = {stream: StreamCounts.from_matrix(matrix) for stream, matrix in named.items()}
         counts.setdefault(WHOLE, counts[streams[0]])
@@ -228,14 +253,14 @@ class TermIndex:
             partial.mkdir()
             encoded = [word.encode("utf-8") for word in self.vocabulary.words]
             lengths = np.array([len(word) for word in encoded], dtype=np.int64)
-            np.save(partial / "word_lengths.npy", lengths)
-            np.save(partial / "words.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+            save_array(partial / "word_lengths.npy", lengths)
+            save_array(partial / "words.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
             for stream in self._stored_streams():
                 for name in _ARRAYS:
                     array = getattr(self._counts[stream], name)
-                    np.save(partial / f"{stream}.{name}.npy", np.asarray(array))
+                    save_array(partial / f"{stream}.{name}.npy", np.asarray(array))
             for name, array in self.stream(WHOLE).postings._asdict().items():
-                np.save(partial / f"{POSTINGS}.{name}.npy", array)
+                save_array(partial / f"{POSTINGS}.{name}.npy", array)
             header = json.dumps(self._header(), indent=1)
             (partial / HEADER).write_text(header, encoding="utf-8")
             write_digests(partial)
@@ -326,13 +351,19 @@ def _summed(matrices: Sequence[csr_matrix]) -> csr_matrix:
     return whole
 
 
-def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
-    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per stream."""
+def _streams(collection: Collection) -> tuple[str, ...]:
+    """The streams of a collection, in the order of ``STREAMS``."""
     if not collection.streams:
         raise InputError(f"collection {collection.name!r} has no streams to index")
-    block: dict[str, list[str]] = {stream: [] for stream in collection.streams}
-    characters = 0
-    for document, *texts in zip(collection.document_ids, *collection.streams.values(), strict=True):
+    return tuple(stream for stream in STREAMS if stream in collection.streams)
+
+
+def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
+    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per stream."""
+    streams = _streams(collection)
+    block: dict[str, list[str]] = {stream: [] for stream in streams}
+    of_streams, characters = [collection.streams[stream] for stream in streams], 0
+    for document, *texts in zip(collection.document_ids, *of_streams, strict=True):
         for (stream, of_block), text in zip(block.items(), texts, strict=True):
             if not isinstance(text, str):
                 raise InputError(

@@ -3,6 +3,7 @@ they are asked for, and processes on a machine share what is read."""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -151,6 +152,38 @@ def _arrow(texts: Sequence[str], first: int, last: int) -> pa.Array:
     if isinstance(texts, StoredTexts):
         return texts.arrow(first, last)
     return pa.array(texts[first:last], pa.large_string())
+
+
+def block_sizes(folder: Path) -> list[int]:
+    """Bytes of each block of documents that :func:`save_documents` wrote into a folder."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(folder / FILE)) as file:
+        reader = pa.ipc.open_file(file)
+        return [reader.get_batch(block).nbytes for block in range(reader.num_record_batches)]
+
+
+def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[str, list[str]], str]:
+    """The ids and the texts by stream of the blocks ``first`` to before ``last`` of a folder's
+    documents, and a digest of all this.
+
+    Raises:
+        InputError: the file is not there, or damaged.
+    """
+    import pyarrow as pa
+
+    path = folder / FILE
+    with reading(path, "it is damaged: make the collection again"):
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        blocks = [reader.get_batch(block) for block in range(first, last)]
+        for block in blocks:
+            block.validate(full=True)
+        content = hashlib.sha256(reader.schema.serialize())
+        for block in blocks:
+            content.update(block.serialize())
+        table = pa.Table.from_batches(blocks, reader.schema)
+        ids, *texts = (column.to_pylist() for column in table.columns)
+        return ids, dict(zip(table.column_names[1:], texts, strict=True)), content.hexdigest()
 
 
 def open_documents(folder: Path) -> tuple[list[str], dict[str, StoredTexts]] | None:

@@ -39,6 +39,9 @@ BLOCK_CHARACTERS = 1 << 22
 #: Fewer characters are counted in Python, in less time than the kernels' tables take to be made.
 KERNELS_FROM_CHARACTERS = 1 << 22
 
+#: A stream and some of its texts, in order.
+Unit: TypeAlias = tuple[str, Sequence[str]]
+
 #: Case folding maps no code point from here on (a test checks it).
 _FOLDED_LIMIT = 1 << 17
 
@@ -95,21 +98,18 @@ def count_streams(
     """
     analyzer = analyzer or Analyzer()
     threads = thread_count(threads)
-    units, ahead, characters = _units(blocks, streams), [], 0
+    units, ahead, characters = units_of(blocks, streams), [], 0
     for unit in units:
         ahead.append(unit)
         characters += sum(map(len, unit[1]))
         if characters >= KERNELS_FROM_CHARACTERS:
-            return _count_by_kernels(chain(ahead, units), streams, analyzer, threads)
+            counted = count_units(chain(ahead, units), analyzer, threads)
+            return merge_counted(counted, streams, analyzer, threads=threads)
     return _count_plainly(ahead, streams, analyzer)
 
 
-#: A stream and some of its texts, in order.
-_Unit: TypeAlias = tuple[str, Sequence[str]]
-
-
 def _count_plainly(
-    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer
+    units: Iterable[Unit], streams: Sequence[str], analyzer: Analyzer
 ) -> tuple[list[str], list[csr_matrix]]:
     rows: dict[str, list[Counter[str]]] = {stream: [] for stream in streams}
     for stream, texts in units:
@@ -124,24 +124,8 @@ def _count_plainly(
     return words, matrices
 
 
-def _count_by_kernels(
-    units: Iterable[_Unit], streams: Sequence[str], analyzer: Analyzer, threads: int
-) -> tuple[list[str], list[csr_matrix]]:
-    tables = _character_tables(analyzer.lowercase)
-    counted = {stream: _Counted() for stream in streams}
-    merged = _Words()
-
-    def count(unit: _Unit) -> tuple[str, _Block]:
-        return unit[0], _count_block(unit[1], tables)
-
-    for stream, block in map_blocks(count, units, threads):
-        counted[stream].add(block, merged.add(block))
-    words, columns = _columns(merged.decoded(), analyzer)
-    return words, [_matrix(counted.pop(stream), columns, len(words), threads) for stream in streams]
-
-
-class _Block(NamedTuple):
-    """What the kernel ``count_words`` returns."""
+class CountedBlock(NamedTuple):
+    """Texts of a stream, counted over words of their own, as the kernel ``count_words`` does."""
 
     pool: NDArray[np.uint8]
     ends: NDArray[np.int64]
@@ -149,7 +133,35 @@ class _Block(NamedTuple):
     row_ends: NDArray[np.int64]
     entry_words: NDArray[np.int32]
     entry_counts: NDArray[np.int32]
-    suspects: NDArray[np.bool_]
+
+
+def count_units(
+    units: Iterable[Unit], analyzer: Analyzer, threads: int | None
+) -> Iterator[tuple[str, CountedBlock]]:
+    """The stream and the counts of each unit, in their order."""
+    tables = _character_tables(analyzer.lowercase)
+    yield from map_blocks(lambda unit: (unit[0], _count_block(unit[1], tables)), units, threads)
+
+
+def merge_counted(
+    blocks: Iterable[tuple[str, CountedBlock]],
+    streams: Sequence[str],
+    analyzer: Analyzer,
+    *,
+    threads: int | None = None,
+) -> tuple[list[str], list[csr_matrix]]:
+    """The counts of blocks over one vocabulary.
+
+    Args:
+        blocks: each with its stream; the blocks of a stream in the order of its texts.
+        streams, analyzer, threads: as of :func:`count_streams`, which says what is returned.
+    """
+    counted = {stream: _Counted() for stream in streams}
+    merged = _Words()
+    for stream, block in blocks:
+        counted[stream].add(block, merged.add(block))
+    words, columns = _columns(merged.decoded(), analyzer)
+    return words, [_matrix(counted.pop(stream), columns, len(words), threads) for stream in streams]
 
 
 class _Counted:
@@ -161,7 +173,7 @@ class _Counted:
         self.n_words: list[int] = []
         self.words, self.counts, self.numbers = (GrowingArray(np.int32) for _ in range(3))
 
-    def add(self, block: _Block, numbers: NDArray[np.int32]) -> None:
+    def add(self, block: CountedBlock, numbers: NDArray[np.int32]) -> None:
         self.row_ends.append(block.row_ends)
         self.n_words.append(len(numbers))
         self.words.append(block.entry_words)
@@ -169,9 +181,9 @@ class _Counted:
         self.numbers.append(numbers)
 
 
-def _units(
+def units_of(
     blocks: Iterable[Mapping[str, Sequence[str]]], streams: Sequence[str]
-) -> Iterator[_Unit]:
+) -> Iterator[Unit]:
     """Cut blocks into (stream, texts) units of about BLOCK_CHARACTERS characters."""
     for number, block in enumerate(blocks):
         missing = [stream for stream in streams if stream not in block]
@@ -202,15 +214,15 @@ def _units(
 def _count_block(
     texts: Sequence[str],
     tables: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint64]],
-) -> _Block:
-    block = _Block(*count_words(*_encode(texts), *tables))
-    suspects = np.flatnonzero(block.suspects).tolist()
-    composed = {row: unicodedata.normalize("NFC", texts[row]) for row in suspects}
+) -> CountedBlock:
+    *block, suspects = count_words(*_encode(texts), *tables)
+    rows = np.flatnonzero(suspects).tolist()
+    composed = {row: unicodedata.normalize("NFC", texts[row]) for row in rows}
     if any(texts[row] != text for row, text in composed.items()):
         # Rare: only texts with marks or compatibility letters are looked at a second time.
         texts = [composed.get(row, text) for row, text in enumerate(texts)]
-        block = _Block(*count_words(*_encode(texts), *tables))
-    return block
+        *block, _ = count_words(*_encode(texts), *tables)
+    return CountedBlock(*block)
 
 
 def _encode(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -265,7 +277,7 @@ class _Words:
         self._slots = np.full(1 << 13, -1, dtype=np.int32)
         self._size = 0
 
-    def add(self, block: _Block) -> NDArray[np.int32]:
+    def add(self, block: CountedBlock) -> NDArray[np.int32]:
         """int32 [n words of the block]: the number of each word in this table."""
         most = self._size + len(block.keys)
         self._pool = _with_room(self._pool, int(self._ends[self._size]) + len(block.pool))
@@ -315,7 +327,7 @@ def _columns(runs: list[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np
 
 
 def _matrix(
-    counted: _Counted, columns: NDArray[np.int32], n_words: int, threads: int
+    counted: _Counted, columns: NDArray[np.int32], n_words: int, threads: int | None
 ) -> csr_matrix:
     words, counts, numbers = (part.taken() for part in
                               (counted.words, counted.counts, counted.numbers))  # fmt: skip

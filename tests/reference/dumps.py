@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import random
+import re
 from collections.abc import Iterable
+from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de">
@@ -68,3 +72,40 @@ def topical_dump(n_articles: int = 40, n_sections: int = 5, seed: int = 0) -> by
         parts[0] += f"See [[Article {(a + 1) % n_articles}|neighbour]].\n"
         pages.append(page_xml(f"Article {a}", "\n".join(parts), page_id=a + 1))
     return dump_xml(pages)
+
+
+def linked_dump(n: int) -> bytes:
+    """A dump of ``n`` articles of two sections, and as many redirects, that link to each other."""
+    rng = random.Random(0)
+    pages = []
+    for i in range(n):
+        links = " ".join(
+            f"[[Thing {rng.randrange(n)}{rng.choice(['', '|some thing', '|thing'])}]] word{i % 7}"
+            for _ in range(6)
+        )
+        text = f"thing {i} is {links}\n== More ==\n{links}"
+        pages.append(page_xml(f"Thing {i}", text, page_id=i + 1))
+        pages.append(page_xml(f"Name {i}", redirect=f"Thing {rng.randrange(n)}", page_id=n + i + 1))
+    return dump_xml(pages)
+
+
+def multistream(xml: bytes, pages: int = 8) -> bytes:
+    """As Wikipedia's dumps: the header, some pages, some pages, ..., the end."""
+    cuts = [found.start() for found in re.finditer(rb"  <page>", xml)][::pages]
+    cuts = [0, *cuts, xml.index(b"</mediawiki>"), len(xml)]
+    return b"".join(bz2.compress(xml[begin:end]) for begin, end in pairwise(cuts))
+
+
+def in_pieces(xml: bytes) -> bytes:
+    """As of programs that compress in parallel: streams of any bytes."""
+    return b"".join(bz2.compress(xml[at : at + 1500]) for at in range(0, len(xml), 1500))
+
+
+#: Ways to store a dump.
+PACKED = {
+    "xml": bytes,
+    "bz2": bz2.compress,
+    "gz": gzip.compress,
+    "streams": multistream,
+    "pieces": in_pieces,
+}

@@ -224,6 +224,13 @@ def test_an_index_of_an_earlier_version_has_no_postings(index, tmp_path):
     np.testing.assert_array_equal(whole.postings.counts, index.stream(WHOLE).postings.counts)
 
 
+def test_a_collection_without_streams_is_refused():
+    nothing = Collection("toy", ["d"], {}, [], [], Judgements(NONE, NONE, NONE))
+    for counted in (None, iter(())):
+        with pytest.raises(InputError, match="collection 'toy' has no streams to index"):
+            TermIndex.build(nothing, counted=counted)
+
+
 def test_counts_on_the_disk_are_those_in_memory(monkeypatch):
     """With few bytes held, the arrays of the counts, their sum and their postings are mapped."""
     texts = [f"word{i % 7} is word{i % 11} of {i}" for i in range(500)]
