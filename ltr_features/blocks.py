@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class BlockWork:
         return ArrowRows.of(rows)
 
 
+#: Makes the rows of blocks, in their order.
+MakeBlocks: TypeAlias = Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]
+
+
 @dataclass
 class Written:
     """What was written.
@@ -113,7 +117,7 @@ def write_columns(
     path: Path,
     *,
     memory: int = MEMORY,
-    made_by: Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]] | None = None,
+    made_by: MakeBlocks | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Written:
     """Write the rows of all candidates with their columns as Parquet, as of

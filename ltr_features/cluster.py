@@ -7,21 +7,27 @@ complete, and all have one version of this package. So a run that was killed tak
 
 from __future__ import annotations
 
+import errno
+import gc
 import hashlib
 import logging
 import re
 import socket
 import tempfile
+import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from time import sleep
 from typing import Any
 from weakref import WeakSet
 
 from letor.digests import DIGESTS
 from letor.errors import InputError
+from ltr_features.part_store import PartStore
 
 _LOCAL = re.compile(r"local:(\d+)")
 _PATIENCE = 60  # seconds for the first worker
@@ -45,10 +51,12 @@ class Cluster:
         """Of all workers that there are now, one at least: so much work runs at a time."""
         return max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, work: Callable[..., Any], *given: Any) -> Any:
-        """A future of ``work(*given)``, for :meth:`result`. A worker that dies is replaced: the
-        work is begun again by another, and must not mind what the first has left."""
-        future = self._client.submit(work, *given, pure=False)
+    def submit(self, work: Callable[..., Any], *given: Any, at: str | None = None) -> Any:
+        """A future of ``work(*given)``, for :meth:`result`, at the address of a worker or of any.
+        A worker that dies is replaced: the work is begun again by another, and must not mind what
+        the first has left."""
+        where = None if at is None else [at]
+        future = self._client.submit(_worked, software(), work, *given, pure=False, workers=where)
         self._asked.add(future)
         return future
 
@@ -60,7 +68,8 @@ class Cluster:
         """What the work returned, or its error.
 
         Raises:
-            InputError: workers died of it, several times.
+            InputError: workers died of it, several times; or a worker could not read or write
+                something, because its disk is full, say.
         """
         from distributed import KilledWorker
 
@@ -71,6 +80,45 @@ class Cluster:
                 f"workers died of one piece of work, several times ({error}): give them more "
                 "memory, or make the pieces smaller"
             ) from None
+
+    @property
+    def workers(self) -> list[str]:
+        """The addresses of all that there are now."""
+        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    @property
+    def host(self) -> str:
+        """The address of this process, as the workers reach it."""
+        from distributed.utils import get_ip
+
+        scheduler = str(self._client.scheduler.address)
+        return str(get_ip(scheduler.rpartition("/")[2].rpartition(":")[0]))
+
+    def together(self, work: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]]) -> list[Any]:
+        """The results of ``work(*given)`` on each worker, by address, at one time: of pieces that
+        talk to each other.
+
+        Raises:
+            InputError: one of them failed or died.
+        """
+        from distributed import wait
+
+        futures = [self.submit(work, *given, at=address) for address, given in calls.items()]
+        try:
+            # A worker that waits for one that has died may not notice; the others fail first.
+            while any(not future.done() for future in futures):
+                with suppress(TimeoutError):
+                    wait(futures, timeout=1, return_when="FIRST_COMPLETED")
+                if any(future.status == "error" for future in futures):
+                    sleep(1)  # until the scheduler knows who has died
+                    break
+                if not set(calls) <= set(self.workers):
+                    break
+            if not set(calls) <= set(self.workers):
+                raise InputError("a worker died, and the others need it: run the command again")
+            return [self.result(future) for future in futures if future.done()]
+        finally:
+            self._client.cancel(futures)
 
     def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """The results of ``work(*given)`` for what is given to each call, in their order; a few are
@@ -85,18 +133,59 @@ class Cluster:
             yield self.result(waiting.popleft())
 
 
+@dataclass(frozen=True)
+class ClusterExecutor:
+    """Workers as the :class:`~ssi_models.parallel.Executor` of fits; all see the folder."""
+
+    cluster: Cluster
+    folder: Path
+
+    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """See :meth:`Cluster.in_order`."""
+        return self.cluster.in_order(work, calls)
+
+
+def software() -> str:
+    """What workers must have in common with the process that gives them work: the words of texts
+    depend on Python's Unicode, too."""
+    return f"ltr-features {version('ltr-features')}, Unicode {unicodedata.unidata_version}"
+
+
+def _worked(wanted: str, work: Callable[..., Any], *given: Any) -> Any:
+    """``work(*given)`` on a worker, which may have come later than those that were checked: an
+    error of its files tells whose they are."""
+    if (own := software()) != wanted:
+        raise InputError(
+            f"worker on {socket.gethostname()}: has {own}; where the command runs there is "
+            f"{wanted}: install one version of this package and of Python everywhere"
+        )
+    try:
+        return work(*given)
+    except OSError as error:
+        said, named = str(error), error.filename
+        if named is None and error.errno == errno.ENOSPC:  # of a file without a name
+            named = tempfile.gettempdir()
+        if named is not None and error.strerror:
+            said = f"{named}: {error.strerror}"
+        raise InputError(
+            f"worker on {socket.gethostname()}: {said}; put that right there, and run the same "
+            "command again to go on"
+        ) from error
+
+
 @contextmanager
-def connected(address: str, *folders: Path) -> Iterator[Cluster]:
-    """The workers of a cluster, which see the folders as this process does.
+def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
+    """The workers of a cluster, which see folders and stores as this process does.
 
     Args:
         address: of a Dask scheduler ("tcp://host:8786"), or "local:N" for N processes of this
             machine with a thread each.
-        folders: that are there; of those that have digests of their files, these are compared.
+        places: folders that are there; of those that have digests of their files, these are
+            compared. And stores, which have begun.
 
     Raises:
         InputError: Dask is not installed, no scheduler there, a worker has another version of this
-            package or does not see a folder.
+            package or does not see a folder or store.
     """
     try:
         from distributed import Client
@@ -109,13 +198,18 @@ def connected(address: str, *folders: Path) -> Iterator[Cluster]:
         if local := _LOCAL.fullmatch(address):
             where = stack.enter_context(_local_cluster(max(1, int(local[1]))))
         try:
-            client = stack.enter_context(Client(where, timeout="20s"))
+            client, failed = stack.enter_context(Client(where, timeout="20s")), ""
         except (OSError, ValueError) as error:
+            failed = str(error)
+        if failed:
+            # The client that did not connect is closed now: Dask would wait for ever if it were
+            # found by chance while another one starts.
+            gc.collect()
             raise InputError(
-                f"--scheduler {address}: no Dask scheduler answers there ({error}); give its "
+                f"--scheduler {address}: no Dask scheduler answers there ({failed}); give its "
                 "address, tcp://host:8786, or local:2"
-            ) from None
-        _check_workers(client, [str(folder.resolve()) for folder in folders])
+            )
+        _check_workers(client, [p.resolve() if isinstance(p, Path) else p for p in places])
         yield Cluster(client)
 
 
@@ -136,13 +230,14 @@ def _local_cluster(n_workers: int) -> Iterator[Any]:
             )
         except RuntimeError as error:
             raise InputError(
-                f"--scheduler local:{n_workers}: a worker ended while it started ({error}); is "
-                "there memory for so many? Run it again, or with fewer"
+                f"--scheduler local:{n_workers}: a worker ended while it started ({error}); in "
+                "a script of your own, begin under if __name__ == '__main__'; or is there memory "
+                "for so many? Run it again, or with fewer"
             ) from None
         yield stack.enter_context(made)
 
 
-def _check_workers(client: Any, folders: list[str]) -> None:
+def _check_workers(client: Any, places: Sequence[Path | PartStore]) -> None:
     """Raise InputError for the first worker that would see something else."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
@@ -150,11 +245,13 @@ def _check_workers(client: Any, folders: list[str]) -> None:
         raise InputError(
             f"the Dask scheduler has no worker, also after {_PATIENCE} s: start some"
         ) from None
-    told: Mapping[str, Any] = client.run(_what_a_worker_sees, folders, on_error="return")
-    _, here = _what_a_worker_sees(folders)
+    told: Mapping[str, Any] = client.run(_what_a_worker_sees, places, on_error="return")
+    _, here = _what_a_worker_sees(places)
     for worker, answer in sorted(told.items()):
         if isinstance(answer, OSError):  # it died: what comes in its place is asked by its work
             continue
+        if isinstance(answer, InputError):
+            raise InputError(f"worker {worker}: {answer}")
         if isinstance(answer, Exception):
             raise InputError(
                 f"worker {worker} cannot run this package ({type(answer).__name__}: {answer}); "
@@ -165,19 +262,29 @@ def _check_workers(client: Any, folders: list[str]) -> None:
             if seen[what] != value:
                 raise InputError(
                     f"worker {worker} on {host}: {what} is {seen[what]}, here it is {value}; "
-                    "install one version everywhere, and keep inputs and outputs on shared storage"
+                    "install one version everywhere, and keep inputs and outputs on shared storage "
+                    "(where there are --parts: equal copies of the inputs)"
                 )
 
 
-def _what_a_worker_sees(folders: list[str]) -> tuple[str, dict[str, str]]:
+def _what_a_worker_sees(places: Sequence[Path | PartStore]) -> tuple[str, dict[str, str]]:
     """The host's name, and what must be the same on all."""
-    seen = {"the version of ltr-features": version("ltr-features")}
-    return socket.gethostname(), seen | {f"folder {name}": folder_digest(name) for name in folders}
+    seen = {"the version": software()}
+    for place in places:
+        if isinstance(place, Path):
+            seen[f"folder {place}"] = folder_digest(str(place))
+        else:
+            seen[str(place)] = place.seen()
+    return socket.gethostname(), seen
 
 
 def folder_digest(folder: str) -> str:
-    """Of the digests that lie in a folder; "there" where none do, "missing" where it is not."""
+    """Of the digests that lie in a folder, or of a file; "there" for a folder without digests,
+    "missing" where nothing is."""
     path = Path(folder)
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     if not (path / DIGESTS).is_file():
         return "there" if path.is_dir() else "missing"
     return digest((path / DIGESTS).read_bytes())

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from letor.arrow_rows import ArrowRows
-from letor.files import atomic_path
-from ltr_features.blocks import Block, BlockWork
-from ltr_features.cluster import Cluster, check_folder, connected, digest, folder_digest
+from letor.files import atomic_path, save_array
+from ltr_features.blocks import Block, BlockWork, MakeBlocks
+from ltr_features.cluster import (
+    Cluster,
+    ClusterExecutor,
+    check_folder,
+    connected,
+    digest,
+    folder_digest,
+)
 from ltr_features.columns.context import ColumnContext, open_workspace
+from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import Parts
+from ltr_features.feature_table import FitAll, Parts
+from ltr_features.part_store import PartFolder, PartStore
 from ltr_features.text.collection import Pairs
 
 #: The file of candidates that models learn from, beside the models.
@@ -29,52 +39,68 @@ _CANDIDATES = "candidates.npy"
 
 
 @contextmanager
-def blocks_on(
-    address: str, workspace: Path, folder: Path
-) -> Iterator[Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]]:
+def blocks_on(address: str, workspace: Path, parts: PartStore) -> Iterator[MakeBlocks]:
     """What makes the rows of blocks on a cluster, for :func:`ltr_features.blocks.write_columns`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
         workspace: the folder that ``ltr-features index`` made, as the workers see it.
-        folder: for the blocks' files, as the workers see it; removed when the work is done.
+        parts: for the blocks' files; removed when the work is done.
 
     Raises:
         InputError: as :func:`~ltr_features.cluster.connected`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with connected(address, workspace, folder) as cluster:
-        yield lambda work, blocks: _made(cluster, workspace, folder, work, blocks)
-    shutil.rmtree(folder)
+    parts.begin()
+    with connected(address, workspace, parts) as cluster:
+        yield lambda work, blocks: _made(cluster, workspace, parts, work, blocks)
+    parts.remove()
 
 
 def _made(
-    cluster: Cluster, workspace: Path, folder: Path, work: BlockWork, blocks: Iterable[Block]
+    cluster: Cluster, workspace: Path, parts: PartStore, work: BlockWork, blocks: Iterable[Block]
 ) -> Iterator[ArrowRows]:
     """The rows of the blocks, in their order; files that are there are taken."""
-    seen = folder_digest(str(workspace))
-    base = digest(seen.encode() + _settings(work))
-    calls = (
-        (str(workspace), seen, work, block, str(folder / f"{base}-{_name(block)}"))
-        for block in blocks
-    )
-    for path in cluster.in_order(_write_block, calls):
-        yield ArrowRows.open(path)
+    seen = _Seen.of(workspace, work)
+    base = _base(seen, work)
+    calls = ((seen, work, block, parts, f"{base}-{_name(block)}.arrow") for block in blocks)
+    for name in cluster.in_order(_write_block, calls):
+        with parts.reading(name) as path:
+            yield ArrowRows.open(path)
 
 
-def _write_block(workspace: str, seen: str, work: BlockWork, block: Block, path: str) -> str:
-    """Make the rows of a block and write them, unless they are there: the file."""
-    file = Path(f"{path}.arrow")
-    if not file.is_file():
-        work.rows(_context(workspace, seen), block).save(file)
-    return str(file)
+def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:
+    """Make the rows of a block and write them, unless they are there: the file's name."""
+    if not parts.has(name):
+        with parts.working() as folder:
+            work.rows(_context(seen), block).save(folder / name)
+            parts.put(folder / name)
+    return name
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Inputs as the process that gives the work sees them. Workers may have copies.
+
+    Attributes:
+        inputs: (path, digest) of the workspace, and of the files that settings name.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, workspace: Path, work: BlockWork | None = None) -> _Seen:
+        """As they are here."""
+        families = [] if work is None else work.families
+        paths = [str(workspace), *sorted(_files([vars(family) for family in families]))]
+        return cls(tuple((path, folder_digest(path)) for path in paths))
 
 
 @lru_cache(maxsize=1)
-def _context(workspace: str, seen: str) -> ColumnContext:
+def _context(seen: _Seen) -> ColumnContext:
     """The workspace, opened once by each worker, of which there is one for each core."""
-    check_folder(workspace, seen)
-    return open_workspace(workspace, threads=1)
+    for path, expected in seen.inputs:
+        check_folder(path, expected)
+    return open_workspace(seen.inputs[0][0], threads=1)
 
 
 def _name(block: Block) -> str:
@@ -86,77 +112,150 @@ def _name(block: Block) -> str:
     return f"{name}-{digest(content + repr(block.origins).encode())}"
 
 
-def _settings(work: BlockWork) -> bytes:
-    """All that the rows of a block depend on beside the workspace."""
-    families = [[family.name, vars(family), _files(vars(family))] for family in work.families]
-    told = [version("ltr-features"), dict(work.candidates), families]
-    return json.dumps(told, sort_keys=True, default=repr).encode()
+def _base(seen: _Seen, work: BlockWork) -> str:
+    """A digest of all that the rows of any block depend on."""
+    families = [[family.name, vars(family)] for family in work.families]
+    inputs = [content for _, content in seen.inputs]
+    told = [version("ltr-features"), inputs, dict(work.candidates), families]
+    return digest(json.dumps(told, sort_keys=True, default=repr).encode())
 
 
-def _files(value: Any) -> list[tuple[str, int, int]]:
-    """Size and time of the files that are named somewhere in a family's parameters."""
+def _files(value: Any) -> set[str]:
+    """The files that are named somewhere in settings."""
     if isinstance(value, Mapping):
-        return [one for part in value.values() for one in _files(part)]
+        value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [one for part in value for one in _files(part)]
+        return set().union(*map(_files, value))
     if isinstance(value, (str, Path)) and Path(value).is_file():
-        status = Path(value).stat()
-        return [(str(value), status.st_size, status.st_mtime_ns)]
-    return []
+        return {str(value)}
+    return set()
 
 
-#: Fits the models of columns and folds, into the columns' folders.
-FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
-
-
-def fits_on(address: str, workspace: Path) -> FitAll:
+def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:
     """What fits the models of columns and folds on a cluster, a fold's models of a column at a
-    time, for :func:`ltr_features.feature_table.learned_columns`. The folder of the models lies on
-    shared storage.
+    time, or pieces of a model that is the same for all folds, for
+    :func:`ltr_features.feature_table.learned_columns`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
         workspace: of the columns' collection, as the workers see it.
+        parts: for the models until they are in the columns' folders; removed when the work is
+            done. By default these folders, which then lie on shared storage. Where it is no folder,
+            there are no pieces, as each worker would have to read those of all others: one fits
+            the model.
 
     Raises:
         InputError: when it is called, as :func:`~ltr_features.cluster.connected`.
     """
 
     def fit(columns: Sequence[TrainedColumn], folds: Sequence[Parts]) -> None:
-        place = str(workspace.resolve())
-        seen, calls = folder_digest(place), []
-        for column in columns:
-            column.folder.mkdir(parents=True, exist_ok=True)
-            if column.candidates is not None:
-                pairs = np.stack([column.candidates.query, column.candidates.document])
-                with atomic_path(column.folder / _CANDIDATES) as partial, partial.open("wb") as out:
-                    np.save(out, pairs)
+        stores = [parts or PartFolder(column.folder.resolve()) for column in columns]
+        wanted: list[tuple[TrainedColumn, PartStore, Parts]] = []
+        spread: list[tuple[TrainedColumn, PartFolder]] = []
+        for column, store in zip(columns, stores, strict=True):
+            _begin(store, column)
             once = column.recipe.kind.learns_from == "documents"
-            given = (column.recipe, str(column.folder.resolve()), column.hold_out_groups)
-            for parts in folds[:1] if once else folds:
-                calls.append((place, seen, *given, list(parts)))
-        with connected(address, workspace, *(column.folder for column in columns)) as cluster:
-            for _ in cluster.in_order(_fit, calls):
-                pass
+            if once and isinstance(store, PartFolder) and column.recipe.new_model().in_pieces:
+                spread.append((column, store))
+                continue
+            for rows in folds[:1] if once else folds:
+                if not all(path.exists() for path in column.fold_paths(rows)):
+                    wanted.append((column, store, rows))
+        seen = _Seen.of(workspace.resolve())
+        with connected(address, workspace, *dict.fromkeys(stores)) as cluster:
+            _fit_all(cluster, seen, wanted)
+            for column, folder in spread:
+                with _executor(cluster, column, folder):
+                    column.fold_models(folds[0])
+        if parts is not None:
+            parts.remove()
 
     return fit
 
 
-def _fit(
-    workspace: str, seen: str, recipe: LearnedColumn, folder: str, by_group: bool, parts: Parts
+def fitted_on(
+    address: str, workspace: Path, column: TrainedColumn, rows: NDArray[np.int64]
+) -> FittedColumn:
+    """The column of the model for query rows: its pieces are computed by all workers of a cluster,
+    or, where it has none, one worker fits it.
+
+    Args:
+        address, workspace: see :func:`fits_on`. column: its folder lies on shared storage.
+
+    Raises:
+        InputError: as :func:`~ltr_features.cluster.connected`.
+    """
+    store = PartFolder(column.folder.resolve())
+    _begin(store, column)
+    with connected(address, workspace, store) as cluster:
+        if not column.recipe.new_model().in_pieces:
+            _fit_all(cluster, _Seen.of(workspace.resolve()), [(column, store, [rows])])
+            return column.fitted(rows)
+        with _executor(cluster, column, store):
+            return column.fitted(rows)
+
+
+@contextmanager
+def _executor(cluster: Cluster, column: TrainedColumn, store: PartFolder) -> Iterator[None]:
+    """Have the workers compute the pieces of the column's fits."""
+    folder = store.folder / "pieces"
+    column.executor = ClusterExecutor(cluster, folder)
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+    column.executor = None
+
+
+def _begin(store: PartStore, column: TrainedColumn) -> None:
+    """Put the candidates that a column's models learn from beside where the models will be."""
+    store.begin()
+    if column.candidates is not None:
+        with store.working() as folder:
+            with atomic_path(folder / _CANDIDATES) as partial:
+                save_array(partial, np.stack([column.candidates.query, column.candidates.document]))
+            store.put(folder / _CANDIDATES)
+
+
+def _fit_all(
+    cluster: Cluster, seen: _Seen, wanted: Sequence[tuple[TrainedColumn, PartStore, Parts]]
 ) -> None:
-    """Fit the models of a column in a fold, unless they are in the folder."""
-    candidates = None
+    """Have the models of columns fitted, and bring them into the columns' folders."""
+    calls = [
+        (seen, column.recipe, store, column.hold_out_groups, list(rows))
+        for column, store, rows in wanted
+    ]
+    made = cluster.in_order(_fit, calls)
+    for (column, store, _), names in zip(wanted, made, strict=True):
+        for name in names:
+            target = column.folder / name
+            with store.reading(name) as path:
+                if path != target.resolve():
+                    with atomic_path(target) as partial:
+                        shutil.copyfile(path, partial)
+
+
+def _fit(
+    seen: _Seen, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
+) -> list[str]:
+    """Fit the models of a column in a fold, or the one of a single part, unless they are in the
+    store: the files' names."""
+    context, candidates = _context(seen), None
     if recipe.learns_from_lists:
-        query, document = np.load(Path(folder) / _CANDIDATES)
-        candidates = Pairs(query, document)
+        with store.reading(_CANDIDATES) as path:
+            candidates = Pairs(*np.load(path))
+        context.check(candidates)
     if "threads" in recipe.kind.default_params():  # there is a worker for each core
         recipe = replace(recipe, params={**recipe.params, "threads": 1})
-    column = TrainedColumn(
-        _context(workspace, seen),
-        recipe,
-        Path(folder),
-        hold_out_groups=by_group,
-        candidates=candidates,
-    )
-    column.fold_models(parts)
+    with store.working() as folder:
+        column = TrainedColumn(
+            context, recipe, folder, hold_out_groups=by_group, candidates=candidates
+        )
+        single = len(parts) == 1
+        paths = [column.path(parts[0])] if single else column.fold_paths(parts)
+        if not all(store.has(path.name) for path in paths):
+            if single:
+                column.model(parts[0])
+            else:
+                column.fold_models(parts)
+            for path in paths:
+                store.put(path)
+    return [path.name for path in paths]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -18,30 +17,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
-from letor.files import atomic_path, read_json
 from letor.folds import Fold
 from letor.frames import check_whole, pandas_frame
-from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments, Documents
+from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
-from ltr_features.column_workers import FitAll, fits_on
+from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily
-from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
-from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
 from ltr_features.columns.out_of_fold import keep_groups, train_parts
 from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import build_columns, learned_columns
+from ltr_features.feature_files import read_features, save_features
+from ltr_features.feature_table import FitAll, build_columns, learned_columns
+from ltr_features.part_store import part_store
 from ltr_features.progress import tracked
 from ltr_features.remarks import told_once, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.index import TermIndex
-
-_VERSION = 2
 
 
 class FeatureBuilder:
@@ -59,6 +54,9 @@ class FeatureBuilder:
         scheduler: fits models for folds on the workers of a Dask cluster: its address,
             "tcp://host:8786", or "local:N" for N processes here. ``models_folder`` lies then on
             storage that they share; numbers do not depend on it.
+        parts: where workers put models, if they do not see ``models_folder``: a folder that they
+            see, or a URL, see :func:`ltr_features.part_store.part_store`. The collection is then
+            the context of a workspace that each machine has, under the same path.
         progress: whether to show a progress bar (on stderr); None for notebooks only.
 
     Attributes:
@@ -82,6 +80,7 @@ class FeatureBuilder:
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         scheduler: str | None = None,
+        parts: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self.families = get_families(["letor46"] if families is None else families)
@@ -93,11 +92,14 @@ class FeatureBuilder:
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.scheduler = scheduler
+        self.parts = parts
         self.progress = progress
         if scheduler is not None and self.models_folder is None:
             raise InputError(
                 "scheduler: workers write models into models_folder: name one that all of them see"
             )
+        if parts is not None and scheduler is None:
+            raise InputError("parts: only workers make parts: give scheduler too")
         if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
         names = self.column_names
@@ -151,16 +153,18 @@ class FeatureBuilder:
         listed = any(recipe.learns_from_lists for recipe in self.models)
         pairs = candidate_pairs(context, self.candidates, on_empty="keep") if listed else None
         by_group = keep_groups(context.collection, folds)
-        fitted, fit = [], self._fits(context) if parts is not None else None
         kept = nullcontext(self.models_folder) if self.models_folder else TemporaryDirectory()
         with kept as folder:
-            for recipe in tracked(self.models, len(self.models), "models", self.progress):
-                column = TrainedColumn(
+            columns = [
+                TrainedColumn(
                     context, recipe, Path(folder), hold_out_groups=by_group, candidates=pairs
                 )
-                if fit is not None and parts is not None:
-                    fit([column], [parts])
-                fitted.append(column.fitted(rows, parts))
+                for recipe in self.models
+            ]
+            if parts is not None and (fit := self._fits(context)) is not None:
+                fit(columns, [parts])
+            made = tracked(columns, len(columns), "models", self.progress)
+            fitted = [column.fitted(rows, parts) for column in made]
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of the collection before
         told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
@@ -187,6 +191,7 @@ class FeatureBuilder:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
         context = self._context(collection, analyzer)
+        fit = self._fits(context)  # what cannot be reached is told before the table is made
         found = choose_candidates(context, self.candidates, on_empty="keep")
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
         made = learned_columns(
@@ -195,7 +200,7 @@ class FeatureBuilder:
             self.models,
             folds,
             folder=self.models_folder,
-            fit=self._fits(context),
+            fit=fit,
         )
         result, notes = [], {}
         for fold in tracked(made, len(folds), "folds", self.progress):
@@ -330,26 +335,9 @@ class FeatureBuilder:
             NotFittedError: before ``fit``.
             InputError: the folder holds something else.
         """
-        context, folder = self._fitted_context(), Path(folder)
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
-            raise InputError(f"{folder} is not empty and holds no features; name another folder")
-        with atomic_path(folder, kind="folder") as partial:
-            make_workspace(context.collection, partial / "workspace", index=context.index)
-            (partial / "models").mkdir()
-            for column in self.fitted_:
-                column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
-            description = {
-                "version": _VERSION,
-                "families": [family_notes(family) for family in self.families],
-                "models": [column_notes(column) for column in self.models],
-                "depth": self.depth,
-                "candidates": self.candidates,
-            }
-            text = json.dumps(description, indent=1, ensure_ascii=False)
-            (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
-            if self.added_ is not None:
-                self.added_.save(partial)
-            write_digests(partial)
+        settings = {"depth": self.depth, "candidates": self.candidates}
+        context = self._fitted_context()
+        save_features(Path(folder), context, self.families, self.fitted_, settings, self.added_)
 
     @classmethod
     def load(
@@ -371,28 +359,12 @@ class FeatureBuilder:
         """
         folder = Path(folder)
         with reading(folder, "it holds no saved features"):
-            description = read_json(folder / FEATURES)
-            version = description["version"]
-            if version > VERSION_ADDED:
-                raise InputError(f"{folder} was made by a newer version; update this program")
-            if version == 1:
-                named = description["families"].items()
-                description["families"] = [{"name": n, "params": params} for n, params in named]
-            made = cls(
-                [family_of(notes, families, folder) for notes in description["families"]],
-                [column_of(notes, models, folder) for notes in description["models"]],
-                depth=description["depth"],
-                candidates=description.get("candidates"),
-                threads=threads,
-            )
-            made.context_ = open_workspace(folder / "workspace", threads=threads)
-            paths = [folder / "models" / f"{column.name}.safetensors" for column in made.models]
-            made.fitted_ = [
-                FittedColumn(column, column.kind.load(path))
-                for column, path in zip(made.models, paths, strict=True)
-            ]
+            saved = read_features(folder, families, models, threads=threads)
+            recipes = [column.recipe for column in saved.fitted]
+            made = cls(saved.families, recipes, **saved.settings, threads=threads)
+            made.context_, made.fitted_ = saved.context, saved.fitted
             made._prepare()
-            if description.get("added"):
+            if saved.has_added:
                 made = made._having(AddedDocuments.load(made.context_, folder))
         return made
 
@@ -411,7 +383,8 @@ class FeatureBuilder:
         workspace = context.folder or make_workspace(
             context.collection, self.models_folder / "workspace", index=context.index
         )
-        return fits_on(self.scheduler, workspace)
+        store = None if self.parts is None else part_store(self.parts, self.models_folder)
+        return fits_on(self.scheduler, workspace, store)
 
     def _fitted_context(self) -> ColumnContext:
         if not hasattr(self, "context_"):

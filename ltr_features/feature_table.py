@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold
+from letor.mapped import empty_array
 from letor.missing import Missing
+from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
@@ -31,6 +33,10 @@ from ltr_features.text.collection import Collection, Pairs, places_of, rows_of
 
 #: The parts of the training queries of a fold, by rows of the collection.
 Parts: TypeAlias = Sequence[NDArray[np.int64]]
+#: Fits the models of columns and folds, into the columns' folders.
+FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
+#: Bytes of a row while it is scored.
+_SCORED_BYTES = 100
 
 
 def build_columns(
@@ -184,12 +190,22 @@ class FoldTable:
     values: NDArray[np.float32]
     provenance: Mapping[str, Mapping[str, Any]]
 
-    def rows(self, part: str) -> NDArray[np.int64]:
-        """The numbers of the table's rows in a part, ``"train"``, ``"validation"`` or ``"test"``,
-        in the order of the table."""
+    def has(self, part: str) -> NDArray[np.bool_]:
+        """bool [len(table)]: which rows are in a part, ``"train"``, ``"validation"`` or
+        ``"test"``."""
         queries = set(getattr(self.fold, part))
         wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
-        return np.flatnonzero(wanted[self.table.query_index])
+        return wanted[self.table.query_index]
+
+    def rows(self, part: str) -> NDArray[np.int64]:
+        """The numbers of the table's rows in a part, in the order of the table."""
+        return np.flatnonzero(self.has(part))
+
+    def missing(self, part: str) -> Missing | None:
+        """What is missing of a part, where it is known."""
+        known = self.fold.only(self.table.all_query_ids)
+        missing = self.table.missing
+        return None if missing is None else missing.only(getattr(known, part))
 
     def part(self, part: str) -> RankingData:
         """The rows of a part with all columns, and what is known to be missing of it."""
@@ -208,11 +224,13 @@ def learned_columns(
     columns: Sequence[LearnedColumn],
     folds: Sequence[Fold],
     *,
+    pairs: Pairs | None = None,
     folder: Path | None = None,
     by_group: bool | None = None,
     n_parts: int | None = None,
+    memory: int | None = None,
     on_progress: Callable[[str, Any], None] | None = None,
-    fit: Callable[[Sequence[TrainedColumn], Sequence[Parts]], None] | None = None,
+    fit: FitAll | None = None,
 ) -> Iterator[FoldTable]:
     """Each fold with the columns of trained models, in which no row was scored by a model that saw
     its label, see :func:`ltr_features.columns.out_of_fold.fold_scores`.
@@ -222,21 +240,25 @@ def learned_columns(
         table: rows of the candidates, as :func:`build_columns` makes them.
         columns: the columns to add.
         folds: all folds; every part is the test part of one of them.
+        pairs: of the table's rows, where they are known: it needs no document ids then.
         folder: where fitted models are kept; a model that is there is loaded, not trained again.
             By default they are not kept.
         by_group: hold out whole query groups for early stopping; by default where the folds keep
             groups together.
         n_parts: parts of the training queries that are scored out of fold; by default one for each
             fold whose test queries are among them.
+        memory: bytes, half of them for the rows that are scored at a time, half for the values;
+            those that take more are held in a temporary file, see :mod:`letor.mapped`. By default
+            all rows are scored at once.
         on_progress: called with (model key, finished epoch or iteration).
-        fit: fits the models of all columns and folds into ``folder`` beforehand, see
-            :func:`ltr_features.column_workers.fits_on`.
+        fit: fits the models of all columns and folds into ``folder``, which must be given,
+            beforehand; see :func:`ltr_features.column_workers.fits_on`.
 
     Raises:
         InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be
             learned from its training queries.
     """
-    pairs = table_pairs(context.collection, table)
+    pairs = table_pairs(context.collection, table) if pairs is None else pairs
     by_group = keep_groups(context.collection, folds) if by_group is None else by_group
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory() as kept:
         trained = [
@@ -254,11 +276,15 @@ def learned_columns(
         if fit is not None:
             fit(trained, of_folds)
         for fold, parts in zip(folds, of_folds, strict=True):
-            values = np.empty((len(table), len(trained)), dtype=np.float32)
+            held = None if memory is None else memory // 2
+            at_a_time = len(table) if held is None else held // _SCORED_BYTES
+            values = empty_array((len(table), len(trained)), memory=held)
             provenance = {}
             for position, column in enumerate(trained):
                 of_fold = column.of_fold(parts)
-                values[:, position] = fold_scores(of_fold, pairs, parts)
+                for rows in slices(len(table), at_a_time):
+                    some = Pairs(pairs.query[rows], pairs.document[rows])
+                    values[rows, position] = fold_scores(of_fold, some, parts)
                 facts = column_facts(of_fold, values[:, position], pairs)
                 origin = {**column.recipe.provenance, "fold": fold.name}
                 provenance[column.recipe.name] = origin | facts

@@ -23,8 +23,9 @@ ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
 ltr_features.feature_builder ltr_features.pipeline
-ltr_features.column_workers
-ltr_features.blocks
+ltr_features.column_workers ltr_features.rank_workers
+ltr_features.blocks ltr_features.stored_folds
+ltr_features.feature_files
 ltr_features.feature_table ltr_features.remarks ltr_features.added_documents
 ltr_features.candidates
 ltr_features.candidate_kinds
@@ -33,6 +34,7 @@ ltr_features.entities
 ltr_features.embeddings ltr_features.sources ltr_features.clicks
 ltr_features.text
 ltr_features.cluster
+ltr_features.part_store
 ltr_features.kernels
 ltr_features
 letor

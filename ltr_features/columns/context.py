@@ -20,6 +20,7 @@ from letor.files import atomic_path, read_json
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.document_workers import DocumentWorkers
 from ltr_features.text.index import TermIndex
 from ltr_features.text.stored_texts import save_documents
 from ltr_features.text.term_counts import count_terms
@@ -151,12 +152,17 @@ def make_workspace(
     analyzer: Analyzer | None = None,
     index: TermIndex | None = None,
     threads: int | None = None,
+    workers: DocumentWorkers | None = None,
 ) -> Path:
     """Write ``collection/`` (BEIR's layout, and its documents as Arrow) and ``index/`` into a new
     folder.
 
     Args:
         analyzer: how text is analysed; or ``index``, if the collection is indexed already.
+        threads: worker threads; None for one per core.
+        workers: who count and write the documents, as of
+            :func:`~ltr_features.text.document_workers.documents_on`; None for this process. The
+            workspace is the same.
 
     A workspace that is there already is replaced when the new one is complete; a folder that holds
     anything else is not touched.
@@ -168,10 +174,14 @@ def make_workspace(
     check_target(folder)
     with atomic_path(folder, kind="folder") as partial:
         (partial / "collection").mkdir(parents=True)
-        save_collection(collection, partial / "collection")
-        save_documents(collection, partial / "collection")
+        documents = partial / "collection"
+        save_documents(collection, documents)
+        lines = workers.lines(documents) if workers else None
+        save_collection(collection, documents, lines=lines)
         if index is None:
-            index = TermIndex.build(collection, analyzer, threads=threads)
+            analyzer = analyzer or Analyzer()
+            counted = workers.counted(documents, analyzer) if workers else None
+            index = TermIndex.build(collection, analyzer, threads=threads, counted=counted)
         index.save(partial / "index")
         (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
         write_digests(partial)

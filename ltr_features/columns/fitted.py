@@ -88,7 +88,8 @@ class FittedColumn(ColumnFamily):
         return self.model.remarks
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n, 1]. Documents' representations are computed once per documents.
+        """float32 [n, 1]. Documents' representations are computed once per documents, those of the
+        queries for the pairs: of the queries between the first and the last that they have.
 
         Raises:
             InputError: a pair outside the collection, or documents analysed into other words than
@@ -96,10 +97,11 @@ class FittedColumn(ColumnFamily):
         """
         context.check(pairs)
         texts, documents = self._prepared(context)
-        Q = self.model.check_queries(texts.Q)
-        scores = documents.pairs(
-            Q, pairs.query, pairs.document, excluded=context.collection.query_sources
-        )
+        first = int(pairs.query.min(initial=context.collection.n_queries))
+        asked = slice(first, int(pairs.query.max(initial=-1)) + 1)
+        Q, sources = self.model.check_queries(texts.Q[asked]), context.collection.query_sources
+        excluded = None if sources is None else sources[asked]
+        scores = documents.pairs(Q, pairs.query - first, pairs.document, excluded=excluded)
         return scores[:, None]
 
     def scores(self, context: ColumnContext, queries: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -18,13 +18,13 @@ Rules that hold for all term columns (stream s of document d, query q):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.links import document_columns
@@ -203,7 +203,7 @@ class Letor46(ColumnFamily):
         def compute(block: slice) -> None:
             term_columns(queries[block], documents[block], *arguments, values[block])
 
-        for _ in map_blocks(compute, _blocks(len(queries)), context.threads):
+        for _ in map_blocks(compute, slices(len(queries), _BLOCK), context.threads):
             pass
         return values
 
@@ -227,8 +227,3 @@ class Letor46(ColumnFamily):
             other = there[:, column].min() if column == 0 else 0.0
             values[:, column] = np.where(row >= 0, there[row, column], other)
         return values
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for first in range(0, n, _BLOCK):
-        yield slice(first, min(first + _BLOCK, n))

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.folds import Fold, training_parts
+from letor.mapped import empty_array
+from ltr_base.slices import slices
 from ltr_features.columns.trained import FoldColumn
 from ltr_features.text.collection import Collection, Pairs
 
 #: The key of a trained column's provenance that :func:`training_distance` is under.
 DISTANCE = "distance of training rows"
+#: Scores that are compared at a time.
+_BLOCK = 2**20
 
 #: Scores of pairs by a model that was trained on the labels of the given query rows only.
 ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
@@ -88,15 +92,33 @@ def training_distance(
     the distance that samples of so many queries hardly ever have by chance (one in a thousand,
     taking the rows of a query for one; .1 at least). (0, 1) where a side has no row.
     """
-    in_training = np.isin(pairs.query, train_queries)
-    sides = [np.sort(scores[in_training]), np.sort(scores[~in_training])]
+    n_queries = 1 + max(pairs.query.max(initial=-1), train_queries.max(initial=-1))
+    trains, has_rows = np.zeros(n_queries, dtype=bool), np.zeros(n_queries, dtype=bool)
+    trains[train_queries], has_rows[pairs.query] = True, True
+    in_training = trains[pairs.query]
+    sides = [_sorted(scores, in_training), _sorted(scores, ~in_training)]
     if not all(len(side) for side in sides):
         return 0.0, 1.0
-    at = np.concatenate(sides)
-    below = [np.searchsorted(side, at, side="right") / len(side) for side in sides]
-    m, n = (len(np.unique(pairs.query[chosen])) for chosen in (in_training, ~in_training))
+    distance = 0.0
+    for at in (side[rows] for side in sides for rows in slices(len(side), _BLOCK)):
+        below = [np.searchsorted(side, at, side="right") / len(side) for side in sides]
+        distance = max(distance, float(np.abs(below[0] - below[1]).max()))
+    m, n = (int((has_rows & chosen).sum()) for chosen in (trains, ~trains))
     by_chance = 1.95 * np.sqrt((m + n) / (m * n))
-    return float(np.abs(below[0] - below[1]).max()), float(min(1.0, max(0.1, by_chance)))
+    return distance, float(min(1.0, max(0.1, by_chance)))
+
+
+def _sorted(scores: NDArray[np.float32], chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The chosen scores, ascending; in a file of their own where the scores lie in one."""
+    memory = 0 if isinstance(scores, np.memmap) else None
+    found: NDArray[np.float32] = empty_array((int(chosen.sum()),), scores.dtype, memory=memory)
+    start = 0
+    for rows in slices(len(scores), _BLOCK):
+        some = scores[rows][chosen[rows]]
+        found[start : start + len(some)] = some
+        start += len(some)
+    found.sort()
+    return found
 
 
 def check_folds(n_folds: int, *, out_of_fold: bool = True) -> None:

@@ -22,6 +22,7 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
+from ssi_models.parallel import Executor
 from ssi_models.parameters import digest_of
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import CandidateLists, Preferences
@@ -44,9 +45,15 @@ class TrainedColumn:
             their models learn from the documents of a query's own list too.
         on_progress: called with (model key, finished epoch or iteration).
 
+    Attributes:
+        executor: other processes for the pieces of one fit, see
+            :attr:`ssi_models.base.MatchingModel.executor`; None: this one alone.
+
     Raises:
         InputError: the collection does not have the stream; candidates are missing.
     """
+
+    executor: Executor | None = None
 
     def __init__(
         self,
@@ -111,10 +118,9 @@ class TrainedColumn:
         They keep the same epoch and the same weights, chosen by the judgements of all training
         queries; beyond these few numbers no model sees a judgement of the part that it scores.
         """
-        train = np.sort(np.concatenate(train_parts))
+        train, paths = np.sort(np.concatenate(train_parts)), self.fold_paths(train_parts)
         if self._unlabelled:
             return [self.model(train)] * (1 + len(train_parts))
-        paths = [self.path(train, train_parts, number) for number in range(1 + len(train_parts))]
         if not all(path.exists() for path in paths):
             model, texts, preferences, options = self._prepared(train, paths[0])
             for part in train_parts:
@@ -124,6 +130,13 @@ class TrainedColumn:
             for fitted, path in zip([model, *models], paths, strict=True):
                 fitted.save(path)
         return [self.recipe.kind.load(path) for path in paths]
+
+    def fold_paths(self, train_parts: Sequence[NDArray[np.int64]]) -> list[Path]:
+        """The files of :meth:`fold_models`; one where all are the same."""
+        train = np.sort(np.concatenate(train_parts))
+        if self._unlabelled:
+            return [self.path(train)]
+        return [self.path(train, train_parts, number) for number in range(1 + len(train_parts))]
 
     def _prepared(
         self, train_queries: NDArray[np.int64], path: Path
@@ -146,7 +159,9 @@ class TrainedColumn:
         }
         if self.candidates is not None:
             options["candidate_lists"] = self._lists(self.candidates)
-        return self.recipe.new_model(), texts, preferences, options
+        model = self.recipe.new_model()
+        model.executor = self.executor
+        return model, texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
         """The relevant pairs of the given query rows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,13 @@ def index(
     stemmer: Annotated[
         str | None, typer.Option(help="Snowball stemmer, for example english.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Count and write the documents on the workers of a Dask cluster: its address, "
+            "tcp://host:8786, or local:N for N processes. The workspace is the same."
+        ),
+    ] = None,
     threads: Threads = None,
 ) -> None:
     """Read a collection, index it, and keep both in a workspace for the other commands.
@@ -39,11 +47,14 @@ def index(
     from ltr_features.columns.context import check_target, make_workspace
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer
+    from ltr_features.text.document_workers import documents_on
 
     check_target(out)
     analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer)
-    collection = read_collection(source, **settings(options or [], "option"))
-    make_workspace(collection, out, analyzer=analyzer, threads=threads)
+    parts = out.with_name(f"{out.name}.parts")
+    with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
+        collection = read_collection(source, **settings(options or [], "option"))
+        make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: streams {', '.join(collection.streams)}")
     for name, value in collection.description.items():
         typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")

@@ -224,6 +224,14 @@ def models_fit(
         typer.Option(help="What texts are counted in; trigrams find words that are misspelled."),
     ] = "words",
     name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Fit on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
+            "for N processes. Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all "
+            "of them, another model by one. The file is the same."
+        ),
+    ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -234,11 +242,14 @@ def models_fit(
 
     Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
     ssi.safetensors"""
+    import shutil
     import tempfile
+    from contextlib import nullcontext
 
     import numpy as np
 
     from letor.errors import InputError
+    from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import save_fitted
     from ltr_features.columns.learned import LearnedColumn
@@ -262,8 +273,9 @@ def models_fit(
         ids = _query_ids(queries, set(ids))
     rows = np.sort(rows_of(ids, context.collection.query_ids))
     reporter = Reporter(shown=progress)
+    parts = out.with_name(out.name + ".parts")  # kept if the command is killed
     with (
-        tempfile.TemporaryDirectory() as folder,
+        nullcontext(parts) if scheduler else tempfile.TemporaryDirectory() as folder,
         reporter.running([model]),
         reporter.stage(model),
     ):
@@ -274,8 +286,13 @@ def models_fit(
             candidates=_candidates(context) if recipe.learns_from_lists else None,
             on_progress=reporter.epoch,
         )
-        column = trained.fitted(rows)
+        if scheduler:
+            column = fitted_on(scheduler, workspace, trained, rows)
+        else:
+            column = trained.fitted(rows)
     save_fitted(column, out, ids)
+    if scheduler:
+        shutil.rmtree(parts)
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)

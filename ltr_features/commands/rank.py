@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
+
+if TYPE_CHECKING:
+    from letor.rankers.base import Ranker
+    from ltr_features.studies.progress import Reporter
 
 app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
 
@@ -43,7 +47,13 @@ def rank_list(
 
 @app.command("train")
 def rank_train(
-    train: Annotated[Path, typer.Argument(help="LETOR text or Parquet with the training rows.")],
+    train: Annotated[
+        Path,
+        typer.Argument(
+            help="LETOR text or Parquet with the training rows; of folds in Parquet, "
+            "folds/Fold1/train.parquet."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the trained ranker.")],
     vali: Annotated[
         Path | None, typer.Option(help="Validation rows, for rankers that stop early on them.")
@@ -58,6 +68,14 @@ def rank_train(
             help="Values of a .parquet that take more memory (2GiB) are held in a temporary file; "
             "lambdamart copies them there, and is the same; xgboost reads them block by block, "
             "which may move its bins a little; other rankers copy them in memory."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Train one xgboost on all workers of a Dask cluster, for a .parquet too large for "
+            "a machine: its address, tcp://host:8786, or local:N. Unlike elsewhere, the model "
+            "depends on the number of workers."
         ),
     ] = None,
     threads: Threads = None,
@@ -86,6 +104,9 @@ def rank_train(
         if memory is not None and path is not None and path.suffix != ".parquet":
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
     reporter = Reporter(shown=progress)
+    if scheduler is not None:
+        _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
+        return
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):
             options = {"threads": threads, "memory": n_bytes}
@@ -101,6 +122,31 @@ def rank_train(
     if len(importance) > 10:
         typer.echo(f"... {len(importance):,} columns in all")
     typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")
+
+
+def _train_on_workers(
+    scheduler: str,
+    train: Path,
+    vali: Path | None,
+    model: Ranker,
+    out: Path,
+    memory: int | None,
+    threads: int | None,
+    reporter: Reporter,
+) -> None:
+    from letor.errors import InputError
+    from letor.rankers.registry import load_ranker
+    from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
+    from ltr_features.rank_workers import train_on
+
+    if not isinstance(model, XGBoostLambdaMART) or train.suffix != ".parquet":
+        raise InputError("--scheduler: only --ranker xgboost trains on workers, from a .parquet")
+    if vali is not None:
+        raise InputError("--vali: on workers nothing stops early; leave it out, set n_estimators")
+    with reporter.running([model.name]), reporter.stage(model.name):
+        train_on(scheduler, train, model, out, memory=memory, threads=threads)
+    typer.echo(load_ranker(out).feature_importance().head(10).to_string(index=False))
+    typer.echo(f"{model.name}, on workers: {out}")
 
 
 @app.command("export")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from ltr_base.slices import slices
 from ltr_features.kernels.cosines import bag_maxima, known_members, row_dots
 from ltr_features.parallel import map_blocks
 
@@ -141,7 +142,6 @@ def average_cosines(
     def compute(block: slice) -> None:
         row_dots(rows[0][block], rows[1][block], left, right, out[block])
 
-    blocks = [slice(first, first + _BLOCK) for first in range(0, len(out), _BLOCK)]
-    for _ in map_blocks(compute, blocks, threads):
+    for _ in map_blocks(compute, slices(len(out), _BLOCK), threads):
         pass
     return out

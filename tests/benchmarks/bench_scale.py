@@ -6,7 +6,7 @@ sentences are not. Each stage is a command in a process of its own, with what a 
 memory is the largest RssAnon, 20 times a second, so that mapped files do not count.
 
     python tests/benchmarks/bench_scale.py --documents 10000 100000 --words 100 --queries 1000 10000
-        --memory 256MiB [--workers 2] --out FOLDER
+        --memory 256MiB [--workers 2] [--stages columns rank folds em] --out FOLDER
 
 Prints time and memory of each stage and, from two sizes on, the exponents of their growth and what
 these say of the English Wikipedia and of 10^8 rows.
@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from time import perf_counter, sleep
 
@@ -105,6 +106,70 @@ def family_of(pid: int) -> list[int]:
     return [pid, *(one for child in children for one in family_of(int(child)))]
 
 
+class Bench:
+    """Stages on collections of growing size; with ``workers``, each also on one Dask worker and on
+    so many, whose results must be the same bytes."""
+
+    def __init__(self, memory: str, workers: int) -> None:
+        self.memory, self.workers = memory, sorted({1, workers}) if workers else []
+        self.stages: dict[str, list[tuple[int, float, float]]] = {}
+
+    def stage(self, name: str, size: int, command: Sequence[str | Path]) -> None:
+        seconds, mebibytes = measured(command)
+        self.stages.setdefault(name, []).append((size, seconds, mebibytes))
+        print(f"{name:34} {size:>11,} {seconds:8.1f} s {mebibytes:8.0f} MiB", flush=True)
+
+    def spread(self, name: str, size: int, command: Sequence[str | Path], out: Path) -> None:
+        """A stage that makes a file or a folder, and the same on workers."""
+        self.stage(name, size, [*command, "--out", out])
+        for n in self.workers:
+            there = out.with_name(f"{n}-{out.name}")
+            on = ["--scheduler", f"local:{n}"]
+            self.stage(f"{name}, {n} workers", size, [*command, "--out", there, *on])
+            if contents(there) != contents(out):
+                sys.exit(f"{there}: the workers' bytes differ")
+
+    def index(self, folder: Path, n_documents: int, mean_length: int, n_queries: int) -> None:
+        name = f"index, {mean_length} words, {n_queries:,} queries, documents"
+        command = ["index", "beir", f"folder={folder / 'beir'}"]
+        self.spread(name, n_documents, command, folder / "workspace")
+
+    def columns(self, folder: Path, n_documents: int, n_queries: int) -> None:
+        rows, n = folder / "rows.parquet", 100 * n_queries
+        command = ["columns", "build", "--workspace", folder / "workspace", "--family", "letor46",
+                   "--memory", self.memory, "--quiet"]  # fmt: skip
+        self.spread(f"46 columns of {n_documents:,} documents, rows", n, command, rows)
+        n_rows = pq.read_metadata(rows).num_rows
+        if n_rows < 95 * n_queries:
+            sys.exit(f"{n_rows:,} rows only: the queries find fewer than 100 candidates")
+
+    def folds(self, folder: Path, n_documents: int, n_queries: int) -> None:
+        command = ["columns", "build", "--workspace", folder / "workspace", "--family", "letor46",
+                   "--model", "lsi", "--param", "lsi.rank=50", "--model", "popularity",
+                   "--format", "parquet", "--memory", self.memory, "--quiet"]  # fmt: skip
+        name = f"5 folds, 48 columns of {n_documents:,} documents, rows"
+        self.spread(name, 100 * n_queries, command, folder / "folds")
+        self.rank(folder / "folds" / "Fold1" / "train.parquet", 60 * n_queries)
+
+    def rank(self, file: Path, n_rows: int) -> None:
+        command = ["rank", "train", file, "--param", "n_estimators=10",
+                   "--memory", self.memory, "--quiet", "--out", file.parent / "ranker"]  # fmt: skip
+        self.stage(f"LambdaMART, 10 trees, {file.stem}, rows", n_rows, command)
+
+    def em(self, folder: Path, n_queries: int, topics: int) -> None:
+        params = [f"n_topics={topics}", "lambda2=0.5"]
+        command = ["models", "fit", "bltm-pr", "--workspace", folder / "workspace", "--quiet",
+                   *(part for value in params for part in ("--param", value))]  # fmt: skip
+        name = f"BLTM-PR, {topics} topics, pairs"
+        self.spread(name, n_queries, command, folder / "bltm-pr.safetensors")
+
+
+def contents(path: Path) -> list[bytes]:
+    """Digests of a file, or of those of a folder."""
+    files = sorted(one for one in (path, *path.rglob("*")) if one.is_file())
+    return [sha256(file.read_bytes()).digest() for file in files]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000])
@@ -112,51 +177,37 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=100, help="mean length of a document")
     parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--workers", type=int, default=0, help="also on so many Dask workers")
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        choices=["columns", "rank", "folds", "em"],
+        default=["columns", "rank"],
+    )
+    parser.add_argument("--topics", type=int, default=100, help="of the topic model of stage em")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    stages: dict[str, list[tuple[int, float, float]]] = {}
-
-    def stage(name: str, size: int, command: Sequence[str | Path]) -> None:
-        seconds, mebibytes = measured(command)
-        stages.setdefault(name, []).append((size, seconds, mebibytes))
-        print(f"{name:34} {size:>11,} {seconds:8.1f} s {mebibytes:8.0f} MiB", flush=True)
-
+    bench = Bench(options.memory, options.workers)
     for n_documents in options.documents:
         for n_queries in options.queries:
             folder = options.out / f"{n_documents}-{n_queries}"
             make(folder / "beir", n_documents, options.words, n_queries)
-            workspace = folder / "workspace"
-            if n_queries == options.queries[0]:
-                name = f"index, {options.words} words, documents"
-            else:
-                name = f"index, {n_queries:,} queries, documents"
-            stage(name, n_documents,
-                  ["index", "beir", f"folder={folder / 'beir'}", "--out", workspace])  # fmt: skip
-            build = ["columns", "build", "--workspace", workspace, "--family", "letor46",
-                     "--memory", options.memory, "--quiet", "--out"]  # fmt: skip
-            of = f"46 columns of {n_documents:,} documents, rows"
-            rows = folder / "rows.parquet"
-            stage(of, 100 * n_queries, [*build, rows])
-            n_rows = pq.read_metadata(rows).num_rows
-            if n_rows < 95 * n_queries:
-                sys.exit(f"{n_rows:,} rows only: the queries find fewer than 100 candidates")
-            stage("LambdaMART, 10 trees, rows", 100 * n_queries,
-                  ["rank", "train", rows, "--param", "n_estimators=10",
-                   "--memory", options.memory, "--quiet", "--out", folder / "ranker"])  # fmt: skip
-            for n in sorted({1, options.workers}) if options.workers else ():
-                path = folder / f"rows{n}.parquet"
-                stage(f"{of}, {n} workers", 100 * n_queries,
-                      [*build, path, "--scheduler", f"local:{n}"])  # fmt: skip
-                if path.read_bytes() != rows.read_bytes():
-                    sys.exit("the workers' rows differ")
+            bench.index(folder, n_documents, options.words, n_queries)
+            if "columns" in options.stages:
+                bench.columns(folder, n_documents, n_queries)
+            if "rank" in options.stages:
+                bench.rank(folder / "rows.parquet", 100 * n_queries)
+            if "folds" in options.stages:
+                bench.folds(folder, n_documents, n_queries)
+            if "em" in options.stages:
+                bench.em(folder, n_queries, options.topics)
     print("\nexponents of growth (1: proportional) between the two largest, and what they lead to:")
     print(f"{ARTICLES:,} documents of that length, {ROWS:,} rows, if they hold")
-    for name, runs in stages.items():
+    for name, runs in bench.stages.items():
         if len({size for size, *_ in runs}) > 1:
             (n, s, m), (n2, s2, m2) = sorted(runs)[-2:]
             time, memory = (np.log(late / early) / np.log(n2 / n) for early, late in
                             ((s, s2), (m, m2)))  # fmt: skip
-            larger = (ROWS if ", rows" in name else ARTICLES) / n2
+            larger = (ROWS if ", rows" in name or ", pairs" in name else ARTICLES) / n2
             print(f"{name:34} time {time:5.2f}: {s2 * larger**time / 60:6.0f} min   "
                   f"memory {memory:5.2f}: {m2 * larger**memory / 1024:6.1f} GiB")  # fmt: skip
 

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, Scratch, iterate
+from ssi_models.topics.e_step import EStep
+from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
 from ssi_models.topics.state import State
 
 K, V = 100, 20_000
@@ -62,14 +63,14 @@ def per_iteration(
     rows = np.arange(n)
     seconds, gradients = [], []
     with Workers(threads) as workers:
-        blocks, scratch = list(Blocks(Q, D, rows, rows)), Scratch(state)
-        iterate(blocks[:1], state, Prior(1.1, 1.01), constraint, scratch, workers, 0)
-        for number in range(ITERATIONS):
+        prior, totals = Prior(1.1, 1.01), zeros_like(state)
+        e_step = EStep(Blocks(Q, D, rows, rows), state, prior, constraint, workers)
+        for number in range(1 + ITERATIONS):
             start = time.perf_counter()
-            line = iterate(blocks, state, Prior(1.1, 1.01), constraint, scratch, workers, number)
+            line = iterate(e_step.shards(number), state, prior, totals, workers, number)
             seconds.append(time.perf_counter() - start)
             gradients.append(line.evaluations)
-    return seconds, gradients
+    return seconds[1:], gradients[1:]
 
 
 def nmf(X: sp.csr_matrix, iterations: int = 3) -> float:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from pathlib import Path
-from threading import Thread
-from time import sleep
 
 import numpy as np
 import pytest
+from distributed import Client
+from killed_worker import killed_worker
+from random_collection import random_collection
 
 from letor.arrow_rows import ArrowRows
 from letor.errors import InputError
@@ -22,27 +20,17 @@ from ltr_features.column_workers import blocks_on
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns
-from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.part_store import PartFolder, PartUrl
+from ltr_features.text.collection import Pairs
 
-WORDS = [f"word{i}" for i in range(40)]
 BM25 = {"bm25": {"depth": 5}}
 SOURCES = [BM25, {"judged": {}, "bm25": {"depth": 3}}, {"lsi": {"depth": 4, "params": {"rank": 5}}}]
 
+FULL = r"^worker on .*: .*blocks/.*\.arrow: .*[Ff]ile too large; put that right there, and run the "
+
 
 def collection(n_queries=30):
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(60)]
-    queries = [" ".join(rng.choice(WORDS, 3)) for _ in range(n_queries)]
-    queries[4] = "unheard"  # has no candidate
-    judged = np.unique(rng.integers([0, 0], [n_queries, 60], (90, 2)), axis=0)
-    return Collection(
-        "some",
-        [f"d{i}" for i in range(60)],
-        {"body": texts},
-        [f"q{i}" for i in range(n_queries)],
-        queries,
-        Judgements(judged[:, 0].copy(), judged[:, 1].copy(), rng.integers(0, 3, len(judged))),
-    )
+    return random_collection(n_queries, 90)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +48,16 @@ def tiny(monkeypatch):
     """Row groups and blocks of a few rows."""
     monkeypatch.setattr("letor.parquet_rows._BLOCK_BYTES", 1)
     return 2 * 5 * (blocks._ROW_BYTES + 4 * blocks._COPIES * 47)  # two queries of five candidates
+
+
+@pytest.fixture(params=["folder", "url"])
+def parts(request, tmp_path):
+    """Where workers put blocks, and the folder in which these are then."""
+    folder = tmp_path / "blocks"
+    if request.param == "folder":
+        return PartFolder(folder), folder
+    folder.mkdir()
+    return PartUrl(f"file://{folder}", "own"), folder
 
 
 @pytest.mark.parametrize("candidates", SOURCES, ids=["bm25", "two sources", "model"])
@@ -113,10 +111,9 @@ def test_sizes_of_memory():
             memory_size(wrong)
 
 
-def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, tiny, workers):
-    context = open_workspace(workspace)
+def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, tiny, workers, parts):
+    context, (store, folder) = open_workspace(workspace), parts
     write_columns(context, BM25, families, tmp_path / "here.parquet", memory=tiny)
-    folder = tmp_path / "blocks"
 
     def cut_off(made_by):
         def made(work, todo):
@@ -128,39 +125,64 @@ def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, ti
         return made
 
     path, made = tmp_path / "there.parquet", workers.scheduler_address
-    with pytest.raises(KeyboardInterrupt), blocks_on(made, workspace, folder) as made_by:
+    with pytest.raises(KeyboardInterrupt), blocks_on(made, workspace, store) as made_by:
         write_columns(
             context, BM25, families, path, memory=tiny, made_by=cut_off(made_by)
         )  # fmt: skip
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.arrow")}
     assert len(kept) >= 3
-    with blocks_on(made, workspace, folder) as made_by:
+    with blocks_on(made, workspace, store) as made_by:
         written = write_columns(context, BM25, families, path, memory=tiny, made_by=made_by)
         assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
     assert path.read_bytes() == (tmp_path / "here.parquet").read_bytes()
     assert written.n_rows == len(read_parquet(path))
-    assert not folder.exists()
+    assert not list(folder.glob("*"))
+
+
+def test_a_worker_with_a_full_disk_is_named_and_the_command_goes_on(
+    workspace, families, tmp_path, tiny, workers
+):
+    resource = pytest.importorskip("resource", reason="limits how much a worker may write")
+    context, folder = open_workspace(workspace), tmp_path / "blocks"
+    write_columns(context, BM25, families, tmp_path / "here.parquet", memory=tiny)
+
+    def write():
+        with blocks_on(workers.scheduler_address, workspace, PartFolder(folder)) as made_by:
+            write_columns(
+                context, BM25, families, tmp_path / "there.parquet", memory=tiny, made_by=made_by
+            )  # fmt: skip
+
+    with Client(workers) as client:
+        client.wait_for_workers(2)
+
+        def limit(size):  # of files, as of a full disk: the last bytes are refused
+            limits = (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+            client.run(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+
+        try:
+            limit(1000)
+            with pytest.raises(InputError, match=FULL):
+                write()
+        finally:
+            limit(resource.RLIM_INFINITY)
+    assert not (tmp_path / "there.parquet").exists()
+    for block in folder.glob("*.arrow"):  # that a worker has made since
+        assert len(ArrowRows.open(block))
+    write()
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
-def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, workers):
-    context = open_workspace(workspace)
+def test_a_killed_worker_changes_nothing(workspace, families, tmp_path, tiny, workers, parts):
+    context, (store, folder) = open_workspace(workspace), parts
     write_columns(context, BM25, families, tmp_path / "here.parquet", memory=1)
-    folder = tmp_path / "blocks"
-    victim = next(iter(workers.workers.values())).pid
-
-    def kill():
-        while not any(folder.glob("*.arrow")):
-            sleep(0.001)
-        os.kill(victim, signal.SIGKILL)
-
-    killer = Thread(target=kill)
-    with blocks_on(workers.scheduler_address, workspace, folder) as made_by:
-        killer.start()
+    with (
+        blocks_on(workers.scheduler_address, workspace, store) as made_by,
+        killed_worker(workers, lambda: any(folder.glob("*.arrow"))),
+    ):
         write_columns(
             context, BM25, families, tmp_path / "there.parquet", memory=1, made_by=made_by
         )  # fmt: skip
-    killer.join()
     assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
 
 
@@ -185,15 +207,23 @@ class FakeClient:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"version": "0.0.1"}, "worker tcp://there:1 on .*: the version of ltr-features is 0.0.1"),
+        ({"version": "0.0.1"}, "worker tcp://there:1 on .*: the version is 0.0.1"),
         ({"/workspace": "missing"}, "folder .*workspace is missing, here it is [0-9a-f]{16};"),
         ({"folder": "missing"}, "folder .* is missing, here it is .*; install one version"),
     ],
 )
 def test_workers_that_would_do_otherwise_are_refused(workspace, tmp_path, other, message):
     with pytest.raises(InputError, match=message):
-        cluster._check_workers(FakeClient(**other), [str(workspace), str(tmp_path)])
-    cluster._check_workers(FakeClient(), [str(workspace), str(tmp_path)])
+        cluster._check_workers(FakeClient(**other), [workspace, PartFolder(tmp_path)])
+    cluster._check_workers(FakeClient(), [workspace, PartFolder(tmp_path)])
+
+
+def test_a_worker_of_another_version_that_came_later_is_refused():
+    with pytest.raises(
+        InputError, match=r"has ltr-features .*, Unicode .*; .* runs there is old: "
+    ):
+        cluster._worked("old", print)
+    assert cluster._worked(cluster.software(), max, 1, 2) == 2
 
 
 def test_a_worker_without_the_package_is_named(tmp_path):
@@ -202,7 +232,7 @@ def test_a_worker_without_the_package_is_named(tmp_path):
             return {"tcp://a:1": OSError("gone"), "tcp://b:2": ModuleNotFoundError("ltr_features")}
 
     with pytest.raises(InputError, match="worker tcp://b:2 cannot run this package"):
-        cluster._check_workers(Broken(), [str(tmp_path)])
+        cluster._check_workers(Broken(), [tmp_path])
 
 
 def test_a_cluster_without_workers_is_told():
@@ -211,16 +241,20 @@ def test_a_cluster_without_workers_is_told():
             raise TimeoutError
 
     with pytest.raises(InputError, match="the Dask scheduler has no worker, also after 60 s"):
-        cluster._check_workers(Nobody(), ["w", "f"])
+        cluster._check_workers(Nobody(), [])
 
 
-def test_a_worker_that_came_later_is_refused_for_another_workspace(workspace, families, tmp_path):
-    work, block, path = BlockWork(BM25, families), blocks.Block(0, 3), tmp_path / "block"
-    with pytest.raises(InputError, match=r"worker on .*: .*workspace is another one there"):
-        column_workers._write_block(str(workspace), "0" * 16, work, block, str(path))
-    seen = cluster.folder_digest(str(workspace))
-    column_workers._write_block(str(workspace), seen, work, block, str(path))
-    assert len(ArrowRows.open(f"{path}.arrow").query_ids) == 3
+def test_a_worker_that_came_later_is_refused_for_other_inputs(workspace, families, tmp_path):
+    work, block, parts = BlockWork(BM25, families), blocks.Block(0, 3), PartFolder(tmp_path)
+    seen = column_workers._Seen.of(workspace, work)
+    for inputs in (
+        ((str(workspace), "0" * 16),),
+        (*seen.inputs, (str(workspace / "workspace.json"), "0" * 16)),
+    ):
+        with pytest.raises(InputError, match=r"worker on .*: .*workspace.* is another one there"):
+            column_workers._write_block(column_workers._Seen(inputs), work, block, parts, "block")
+    column_workers._write_block(seen, work, block, parts, "block")
+    assert len(ArrowRows.open(tmp_path / "block").query_ids) == 3
 
 
 def test_blocks_of_other_pairs_have_other_files():
@@ -233,27 +267,28 @@ def test_blocks_of_other_pairs_have_other_files():
     assert column_workers._name(blocks.Block(3, 7)) == "3-7"
 
 
-def test_settings_name_the_files_of_blocks(families, tmp_path):
-    of = column_workers._settings(BlockWork(BM25, families))
-    assert of == column_workers._settings(
-        BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")])
-    )
-    assert of != column_workers._settings(BlockWork({"bm25": {"depth": 6}}, families))
+def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
+    def base(work):
+        return column_workers._base(column_workers._Seen.of(workspace, work), work)
+
+    of = base(BlockWork(BM25, families))
+    assert of == base(BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")]))
+    assert of != base(BlockWork({"bm25": {"depth": 6}}, families))
     other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
-    assert of != column_workers._settings(BlockWork(BM25, other))
+    assert of != base(BlockWork(BM25, other))
     scores = tmp_path / "scores.tsv"
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\n")
     given = [get_family("scores", files={"engine": str(scores)})]
-    before = column_workers._settings(BlockWork(BM25, given))
-    assert before == column_workers._settings(BlockWork(BM25, given))
+    before = base(BlockWork(BM25, given))
+    assert before == base(BlockWork(BM25, given))
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\nq2\td1\t3\n")
-    assert before != column_workers._settings(BlockWork(BM25, given))
+    assert before != base(BlockWork(BM25, given))
 
 
 def test_dask_is_asked_for_by_name(monkeypatch, workspace, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(InputError, match=r"install ltr-features\[dask\]"),
-        blocks_on("local:2", workspace, Path(tmp_path)),
+        blocks_on("local:2", workspace, PartFolder(tmp_path)),
     ):
         pass

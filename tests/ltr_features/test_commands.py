@@ -582,6 +582,7 @@ def test_options_that_would_be_ignored_are_refused(workspace, tmp_path):
         assert "--scheduler: only a .parquet without folds, and models" in refused(
             *build, "--scheduler", "local:1", *given
         )
+        assert "--parts: only workers make parts" in refused(*build, "--parts", "s3://b", *given)
     text.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
     train = ("rank", "train", text, "--memory", "1GiB", "--out", tmp_path / "ranker")
     assert "--memory: " in refused(*train)
@@ -595,6 +596,21 @@ def test_nobody_answers_at_an_address(workspace, tmp_path):
                    "--scheduler", "nowhere")  # fmt: skip
     assert told.startswith("--scheduler nowhere: no Dask scheduler answers there")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("place", ["parts", "url"])
+def test_workers_put_parts_elsewhere(workspace, tmp_path, workers, place):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm")
+    spread = ("--scheduler", workers.scheduler_address,
+              "--parts", f"file://{parts}" if place == "url" else parts)  # fmt: skip
+    models = ("--model", "lsi", "--param", "lsi.rank=4", "--folds", 4)
+    for given, name in (((), "rows.parquet"), (models, "folds")):
+        done(*build, *given, "--out", tmp_path / "here" / name)
+        done(*build, *given, "--out", tmp_path / "there" / name, *spread)
+    assert different(tmp_path / "here", tmp_path / "there") == set()
+    assert not list(parts.iterdir())
 
 
 def test_workers_fit_the_models_of_folds(workspace, tmp_path, workers):

@@ -129,6 +129,57 @@ def test_workers_fit_the_same_models(builder, collection, folds, tmp_path, worke
         FeatureBuilder(scheduler="local:2")
 
 
+def test_workers_give_models_by_a_url_and_go_on(
+    builder, collection, folds, tmp_path, workers, monkeypatch
+):
+    place = tmp_path / "parts"
+    place.mkdir()
+
+    def spread():
+        return FeatureBuilder(
+            builder.families,
+            MODELS,
+            depth=20,
+            models_folder=tmp_path / "models",
+            scheduler=workers.scheduler_address,
+            parts=f"file://{place}",
+        )
+
+    with monkeypatch.context() as patch:  # this process is cut off when it takes the first model
+        patch.setattr("ltr_features.part_store.PartUrl.reading", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            spread().folds(collection, folds)
+    assert not list((tmp_path / "models").glob("*.safetensors"))
+    kept = {path: path.stat().st_mtime_ns for path in place.glob("*.safetensors")}
+    assert kept
+    removed = []
+    monkeypatch.setattr(
+        "ltr_features.part_store.PartUrl.remove",
+        lambda self: removed.append({path: path.stat().st_mtime_ns for path in kept}),
+    )
+    for fold, expected in zip(
+        spread().folds(collection, folds), builder.folds(collection, folds), strict=True
+    ):
+        for part, other in zip(fold, expected, strict=True):
+            np.testing.assert_array_equal(part.X, other.X)
+    assert removed == [kept]
+    monkeypatch.undo()
+    here = {path.name for path in builder.models_folder.glob("*.safetensors")}
+    assert here == {path.name for path in (tmp_path / "models").glob("*.safetensors")}
+    for name in here:
+        assert (tmp_path / "models" / name).read_bytes() == (
+            builder.models_folder / name
+        ).read_bytes()
+    spread().folds(collection, folds)  # there is nothing to fit
+    assert not list(place.iterdir())
+    with pytest.raises(InputError, match="parts: only workers make parts: give scheduler too"):
+        FeatureBuilder(parts="s3://bucket")
+
+
+def cut_off(store, name):
+    raise KeyboardInterrupt
+
+
 def frame_of(collection, data):
     text = dict(zip(collection.query_ids, collection.query_texts, strict=True))
     qids = [data.query_ids[i] for i in data.query_index]

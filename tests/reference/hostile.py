@@ -152,6 +152,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "letor gz": lambda folder: read_rows(folder / "rows.txt.gz"),
     "letor parquet": lambda folder: read_parquet(folder / "rows.parquet"),
     "folds": read_folds,
+    "folds parquet": read_folds,
     **{kind: _table(f".{kind.split()[1]}") for kind in small_files.MAKERS if "table" in kind},
     "trec": _trec,
     "topics xml": _trec,

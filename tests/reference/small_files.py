@@ -27,6 +27,8 @@ from safetensors.numpy import save_file
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
+from letor.missing import Missing
+from letor.parquet_parts import write_part
 from letor.rankers.registry import get_ranker, load_ranker
 from ltr_features.columns.context import make_workspace
 from ltr_features.columns.learned import LearnedColumn
@@ -133,6 +135,15 @@ def _folds(folder: Path) -> None:
     for number, part in enumerate(("train", "vali", "test")):
         kept = rows().query_index % 3 == number
         write_rows(rows().select_rows(kept), folder / f"{part}.txt")
+
+
+def _stored_folds(folder: Path) -> None:
+    write_rows(rows(), folder / "columns.parquet")
+    values = np.linspace(0, 1, 80, dtype=np.float32).reshape(40, 2)
+    for number, part in enumerate(("train", "vali", "test")):
+        notes = {"ssi": {"fold": "Fold1"}, "lsi": {}}
+        has = rows().query_index % 3 == number
+        write_part(folder / "Fold1" / f"{part}.parquet", has, values, notes, Missing({}))
 
 
 def _table(suffix: str, folder: Path) -> None:
@@ -346,6 +357,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "letor": _letor,
     "letor gz": _letor_gz,
     "folds": _folds,
+    "folds parquet": _stored_folds,
     **{f"table {s}": partial(_table, f".{s}") for s in ("csv", "tsv", "jsonl", "parquet")},
     "trec": _trec,
     "topics xml": _topics_xml,

@@ -15,7 +15,7 @@ import numpy as np
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
-from letor.files import read_json
+from letor.files import read_json, save_array
 from letor.folds import Fold
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
@@ -248,7 +248,7 @@ class RankingStages(Preparation):
             folder = self.done(self.models_stage(split, model)).path
             facts = {}
             for fold in self.learned(split, model, folder):
-                np.save(path / f"{fold.fold.name}.npy", fold.values[:, 0])
+                save_array(path / f"{fold.fold.name}.npy", fold.values[:, 0])
                 facts[fold.fold.name] = fold.provenance[model.name]
             (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 

@@ -1,0 +1,220 @@
+"""What ``columns build`` writes: a file of rows, or a folder of folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from letor.dataset import RankingData
+    from letor.folds import Fold
+    from ltr_features.blocks import MakeBlocks, Written
+    from ltr_features.candidates import Candidates
+    from ltr_features.columns.base import ColumnFamily
+    from ltr_features.columns.context import ColumnContext
+    from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.feature_table import FitAll, FoldTable
+    from ltr_features.studies.progress import Reporter
+    from ltr_features.text.collection import Collection
+
+
+class Build(NamedTuple):
+    """What is to be built.
+
+    Attributes:
+        context: of the workspace. candidates: settings of their sources, by name.
+        families, recipes: of the columns. split: the folds; none for one file.
+        out: the file, or the folder of the folds. reporter: shows how far it is.
+    """
+
+    context: ColumnContext
+    candidates: Mapping[str, Mapping[str, object]]
+    families: Sequence[ColumnFamily]
+    recipes: Sequence[LearnedColumn]
+    split: Sequence[Fold]
+    out: Path
+    reporter: Reporter
+
+
+def check_target(out: Path, *, folds: int, suffix: str) -> None:
+    """Before the work: whether so many folds (0: one file) can be written there, as files of that
+    suffix."""
+    from letor.column_names import check_format
+    from letor.errors import InputError
+
+    if not folds:
+        check_format(out)
+        if out.is_dir():
+            raise InputError(f"{out} is a folder; name a file, or give --folds")
+        return
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; folds are written into a folder: name another path")
+    written = {f"Fold{number}" for number in range(1, folds + 1)}
+    others = sorted(path.name for path in out.glob("Fold*") if path.name not in written)
+    if others:
+        raise InputError(
+            f"{out} has {', '.join(others)} of other folds, which would be taken for parts of "
+            f"these {folds}; remove them, or name another folder"
+        )
+    other = {".txt": ".parquet", ".parquet": ".txt"}[suffix]
+    before = sorted(out.glob(f"Fold*/train{other}"))
+    if before:
+        raise InputError(
+            f"{out} has folds in another format ({before[0].relative_to(out)}); remove them, or "
+            "name another folder"
+        )
+
+
+def check_text_ids(collection: Collection) -> None:
+    """Raise InputError for ids that LETOR text cannot hold."""
+    from letor.writing import check_ids
+
+    check_ids(collection.query_ids, "query id")
+    check_ids(collection.document_ids, "document id")
+
+
+def split_queries(
+    collection: Collection, n_folds: int, *, by_group: bool, by_time: bool, seed: int
+) -> list[Fold]:
+    """The folds of the collection's queries; none where 0 are wanted."""
+    from letor import folds
+    from letor.errors import InputError
+
+    groups, times = collection.query_groups, collection.query_times
+    asked = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
+    if len(asked) > 1 or (asked and not n_folds):
+        reason = "give one of them" if n_folds else "there are no folds: give --folds too"
+        raise InputError(f"{', '.join(asked)}: {reason}")
+    if not n_folds:
+        return []
+    if by_group and groups is None:
+        raise InputError(f"--by-group: collection {collection.name!r} has no groups of queries")
+    if by_time:
+        if times is None:
+            raise InputError(f"--by-time: collection {collection.name!r} has no times of queries")
+        return folds.by_time(collection.query_ids, times, n_folds)
+    together = groups if by_group else None
+    return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
+
+
+def write_table(
+    build: Build,
+    *,
+    by_group: bool,
+    fit: FitAll | None,
+) -> None:
+    """Write the rows of a table in memory: its folds, or all as one file of text."""
+    from letor.column_names import write_rows
+    from ltr_features.candidates import choose_candidates
+    from ltr_features.feature_table import build_columns, learned_columns
+
+    context, candidates, families, recipes, split, out, reporter = build
+    found = choose_candidates(context, candidates, on_empty="keep")
+
+    def show(family: str, done: int, total: int) -> None:
+        reporter.step(family)
+        reporter.part(done, total)
+
+    provenance = {}
+    with reporter.running(["columns", *(fold.name for fold in split)]):
+        with reporter.stage("columns"):
+            data = build_columns(
+                context, found.pairs, families, origins=found.origins, on_progress=show
+            )
+        made = learned_columns(
+            context, data, recipes, split,
+            folder=out / "models", by_group=by_group, on_progress=reporter.epoch, fit=fit,
+        )  # fmt: skip
+        for name in [fold.name for fold in split]:
+            with reporter.stage(name):
+                fold = next(made)
+                _write_fold(fold, out / name, threads=context.threads)
+                provenance[name] = fold.provenance
+    width = data.X.shape[1] + len(recipes)
+    if not split:
+        write_rows(data, out, threads=context.threads)
+    _tell_size(len(data), width, list(provenance), out)
+    _tell(context.collection, found, data, families, provenance)
+
+
+def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:
+    from letor.column_names import write_rows
+    from ltr_features.stored_folds import PARTS
+
+    for name, part in zip(PARTS.values(), fold.parts(), strict=True):
+        write_rows(part, folder / f"{name}.txt", threads=threads)
+
+
+def write_blocks(
+    build: Build,
+    *,
+    memory: int,
+    by_group: bool,
+    cluster: AbstractContextManager[MakeBlocks] | None,
+    fit: FitAll | None,
+) -> None:
+    """Write the rows as one Parquet file, block by block, and the folds of them beside it."""
+    from contextlib import nullcontext
+
+    from ltr_features.blocks import write_columns
+    from ltr_features.stored_folds import write_folds
+
+    context, candidates, families, recipes, split, out, reporter = build
+    names, provenance = [fold.name for fold in split], {}
+    with reporter.running(["columns", *names]):
+        with reporter.stage("columns"), cluster or nullcontext() as made_by:
+            written = write_columns(
+                context, candidates, families, all_rows(out, split),
+                memory=memory, made_by=made_by, on_progress=reporter.part,
+            )  # fmt: skip
+        made = write_folds(
+            context, recipes, split, out,
+            missing=written.missing, memory=memory, by_group=by_group,
+            on_progress=reporter.epoch, fit=fit,
+        )  # fmt: skip
+        for name in names:
+            with reporter.stage(name):
+                provenance[name] = next(made).provenance
+    _tell_size(written.n_rows, written.width + len(recipes), names, out)
+    _tell(context.collection, written.candidates, written, families, provenance)
+
+
+def all_rows(out: Path, split: Sequence[Fold]) -> Path:
+    """The Parquet file of all rows."""
+    from letor.parquet_parts import ALL_ROWS
+
+    return out / ALL_ROWS if split else out
+
+
+def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None:
+    for name in folds:
+        typer.echo(f"{name}: {width} columns")
+    told = f"in {len(folds)} folds" if folds else f"{width} columns"
+    typer.echo(f"{n_rows:,} rows{' ' if folds else ', '}{told}: {out}")
+
+
+def _tell(
+    collection: Collection,
+    found: Candidates | None,
+    data: RankingData | Written,
+    families: Sequence[ColumnFamily],
+    provenance: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Say what must be known of rows and columns; last, where nothing scrolls it away."""
+    from ltr_features.remarks import told_once
+
+    if found is not None and len(found.sources) > 1:
+        recalls = found.recalls(collection.judgements, collection.n_queries)
+        told = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
+        typer.echo(f"Recall of relevant documents: {', '.join(told)}", err=True)
+    without = collection.n_queries - data.n_queries
+    if without or (data.missing is not None and data.missing.n_relevant):
+        typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
+    told = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
+    of_candidates = [] if found is None else found.remarks
+    for sentence in [*collection.remarks, *of_candidates, *told, *told_once(provenance)]:
+        typer.echo(sentence, err=True)

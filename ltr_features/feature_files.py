@@ -1,0 +1,111 @@
+"""A fitted feature builder as a folder: its workspace, the fitted models, and the recipes of all
+columns as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from letor.digests import write_digests
+from letor.errors import InputError
+from letor.files import atomic_path, read_json
+from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
+from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
+from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
+
+_VERSION = 2
+
+
+class SavedFeatures(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        families, fitted: the columns. settings: further arguments of the builder.
+        context: the collection. has_added: whether documents were added to it since.
+    """
+
+    families: list[ColumnFamily]
+    fitted: list[FittedColumn]
+    settings: dict[str, Any]
+    context: ColumnContext
+    has_added: bool
+
+
+def save_features(
+    folder: Path,
+    context: ColumnContext,
+    families: Sequence[ColumnFamily],
+    fitted: Sequence[FittedColumn],
+    settings: Mapping[str, Any],
+    added: AddedDocuments | None,
+) -> None:
+    """Write a new folder.
+
+    Args:
+        settings: JSON-compatible; further arguments of the builder. added: documents that were
+            added since, or None.
+
+    Raises:
+        InputError: the folder holds something else, or a column has no name that could be stored.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
+        raise InputError(f"{folder} is not empty and holds no features; name another folder")
+    with atomic_path(folder, kind="folder") as partial:
+        make_workspace(context.collection, partial / "workspace", index=context.index)
+        (partial / "models").mkdir()
+        for column in fitted:
+            column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
+        description = {
+            "version": _VERSION,
+            "families": [family_notes(family) for family in families],
+            "models": [column_notes(column.recipe) for column in fitted],
+            **settings,
+        }
+        text = json.dumps(description, indent=1, ensure_ascii=False)
+        (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
+        if added is not None:
+            added.save(partial)
+        write_digests(partial)
+
+
+def read_features(
+    folder: Path,
+    families: Sequence[ColumnFamily],
+    models: Sequence[LearnedColumn],
+    *,
+    threads: int | None = None,
+) -> SavedFeatures:
+    """Read what :func:`save_features` wrote.
+
+    Args:
+        families, models: those that no name stands for.
+
+    Raises:
+        InputError: a folder of a newer version, or one of these is not given.
+        OSError, KeyError, TypeError, ValueError: not such a folder, or a damaged one.
+    """
+    description = read_json(folder / FEATURES)
+    version = description["version"]
+    if version > VERSION_ADDED:
+        raise InputError(f"{folder} was made by a newer version; update this program")
+    if version == 1:
+        named = description["families"].items()
+        description["families"] = [{"name": n, "params": params} for n, params in named]
+    made = [family_of(notes, families, folder) for notes in description["families"]]
+    recipes = [column_of(notes, models, folder) for notes in description["models"]]
+    paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
+    return SavedFeatures(
+        made,
+        [
+            FittedColumn(recipe, recipe.kind.load(path))
+            for recipe, path in zip(recipes, paths, strict=True)
+        ],
+        {"depth": description["depth"], "candidates": description.get("candidates")},
+        open_workspace(folder / "workspace", threads=threads),
+        bool(description.get("added")),
+    )

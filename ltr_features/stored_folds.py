@@ -1,0 +1,104 @@
+"""Folds that need not fit in memory: the table's file of all rows (:mod:`ltr_features.blocks`), and
+for each part of a fold which rows it has, with the columns of the fold's models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from letor.dataset import RankingData
+from letor.errors import InputError
+from letor.folds import Fold
+from letor.mapped import GrowingArray
+from letor.missing import Missing
+from letor.parquet import read_ids
+from letor.parquet_parts import ALL_ROWS, write_part
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.feature_table import FitAll, FoldTable, learned_columns
+from ltr_features.text.collection import Collection, Pairs
+
+#: The parts of a fold, and how their files are called.
+PARTS = {"train": "train", "validation": "vali", "test": "test"}
+
+
+def write_folds(
+    context: ColumnContext,
+    columns: Sequence[LearnedColumn],
+    folds: Sequence[Fold],
+    folder: Path,
+    *,
+    missing: Missing,
+    memory: int,
+    by_group: bool | None = None,
+    on_progress: Callable[[str, Any], None] | None = None,
+    fit: FitAll | None = None,
+) -> Iterator[FoldTable]:
+    """Write the parts of each fold as Parquet, ``Fold1/train.parquet`` and so on: the rows and
+    values of :func:`~.feature_table.learned_columns`, whatever the memory.
+
+    Args:
+        context: the collection and the index that the rows were made from.
+        columns: of trained models.
+        folder: of the folds; its ``columns.parquet`` has all rows, by
+            :func:`~.blocks.write_columns`. Models are kept in ``models``.
+        missing: what is judged and has no row, of all queries.
+        memory: bytes for the rows that are scored at a time, about. What models hold of the
+            documents comes on top; where models learn from the candidates, 16 bytes a row, too.
+        by_group, on_progress, fit: see :func:`~.feature_table.learned_columns`.
+
+    Yields:
+        Each fold, when its parts are written.
+
+    Raises:
+        InputError: as :func:`~.feature_table.learned_columns`.
+    """
+    paths = {
+        f.name: [folder / f.name / f"{name}.parquet" for name in PARTS.values()] for f in folds
+    }
+    for path in chain.from_iterable(paths.values()):
+        path.unlink(missing_ok=True)  # its rows may be of the file that was there before
+    table, pairs = _stored(context.collection, folder / ALL_ROWS, missing, memory)
+    made = learned_columns(
+        context, table, columns, folds,
+        pairs=pairs, folder=folder / "models", by_group=by_group, memory=memory,
+        on_progress=on_progress, fit=fit,
+    )  # fmt: skip
+    for fold in made:
+        for part, path in zip(PARTS, paths[fold.fold.name], strict=True):
+            write_part(path, fold.has(part), fold.values, fold.provenance, fold.missing(part))
+        yield fold
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise InputError for columns of one name: before the work."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise InputError(f"column names given twice: {', '.join(twice)}")
+
+
+def _stored(
+    collection: Collection, path: Path, missing: Missing, memory: int
+) -> tuple[RankingData, Pairs]:
+    """The rows of a file without their columns, and their pairs; in temporary files where they take
+    more memory."""
+    documents = {name: i for i, name in enumerate(collection.document_ids)}
+    queries = {name: i for i, name in enumerate(collection.query_ids)}
+    labels = GrowingArray(np.float32, memory=memory // 16)
+    index, query, document = (GrowingArray(np.int64, memory=memory // 16) for _ in range(3))
+    query_ids: list[str] = []
+    for some in read_ids(path):
+        labels.append(some.y)
+        index.append(len(query_ids) + some.query_index)
+        query_ids += some.query_ids
+        asked = np.array([queries[name] for name in some.query_ids], np.int64)
+        query.append(asked[some.query_index])
+        document.append(np.array([documents[name] for name in some.document_ids or ()], np.int64))
+    pairs = Pairs(query.taken(), document.taken())
+    X = np.empty((len(pairs), 0), np.float32)
+    table = RankingData(X, labels.taken(), query_ids, index.taken(), [], missing=missing)
+    return table, pairs
