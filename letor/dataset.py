@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
+from letor.mapped import filled_like, take_rows
 from letor.missing import Missing
 from letor.string_array import StringArray
 from ltr_base.names import listed
@@ -32,7 +33,8 @@ class RankingData:
     rankers and measures want, and results are scattered back to the rows' own order.
 
     Attributes:
-        X: float32 [n, p], feature values; NaN marks a missing value.
+        X: float32 [n, p], feature values; NaN marks a missing value. Where they lie in a file
+            (``numpy.memmap``, see :mod:`letor.mapped`), those of selections do, too.
         y: float32 [n], relevance labels (0 = not relevant; -1 = unjudged in LETOR's ``-semi``).
         query_ids: distinct query ids as strings, in order of first appearance, length m.
         query_index: int64 [n], position in ``query_ids`` of each row's query.
@@ -234,7 +236,12 @@ class RankingData:
 
     def select_columns(self, names: Sequence[str]) -> RankingData:
         """The same rows with the named columns only, in the order given."""
-        X = np.ascontiguousarray(self.X[:, self._column_positions(names)])
+        columns = self._column_positions(names)
+        X = filled_like(
+            self.X,
+            (len(self), len(columns)),
+            lambda rows: np.ascontiguousarray(self.X[rows, columns]),
+        )
         provenance = {c: self.provenance[c] for c in names if c in self.provenance}
         return replace(self, X=X, column_names=list(names), provenance=provenance)
 
@@ -248,7 +255,11 @@ class RankingData:
         values = np.asarray(values, dtype=np.float32).reshape(len(self), -1)
         return replace(
             self,
-            X=np.hstack([self.X, values]),
+            X=filled_like(
+                self.X,
+                (len(self), self.X.shape[1] + values.shape[1]),
+                lambda rows: np.hstack([self.X[rows], values[rows]]),
+            ),
             column_names=[*self.column_names, *names],
             provenance={**self.provenance, **(provenance or {})},
         )
@@ -262,7 +273,7 @@ class RankingData:
         return replace(
             self,
             missing=self._missing_of(rows, present),
-            X=self.X[rows],
+            X=take_rows(self.X, rows),
             y=self.y[rows],
             query_ids=[self.query_ids[i] for i in present],
             query_index=index.astype(np.int64),

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from letor.column_names import read_rows
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
 from letor.folds import Fold, letor_rotation
+from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.string_array import StringArray
 
@@ -89,7 +91,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
         for start, part in zip(starts, parts, strict=False)
     ]
     return RankingData(
-        X=np.vstack([part.X for part in parts]),
+        X=_stacked([part.X for part in parts]),
         y=np.concatenate([part.y for part in parts]),
         query_ids=query_ids,
         query_index=np.concatenate(index),
@@ -99,6 +101,17 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
         provenance=parts[0].provenance,
         missing=_all_missing(parts),
     )
+
+
+def _stacked(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The rows of all parts; in a file where one of them lies in one."""
+    if not any(isinstance(X, np.memmap) for X in parts):
+        return np.vstack(parts)
+    n_rows = [len(X) for X in parts]
+    stacked = empty_array((sum(n_rows), parts[0].shape[1]), memory=0)
+    for X, end in zip(parts, np.cumsum(n_rows), strict=True):
+        stacked[end - len(X) : end] = X
+    return stacked
 
 
 def _all_missing(parts: Sequence[RankingData]) -> Missing | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from ltr_base.slices import slices
 
 #: Rows that are copied at a time.
 _BLOCK = 2**16
@@ -89,9 +92,19 @@ class GrowingArray:
 
 def take_rows(X: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """``X[rows]``, float32 [len(rows), p], in a file of its own where X lies in one."""
+    return filled_like(X, (len(rows), X.shape[1]), lambda some: X[rows[some]])
+
+
+def filled_like(
+    X: NDArray[np.float32],
+    shape: tuple[int, int],
+    rows: Callable[[slice], NDArray[np.float32]],
+) -> NDArray[np.float32]:
+    """The rows of a new array, some at a time, float32 of a shape: in a file of its own where X
+    lies in one, else ``rows(slice(None))``."""
     if not isinstance(X, np.memmap):
-        return X[rows]
-    taken = empty_array((len(rows), X.shape[1]), memory=0)
-    for first in range(0, len(rows), _BLOCK):
-        taken[first : first + _BLOCK] = X[rows[first : first + _BLOCK]]
-    return taken
+        return rows(slice(None))
+    filled = empty_array(shape, memory=0)
+    for some in slices(shape[0], _BLOCK):
+        filled[some] = rows(some)
+    return filled

@@ -18,6 +18,7 @@ from letor.arrow_rows import ArrowRows
 from letor.errors import InputError
 from letor.missing import Missing
 from letor.parquet_rows import ParquetRows
+from ltr_base.slices import slices
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
@@ -60,7 +61,9 @@ class BlockWork:
     candidates: Mapping[str, Mapping[str, Any]]
     families: Sequence[ColumnFamily]
 
-    def rows(self, context: ColumnContext, block: Block) -> ArrowRows:
+    def rows(
+        self, context: ColumnContext, block: Block, on_family: OnFamily | None = None
+    ) -> ArrowRows:
         """The rows of a block's queries. Queries without candidates have none, and are
         ``missing``."""
         pairs = block.pairs
@@ -69,10 +72,21 @@ class BlockWork:
             found = find_candidates(part, candidate_sources(self.candidates)).pairs
             pairs = Pairs(found.query + block.first, found.document)
         queries = range(block.first, block.last)
-        rows = build_columns(context, pairs, self.families, origins=block.origins, queries=queries)
+
+        def begins(family: str, done: int, total: int) -> None:
+            if on_family is not None:
+                on_family(family, block.first + len(queries) * done / total)
+
+        rows = build_columns(
+            context, pairs, self.families,
+            origins=block.origins, queries=queries, on_progress=begins,
+        )  # fmt: skip
         return ArrowRows.of(rows)
 
 
+#: Called with a family that begins, from any thread, and the queries done: each counts by the share
+#: of its families that began.
+OnFamily: TypeAlias = Callable[[str, float], None]
 #: Makes the rows of blocks, in their order.
 MakeBlocks: TypeAlias = Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]
 
@@ -112,13 +126,14 @@ class Written:
 
 def write_columns(
     context: ColumnContext,
-    candidates: Mapping[str, Mapping[str, Any]],
+    candidates: Mapping[str, Mapping[str, Any]] | Candidates,
     families: Sequence[ColumnFamily],
     path: Path,
     *,
     memory: int = MEMORY,
     made_by: MakeBlocks | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_family: OnFamily | None = None,
 ) -> Written:
     """Write the rows of all candidates with their columns as Parquet, as of
     :func:`~.feature_table.build_columns` and :func:`letor.parquet.write_parquet`.
@@ -126,22 +141,24 @@ def write_columns(
     Args:
         context: the collection and its index.
         candidates: settings of sources. BM25 alone is asked query by query; candidates of others
-            are found before, and held in memory (about 40 bytes a pair).
+            are found before, and held in memory (about 40 bytes a pair). Or candidates that were
+            found.
         families: of columns.
         path: the file.
         memory: bytes for the rows of a block, about. What families hold of the documents comes
             on top, and of one query at least all rows are held.
         made_by: makes the rows of blocks, in their order; in this process by default.
-        on_progress: called with (queries done, all queries).
+        on_progress: called with (queries done, all queries) after each block.
+        on_family: called when a family begins on a block, where it is made in this process.
 
     Raises:
         InputError: wrong settings, or no query has a candidate.
     """
-    candidate_sources(candidates)  # wrong settings are refused before anything is made
-    work = BlockWork(candidates, families)
-    blocks, found = _blocks(context, work, memory)
+    found, settings = _found_before(context, candidates)
+    work = BlockWork(settings, families)
+    blocks = _blocks(context.collection.n_queries, work, found, memory)
     written = Written(candidates=found)
-    made = _made_here(context, work, blocks) if made_by is None else made_by(work, blocks)
+    made = made_by(work, blocks) if made_by else _made_here(context, work, blocks, on_family)
     with ParquetRows(path) as file:
         for block, rows in zip(blocks, made, strict=True):
             file.add(rows)
@@ -149,31 +166,43 @@ def write_columns(
             if on_progress is not None:
                 on_progress(block.last, context.collection.n_queries)
         if not written.n_rows:
-            raise InputError(f"no query has a candidate from {', '.join(candidates)}")
+            sources = work.candidates if found is None else found.sources
+            raise InputError(f"no query has a candidate from {', '.join(sources)}")
     written.missing = file.missing or Missing({})
     return written
 
 
 def _made_here(
-    context: ColumnContext, work: BlockWork, blocks: Iterable[Block]
+    context: ColumnContext,
+    work: BlockWork,
+    blocks: Iterable[Block],
+    on_family: OnFamily | None,
 ) -> Iterator[ArrowRows]:
     for block in blocks:
-        yield work.rows(context, block)
+        yield work.rows(context, block, on_family)
 
 
-def _blocks(
-    context: ColumnContext, work: BlockWork, memory: int
-) -> tuple[list[Block], Candidates | None]:
-    """(All queries, in blocks whose rows take about so much memory; their candidates, where these
-    had to be found before)."""
-    n = context.collection.n_queries
+def _found_before(
+    context: ColumnContext, candidates: Mapping[str, Mapping[str, Any]] | Candidates
+) -> tuple[Candidates | None, Mapping[str, Mapping[str, Any]]]:
+    """(The candidates of all queries, unless BM25 alone finds them, query by query; the settings
+    that were given)."""
+    if isinstance(candidates, Candidates):
+        return candidates, {}
+    sources = candidate_sources(candidates)
+    if set(candidates) == {"bm25"} and "source" not in candidates["bm25"]:
+        return None, candidates
+    return find_candidates(context, sources), candidates
+
+
+def _blocks(n: int, work: BlockWork, found: Candidates | None, memory: int) -> list[Block]:
+    """``n`` queries, in blocks whose rows take about so much memory."""
     width = sum(len(family.columns) for family in work.families)
     most = max(1, memory // (_ROW_BYTES + 4 * _COPIES * width))
-    if set(work.candidates) == {"bm25"} and "source" not in work.candidates["bm25"]:
+    if found is None:
         depth = int(work.candidates["bm25"].get("depth", 100))
         size = max(1, most // depth)
-        return [Block(first, min(first + size, n)) for first in range(0, n, size)], None
-    found = find_candidates(context, candidate_sources(work.candidates))
+        return [Block(rows.start, rows.stop) for rows in slices(n, size)]
     origins = found.origins
     ends = np.searchsorted(found.pairs.query, np.arange(n + 1))  # pairs stand query by query
     blocks, first = [], 0
@@ -190,7 +219,7 @@ def _blocks(
             )
         )
         first = last
-    return blocks, found
+    return blocks
 
 
 def memory_size(text: str) -> int:

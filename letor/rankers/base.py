@@ -48,11 +48,14 @@ class Ranker(BaseEstimator, ABC):
     query need not be adjacent (use ``order`` and ``offsets``).
 
     Attributes:
+        same_in_files: whether values that lie in a file (:mod:`letor.mapped`) give the same model
+            as in memory.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
     """
 
     name: ClassVar[str]
+    same_in_files: ClassVar[bool] = True
     ranges: ClassVar[Ranges] = {}
     choices: ClassVar[Choices] = {}
     normalise: str

@@ -65,6 +65,7 @@ class XGBoostLambdaMART(Ranker):
     """
 
     name: ClassVar[str] = "xgboost"
+    same_in_files: ClassVar[bool] = False
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),
         "learning_rate": (1e-9, 1e3),

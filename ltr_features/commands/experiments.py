@@ -37,6 +37,13 @@ def run(
             "or local:N for N processes. Results are the same."
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Values of the feature table that take more (2GiB) lie in temporary files; by "
+            "default all are in memory. Results are the same."
+        ),
+    ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -45,6 +52,7 @@ def run(
     The whole file is checked before anything runs. A killed run goes on where it stopped.
 
     Example: ltr-features run my-experiment.toml --data datasets --out out --dry-run"""
+    from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
     from ltr_features.studies.run import run_file
 
@@ -54,6 +62,7 @@ def run(
         out=out,
         data=data,
         threads=threads,
+        memory=None if memory is None else memory_size(memory),
         reporter=reporter,
         dry_run=dry_run,
         scheduler=scheduler,

@@ -31,6 +31,7 @@ def run_file(
     out: str | os.PathLike[str],
     data: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    memory: int | None = None,
     reporter: Reporter | None = None,
     dry_run: bool = False,
     scheduler: str | None = None,
@@ -44,6 +45,8 @@ def run_file(
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
         threads: worker threads; None for one per core. Results do not depend on it.
+        memory: bytes; values of a feature table that take more lie in temporary files. By default
+            all are held in memory. Results do not depend on it.
         reporter: where progress goes; silent by default.
         dry_run: check the file and print what would be done; nothing is run or written.
         scheduler: makes the stages on the workers of a Dask cluster, see
@@ -55,9 +58,14 @@ def run_file(
     """
     path = find_experiment(path)
     kind = _class_of(kind_of(path))
+    if memory is not None and not kind.has_table:
+        raise InputError(
+            f"--memory: an experiment of kind {kind_of(path)!r} makes no feature table; "
+            "leave it out"
+        )
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
     config = kind.read(path, folder)
-    study = kind(config, out, folder, threads=threads, reporter=reporter)
+    study = kind(config, out, folder, threads=threads, memory=memory, reporter=reporter)
     if scheduler is None or dry_run:
         return study.run(dry_run=dry_run)
     study.folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import BoundedSemaphore, Event
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pandas as pd
 
@@ -71,13 +71,17 @@ class Study(ABC):
         config: what to do, as :meth:`read` gives it. out: folder for all outputs.
         data: folder that paths in the configuration are relative to.
         threads: worker threads; None for one per core. Results do not depend on it.
+        memory: bytes; values of a feature table that take more lie in temporary files. By default
+            all are held in memory. Results do not depend on it.
         reporter: where progress goes; silent by default.
 
     Attributes:
+        has_table: whether studies of the kind make a feature table.
         threads_each: worker threads of the stages that run now, which share the cores.
         timed: files of the report that show clock times, which are others in every run.
     """
 
+    has_table: ClassVar[bool] = False
     timed: tuple[str, ...] = ()
 
     def __init__(
@@ -87,9 +91,10 @@ class Study(ABC):
         data: str | os.PathLike[str] = ".",
         *,
         threads: int | None = None,
+        memory: int | None = None,
         reporter: Reporter | None = None,
     ) -> None:
-        self.config, self.data, self.threads = config, Path(data), threads
+        self.config, self.data, self.threads, self.memory = config, Path(data), threads, memory
         self.threads_each = threads
         self._cores = BoundedSemaphore(thread_count(threads))
         self._stopping = Event()

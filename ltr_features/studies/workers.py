@@ -40,7 +40,7 @@ class StudyPlan:
     """What a worker makes a study from.
 
     Attributes:
-        kind, config, out, data: as of :class:`~ltr_features.studies.study.Study`.
+        kind, config, out, data, memory: as of :class:`~ltr_features.studies.study.Study`.
         run: of one run; a worker keeps its study, and what that has read, while it lasts.
     """
 
@@ -48,6 +48,7 @@ class StudyPlan:
     config: Any
     out: str
     data: str
+    memory: int | None
     run: str
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +62,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
     """Run stages on workers, those side by side that do not need each other; in the order of the
     plan."""
     out, data = str(study.folder.resolve()), str(study.data.resolve())
-    plan = StudyPlan(type(study), study.config, out, data, secrets.token_hex(8))
+    plan = StudyPlan(type(study), study.config, out, data, study.memory, secrets.token_hex(8))
     of_key = {study.key(stage): stage.name for stage in stages}
     running: dict[str, Future[StageResult]] = {}
 
@@ -130,7 +131,7 @@ def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
 @lru_cache(maxsize=1)
 def _study(plan: StudyPlan) -> dict[str, tuple[Planned, str]]:
     """Stage and key by name."""
-    study = plan.kind(plan.config, plan.out, plan.data, threads=1)
+    study = plan.kind(plan.config, plan.out, plan.data, threads=1, memory=plan.memory)
     found: dict[str, StageResult] = {}
 
     def done(stage: Planned) -> StageResult:

@@ -6,7 +6,7 @@ sentences are not. Each stage is a command in a process of its own, with what a 
 memory is the largest RssAnon, 20 times a second, so that mapped files do not count.
 
     python tests/benchmarks/bench_scale.py --documents 10000 100000 --words 100 --queries 1000 10000
-        --memory 256MiB [--workers 2] [--stages columns rank folds em] --out FOLDER
+        --memory 256MiB [--workers 2] [--stages columns rank folds em run] --out FOLDER
 
 Prints time and memory of each stage and, from two sizes on, the exponents of their growth and what
 these say of the English Wikipedia and of 10^8 rows.
@@ -106,6 +106,30 @@ def family_of(pid: int) -> list[int]:
     return [pid, *(one for child in children for one in family_of(int(child)))]
 
 
+#: An experiment whose rankers are small: what grows is the feature table.
+EXPERIMENT = """
+title = "Rows beyond memory"
+introduction = "A made collection."
+candidate_depth = 100
+collection = { source = "beir", folder = "beir" }
+columns = [{ family = "letor46" }]
+models = [{ name = "lsi", model = "lsi", params = { rank = 50 } }]
+rankers = [{ name = "trees", ranker = "lambdamart", params = { n_estimators = 10 } }]
+splits = [{ name = "folds", title = "Folds", by = "query", folds = 5 }]
+systems = [
+    { name = "BM25", score = "bm25_whole" },
+    { name = "words", columns = ["letor46"], ranker = "trees" },
+    { name = "words + LSI", columns = ["letor46", "lsi"], ranker = "trees" },
+]
+[evaluation]
+measures = ["NDCG@10"]
+comparisons = [["words + LSI", "words"]]
+hard_baseline = "words"
+hard_systems = ["words + LSI"]
+hard_selectors = ["BM25"]
+"""
+
+
 class Bench:
     """Stages on collections of growing size; with ``workers``, each also on one Dask worker and on
     so many, whose results must be the same bytes."""
@@ -156,6 +180,15 @@ class Bench:
                    "--memory", self.memory, "--quiet", "--out", file.parent / "ranker"]  # fmt: skip
         self.stage(f"LambdaMART, 10 trees, {file.stem}, rows", n_rows, command)
 
+    def run(self, folder: Path, n_queries: int) -> None:
+        toml = folder / "experiment.toml"
+        toml.write_text(EXPERIMENT, encoding="utf-8")
+        command = ["run", toml, "--data", folder, "--quiet"]
+        for memory in ([], ["--memory", self.memory]):
+            told = f"experiment {' '.join(memory)}, rows"
+            out = folder / "-".join(["experiment", *memory])
+            self.stage(told, 100 * n_queries, [*command, *memory, "--out", out])
+
     def em(self, folder: Path, n_queries: int, topics: int) -> None:
         params = [f"n_topics={topics}", "lambda2=0.5"]
         command = ["models", "fit", "bltm-pr", "--workspace", folder / "workspace", "--quiet",
@@ -180,7 +213,7 @@ def main() -> None:
     parser.add_argument(
         "--stages",
         nargs="+",
-        choices=["columns", "rank", "folds", "em"],
+        choices=["columns", "rank", "folds", "em", "run"],
         default=["columns", "rank"],
     )
     parser.add_argument("--topics", type=int, default=100, help="of the topic model of stage em")
@@ -198,6 +231,8 @@ def main() -> None:
                 bench.rank(folder / "rows.parquet", 100 * n_queries)
             if "folds" in options.stages:
                 bench.folds(folder, n_documents, n_queries)
+            if "run" in options.stages:
+                bench.run(folder, n_queries)
             if "em" in options.stages:
                 bench.em(folder, n_queries, options.topics)
     print("\nexponents of growth (1: proportional) between the two largest, and what they lead to:")

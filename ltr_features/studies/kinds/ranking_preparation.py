@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
-from letor.parquet import read_parquet, write_parquet
+from letor.parquet import read_parquet
 from letor.writing import check_ids
+from ltr_features.blocks import MEMORY, write_columns
 from ltr_features.candidates import choose_candidates, source_kind
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import families, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
-from ltr_features.feature_table import build_columns, table_pairs
+from ltr_features.feature_table import table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
@@ -44,6 +45,7 @@ _CODE = ("letor", "ltr_features")
 class Preparation(Study):
     """A ranking study's stages before any split."""
 
+    has_table = True
     config: ExperimentConfig
 
     @cached_property
@@ -162,14 +164,14 @@ class Preparation(Study):
 
         def make(path: Path) -> None:
             found = choose_candidates(self.context, settings, on_empty="keep")
-            table = build_columns(
+            write_columns(
                 self.context,
-                found.pairs,
+                found,
                 self.column_families(),
-                origins=found.origins,
-                on_progress=self._built,
+                path / "table.parquet",
+                memory=self.memory or MEMORY,
+                on_family=self._built,
             )
-            write_parquet(table, path / "table.parquet")
             recalls = found.recalls(self.collection.judgements, self.collection.n_queries)
             told = {
                 "recall": {name: recall.mean for name, recall in recalls.items()},
@@ -193,16 +195,15 @@ class Preparation(Study):
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
         return Planned("letor/base", inputs, make, size, "columns", code=_CODE)
 
-    def _built(self, family: str, done: int, total: int) -> None:
-        reporter = self.runner.reporter
-        reporter.step(family)
-        reporter.part(done, total)
-        reporter.tick("queries", self.collection.n_queries / total)
+    def _built(self, family: str, n_queries: float) -> None:
+        self.runner.reporter.step(family)
+        self.runner.reporter.part(n_queries, self.collection.n_queries)
 
     @cached_property
     def base(self) -> RankingData:
         """The candidates' rows with the columns that need no training, read back."""
-        return read_parquet(self.done(self.columns_stage).path / "table.parquet")
+        path = self.done(self.columns_stage).path / "table.parquet"
+        return read_parquet(path, memory=self.memory)
 
     @cached_property
     def pairs(self) -> Pairs:

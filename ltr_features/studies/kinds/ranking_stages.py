@@ -17,6 +17,7 @@ from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.files import read_json, save_array
 from letor.folds import Fold
+from letor.mapped import empty_array
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
@@ -152,15 +153,15 @@ class RankingStages(Preparation):
     def fold_table(self, split: SplitConfig, name: str) -> FoldTable:
         """A fold of all judged queries, with the columns of the split's models."""
         fold = next(fold for fold in self.whole_folds(split) if fold.name == name)
-        models, values, provenance = self.models_of(split), [], {}
-        for model in models:
+        models, provenance = self.models_of(split), {}
+        values = empty_array((len(self.base), len(models)), memory=self.memory)
+        for position, model in enumerate(models):
             folder = self.done(self.scores_stage(split, model)).path
-            values.append(np.load(folder / f"{name}.npy"))
+            values[:, position] = np.load(folder / f"{name}.npy")
             facts = read_json(folder / "facts.json")
             # Scores may be those of an earlier run that called the column otherwise.
             provenance[model.name] = {**facts[name], **model_column(model).provenance}
-        scores = np.stack(values, axis=1) if values else np.empty((len(self.base), 0), np.float32)
-        return FoldTable(self.base, fold, [m.name for m in models], scores, provenance)
+        return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
     def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
         """The split's folds with a model's column; the models are kept in the folder."""
@@ -173,6 +174,7 @@ class RankingStages(Preparation):
             folder=folder,
             by_group=split.by == "group",
             n_parts=split.inner_parts,
+            memory=self.memory,
             on_progress=self.runner.reporter.epoch,
         )
         for done in range(len(folds)):

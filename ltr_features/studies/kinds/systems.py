@@ -113,6 +113,8 @@ def _rank(
         known = concatenate(bare)
         train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))
     kind = get_ranker(described.ranker)
+    if not kind.same_in_files:
+        train, validation = (replace(part, X=np.array(part.X)) for part in (train, validation))
     seed = {"seed": system.seed} if "seed" in inspect.signature(kind).parameters else {}
     ranker = kind(**{**described.params, **seed}).fit(train, validation)
     ranker.save(folder)

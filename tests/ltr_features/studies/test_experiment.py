@@ -66,10 +66,19 @@ def run(config, tmp_path_factory):
     return experiment
 
 
-def test_another_run_gives_the_same_bytes_for_any_number_of_threads(run, config, tmp_path):
-    """The times that stages took are the one file that differs."""
-    RankingStudy(config, tmp_path, threads=2).run()
+@pytest.mark.parametrize("memory", [None, 1], ids=["in memory", "in files"])
+def test_another_run_gives_the_same_bytes(run, config, tmp_path, memory):
+    """For any number of threads and any memory; the times that stages took are the one file that
+    differs."""
+    study = RankingStudy(config, tmp_path, threads=2, memory=memory)
+    study.run()
+    in_files = {memory is not None}
+    assert {isinstance(study.part(*part).X, np.memmap) for part in some_parts(study)} == in_files
     assert different(run.folder, tmp_path) == {TIMES}
+
+
+def some_parts(study):
+    return [(study.config.splits[0], "Fold1", part) for part in ("train", "vali", "test")]
 
 
 def test_workers_make_the_same_bytes(run, config, tmp_path, workers):

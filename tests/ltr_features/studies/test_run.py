@@ -17,7 +17,7 @@ def test_the_kind_chooses_the_class(tmp_path, monkeypatch):
         def read(path, data):
             return path, data
 
-        def __init__(self, config, out, data, *, threads, reporter):
+        def __init__(self, config, out, data, *, threads, memory, reporter):
             self.out = out
             asked.append((*config, data, out, threads))
 
@@ -34,6 +34,13 @@ def test_the_kind_chooses_the_class(tmp_path, monkeypatch):
         (file, tmp_path / "sets", tmp_path / "sets", tmp_path / "o", None),
         (file, tmp_path / "mine", tmp_path / "mine", tmp_path, 1),
     ]
+
+
+def test_memory_is_refused_where_there_is_no_feature_table(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text('kind = "letor"\n')
+    with pytest.raises(InputError, match="--memory: an experiment of kind 'letor' makes no feat"):
+        run_file(file, out=tmp_path / "o", memory=2**30)
 
 
 @pytest.mark.data
