@@ -15,10 +15,11 @@ import re
 import socket
 import tempfile
 import unicodedata
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import sleep
@@ -33,6 +34,12 @@ _LOCAL = re.compile(r"local:(\d+)")
 _PATIENCE = 60  # seconds for the first worker
 #: Calls that are asked for ahead of the one that is waited for, for each thread.
 _AHEAD = 2
+#: Workers that may die of one piece of work.
+_DEATHS = 4
+_DIED = (
+    "workers died of one piece of work, several times ({}): give them more memory, or make the "
+    "pieces smaller"
+)
 
 
 class Cluster:
@@ -64,22 +71,20 @@ class Cluster:
         """Give up all work: nobody waits for its results any more."""
         self._client.cancel(list(self._asked))
 
-    def result(self, future: Any) -> Any:
+    def result(self, future: Any, timeout: float | None = None) -> Any:
         """What the work returned, or its error.
 
         Raises:
+            TimeoutError: after so many seconds.
             InputError: workers died of it, several times; or a worker could not read or write
                 something, because its disk is full, say.
         """
         from distributed import KilledWorker
 
         try:
-            return future.result()
+            return future.result(timeout)
         except KilledWorker as error:
-            raise InputError(
-                f"workers died of one piece of work, several times ({error}): give them more "
-                "memory, or make the pieces smaller"
-            ) from None
+            raise InputError(_DIED.format(error)) from None
 
     @property
     def workers(self) -> list[str]:
@@ -120,17 +125,65 @@ class Cluster:
         finally:
             self._client.cancel(futures)
 
-    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    def in_order(
+        self,
+        work: Callable[..., Any],
+        calls: Iterable[tuple[Any, ...]],
+        homes: dict[int, str] | None = None,
+    ) -> Iterator[Any]:
         """The results of ``work(*given)`` for what is given to each call, in their order; a few are
-        asked for ahead."""
+        asked for ahead.
+
+        Args:
+            homes: the worker that did the call of a number the last time, and does it again while
+                it lives and has not more of them than others; filled.
+        """
         ahead = _AHEAD * self.n_threads
-        waiting: deque[Any] = deque()
-        for given in calls:
-            waiting.append(self.submit(work, *given))
+        waiting: deque[Callable[[], Any]] = deque()
+        for number, given in enumerate(calls):
+            if homes is None:
+                waiting.append(partial(self.result, self.submit(work, *given)))
+            else:
+                waiting.append(self._at_home(number, homes, work, given))
             if len(waiting) >= ahead:
-                yield self.result(waiting.popleft())
+                yield waiting.popleft()()
         while waiting:
-            yield self.result(waiting.popleft())
+            yield waiting.popleft()()
+
+    def _at_home(
+        self, number: int, homes: dict[int, str], work: Callable[..., Any], given: tuple[Any, ...]
+    ) -> Callable[[], Any]:
+        """Begins a call at its home, or if that dies at another one; gives the result."""
+
+        def begun() -> Any:
+            homes[number] = self._home(homes, homes.get(number))
+            return self.submit(work, *given, at=homes[number])
+
+        def result() -> Any:
+            future = first
+            for _ in range(_DEATHS):
+                while homes[number] in self.workers or future.done():
+                    with suppress(TimeoutError):
+                        return self.result(future, timeout=1)
+                future.cancel()
+                future = begun()
+            raise InputError(_DIED.format(f"{_DEATHS} of them"))
+
+        first = begun()
+        return result
+
+    def _home(self, homes: Mapping[int, str], own: str | None) -> str:
+        """A worker for what has this home or none: another one if it died, or has two more of them
+        than some."""
+        for _ in range(_PATIENCE):
+            if alive := self.workers:
+                break
+            sleep(1)
+        else:
+            raise InputError(f"there has been no worker for {_PATIENCE} s: start some")
+        held = Counter(homes.values())
+        least = min(alive, key=lambda worker: held[worker])
+        return own if own in alive and held[own] <= held[least] + 1 else least
 
 
 @dataclass(frozen=True)
@@ -140,9 +193,14 @@ class ClusterExecutor:
     cluster: Cluster
     folder: Path
 
-    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    def in_order(
+        self,
+        work: Callable[..., Any],
+        calls: Iterable[tuple[Any, ...]],
+        homes: dict[int, str] | None = None,
+    ) -> Iterator[Any]:
         """See :meth:`Cluster.in_order`."""
-        return self.cluster.in_order(work, calls)
+        return self.cluster.in_order(work, calls, homes)
 
 
 def software() -> str:

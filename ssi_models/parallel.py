@@ -36,9 +36,19 @@ class Executor(Protocol):
         """Of files that pieces read and write; what is left there of a run that was killed is
         taken up again."""
 
-    def in_order(self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    def in_order(
+        self,
+        work: Callable[..., Any],
+        calls: Iterable[tuple[Any, ...]],
+        homes: dict[int, str] | None = None,
+    ) -> Iterator[Any]:
         """The results of ``work(*given)`` for what is given to each call, in their order. A piece
-        may be begun twice."""
+        may be begun twice.
+
+        Args:
+            homes: which process did the call of a number the last time, and shall do it again, for
+                what it holds; filled. It may be another one nevertheless.
+        """
 
 
 class Workers:

@@ -229,12 +229,13 @@ class ShardExpectation(NamedTuple):
         objective: the shard's part of it, without the prior of phi.
         evaluations: gradients computed.
         sums: of the queries and of the titles, or of both: some words, int64 [n], or None: all;
-            and for them float64 [n, K], sum_i r_iw theta_i, which is 0 for the others.
+            and for them float32 [n, K], sum_i r_iw theta_i, which is 0 for the others. Added up
+            in float64; as float32, like phi, they travel in half the time.
     """
 
     objective: float
     evaluations: int
-    sums: Sequence[tuple[NDArray[np.int64] | None, NDArray[np.float64]]]
+    sums: Sequence[tuple[NDArray[np.int64] | None, NDArray[np.float32]]]
 
 
 def expect_shard(
@@ -246,8 +247,7 @@ def expect_shard(
     workers: Workers,
 ) -> ShardExpectation:
     """E-step of the blocks of a shard; theta and multiplier of the state, which is of all pairs
-    that blocks are numbered by, are changed in place. The sums returned are those of the scratch,
-    which is overwritten."""
+    that blocks are numbered by, are changed in place. The scratch is overwritten."""
     scratch.clear()
     objective, evaluations = 0.0, 0
     for block in blocks:
@@ -257,7 +257,8 @@ def expect_shard(
         objective += part
         evaluations += count
         state.release()
-    return ShardExpectation(objective, evaluations, [(None, sums) for sums in scratch.sums])
+    sums = [(None, total.astype(np.float32)) for total in scratch.sums]
+    return ShardExpectation(objective, evaluations, sums)
 
 
 def iterate(
@@ -274,8 +275,10 @@ def iterate(
         shards: in their order, which is that in which they are added up.
         totals: :func:`zeros_like` the state; 0 again on return.
     """
-    objective, evaluations = log_prior_of_words(state, prior, workers), 0
-    for shard in shards:
+    objective, evaluations = 0.0, 0
+    for position, shard in enumerate(shards):
+        if position == 0:  # while others are at the next shards
+            objective = log_prior_of_words(state, prior, workers)
         objective += shard.objective
         evaluations += shard.evaluations
         for total, (words, sums) in zip(totals, shard.sums, strict=True):

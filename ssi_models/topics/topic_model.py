@@ -19,7 +19,7 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.persistence import count, numbers
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.e_step import EStep, SharedEStep
+from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     Blocks,
@@ -30,6 +30,7 @@ from ssi_models.topics.em import (
 )
 from ssi_models.topics.language_model import LanguageModel, both_sides
 from ssi_models.topics.online import OnlineEM
+from ssi_models.topics.shared_e_step import SharedEStep
 from ssi_models.topics.state import Iteration, State
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
@@ -282,7 +283,8 @@ class TopicModel(LanguageModel):
         """E-steps by the model's executor, or here."""
         given = pairs, state, self._prior, self._constraint
         if self.executor is not None:
-            return SharedEStep(*given, self.executor, self._fingerprint(pairs, state))
+            run = self._fingerprint(pairs, state)
+            return SharedEStep(*given, self.executor, run, self.iterations)
         if checkpoint is None:
             return EStep(*given, workers)
         return EStep(*given, workers, (checkpoint, self._fingerprint(pairs, state)))

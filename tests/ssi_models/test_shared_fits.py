@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from ssi_models.s2net import tuples
 from ssi_models.s2net.model import S2Net
+from ssi_models.topics import shared_e_step
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
 from ssi_models.topics.translation import IBMModel1
 from ssi_models.training.preferences import Preferences
@@ -14,16 +15,20 @@ N_PAIRS, N_WORDS = 150_000, 40
 
 
 class Here:
-    """Other processes that are this one; they may stop after some pieces."""
+    """Other processes that are this one; they may stop after some pieces, and every so many pieces
+    a new one takes over, which holds nothing."""
 
-    def __init__(self, folder, most=None):
-        self.folder, self.most, self.n_pieces = folder, most, 0
+    def __init__(self, folder, most=None, new=1_000_000):
+        self.folder, self.most, self.new, self.n_pieces = folder, most, new, 0
+        shared_e_step._held.clear()
 
-    def in_order(self, work, calls):
+    def in_order(self, work, calls, homes=None):
         for given in calls:
             if self.n_pieces == self.most:
                 raise KeyboardInterrupt
             self.n_pieces += 1
+            if self.n_pieces % self.new == 0:
+                shared_e_step._held.clear()
             yield work(*given)
 
 
@@ -68,6 +73,22 @@ def test_em_has_the_numbers_of_one_process(model, pairs, tmp_path):
     for name in ("phi_q_", "phi_d_", "theta_"):
         np.testing.assert_array_equal(getattr(shared, name), getattr(alone, name))
     assert shared.history_ == alone.history_
+
+
+@pytest.mark.parametrize("new", [1, 3])
+@pytest.mark.parametrize("memory_limit", [2.0, 0.0], ids=["in memory", "in files"])
+def test_processes_take_over_the_topics_of_others(new, memory_limit, pairs, tmp_path, monkeypatch):
+    """From the last file of theta, and the E-steps since then."""
+    monkeypatch.setattr(shared_e_step, "_SAVED", 3)
+    settings = {**TOPICS, "iterations": 5, "memory_limit": memory_limit}
+    shared = fitted(BLTMPR, pairs, Here(tmp_path, new=new), **settings)
+    alone = fitted(BLTMPR, pairs, **settings)
+    for name in ("phi_q_", "theta_"):
+        np.testing.assert_array_equal(getattr(shared, name), getattr(alone, name))
+    assert not shared_e_step._held  # nothing is left behind
+    kept = {path.name.split("-")[0] for path in tmp_path.glob("em-*/*")}
+    assert kept == {"pairs", "phi", "theta", "sums"}
+    assert len(list(tmp_path.glob("em-*/phi-*"))) <= 3
 
 
 @pytest.mark.parametrize("n_pieces", [1, 2, 3, 5])

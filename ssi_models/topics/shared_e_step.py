@@ -1,0 +1,315 @@
+"""E-steps of shards of the pairs in other processes, which see the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_base.slices import slices
+from ssi_models import persistence
+from ssi_models.matrices import as_tensors, of_tensors, take_columns, take_rows
+from ssi_models.parallel import Executor, Workers
+from ssi_models.stored_tensors import Tensor, check_tensors, matrix
+from ssi_models.topics.e_step import EStep
+from ssi_models.topics.em import (
+    BLOCK,
+    SHARD,
+    Blocks,
+    PosteriorConstraint,
+    Prior,
+    Scratch,
+    ShardExpectation,
+    expect_shard,
+    phis_of,
+)
+from ssi_models.topics.state import Iteration, State
+
+#: Iterations after which the theta of a shard is a file, where other processes do the E-steps.
+_SAVED = 5
+
+
+class SharedEStep(EStep):
+    """E-steps in other processes, with the same numbers.
+
+    The pairs of a shard, and after each iteration phi and the sums of a shard, are files. The
+    theta of a shard stays in the process that does it, and is a file after every ``_SAVED``
+    iterations: another process that takes over goes on from there, and repeats the E-steps since
+    then. So any process may do any shard, and a run that was killed goes on.
+
+    Args:
+        executor: where. run: names the run by all that it depends on.
+        iterations: of the run; after the last one theta is a file, too.
+    """
+
+    def __init__(
+        self,
+        pairs: Blocks,
+        state: State,
+        prior: Prior,
+        constraint: PosteriorConstraint | None,
+        executor: Executor,
+        run: str,
+        iterations: int,
+    ) -> None:
+        self._state, self._executor = state, executor
+        self._homes: dict[int, str] = {}
+        self._old: list[Path] = []
+        self._names = ["q"] if state.phi_q is state.phi_d else ["q", "d"]
+        self._folder = executor.folder / f"em-{run[:16]}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        on_disk = bool(state.mapped)
+        self._how = _How(str(self._folder), prior, constraint, iterations, on_disk)
+        self._rows = slices(len(pairs.query), SHARD * BLOCK)
+        for number, rows in enumerate(self._rows):
+            path = _file(self._folder, "pairs", 0, number)
+            if not path.exists():
+                _save_pairs(path, pairs, rows, shared=len(self._names) == 1)
+
+    def resume(self) -> list[Iteration]:
+        found = sorted(self._folder.glob("phi-*.safetensors"))
+        if not found:
+            self.save([])
+            return []
+        header, phis = _phis(found[-1], self._state.phi_q.shape[0])
+        for phi, (words, saved) in zip(phis_of(self._state), phis, strict=True):
+            phi[words] = saved
+        return [Iteration(**persistence.numbers(line)) for line in header["history"]]
+
+    def shards(self, number: int) -> Iterator[ShardExpectation]:
+        calls = ((self._how, number, i) for i in range(len(self._rows)))
+        V, K = self._state.phi_q.shape
+        expected = {}
+        for side in self._names:
+            expected[f"words_{side}"] = Tensor(
+                (f"n_{side}",), "int64", below="words", ascending=True
+            )
+            expected[f"sums_{side}"] = Tensor((f"n_{side}", "topics"))
+        for path in self._executor.in_order(_expect, calls, self._homes):
+            header, found = persistence.load_checked(path, expected, words=V, topics=K)
+            while self._old:  # now, while others are at the next shards
+                self._old.pop().unlink(missing_ok=True)
+            sums = [(found[f"words_{side}"], found[f"sums_{side}"]) for side in self._names]
+            yield ShardExpectation(header["objective"], header["evaluations"], sums)
+
+    def save(self, history: list[Iteration]) -> None:
+        number = len(history)
+        header = {"history": [asdict(line) for line in history]}
+        tensors: dict[str, NDArray[Any]] = {}
+        for side, phi in zip(self._names, phis_of(self._state), strict=True):
+            words = np.flatnonzero(phi[:, 0])  # that the side knows
+            tensors |= {f"words_{side}": words, f"phi_{side}": phi[words]}
+        persistence.save_tensors(_file(self._folder, "phi", number + 1), header, tensors)
+        done = [("sums", number)]
+        if number and self._how.saves(number):  # nothing before is needed any more
+            before = max(i for i in range(number) if i == 0 or self._how.saves(i))
+            done += [("theta", before), *(("phi", i) for i in range(before + 1, number + 1))]
+        for kind, iteration in done:
+            n_files = 1 if kind == "phi" else len(self._rows)
+            self._old += [_file(self._folder, kind, iteration, i) for i in range(n_files)]
+
+    def finish(self, history: list[Iteration]) -> None:
+        if not history:
+            return
+        state = self._state
+        for shard, rows in enumerate(self._rows):
+            path = self._how.file("theta", len(history), shard)
+            if not path.exists():  # the run that was killed was to be longer
+                _Shard.after(self._how, shard, len(history)).save()
+            _load_theta(path, state.theta[rows], state.multiplier[rows])
+            state.release()
+
+
+def _file(folder: Path, kind: str, iteration: int, shard: int = 0) -> Path:
+    return folder / f"{kind}-{iteration:06}-{shard:06}.safetensors"
+
+
+@dataclass(frozen=True)
+class _How:
+    """What the E-steps of all shards of a run have in common.
+
+    Attributes:
+        folder: of the run's files. iterations: of the run.
+        on_disk: theta lies in temporary files.
+    """
+
+    folder: str
+    prior: Prior
+    constraint: PosteriorConstraint | None
+    iterations: int
+    on_disk: bool
+
+    def saves(self, iteration: int) -> bool:
+        """Whether the theta of all shards is a file after an iteration."""
+        return iteration % _SAVED == 0 or iteration == self.iterations
+
+    def file(self, kind: str, iteration: int, shard: int = 0) -> Path:
+        return _file(Path(self.folder), kind, iteration, shard)
+
+
+@dataclass(eq=False)
+class _Shard:
+    """A shard of the pairs, and its theta after an iteration.
+
+    Attributes:
+        how: see there. number: of the shard.
+        pairs: its own. words: int64, of each side or of both, those that phi in the state is of.
+        n_words: of all shards.
+    """
+
+    how: _How
+    number: int
+    pairs: Blocks
+    words: list[NDArray[np.int64]]
+    n_words: int
+    state: State
+    iteration: int
+
+    @classmethod
+    def after(cls, how: _How, number: int, iteration: int) -> _Shard:
+        """From the last file of its theta, with the E-steps since then."""
+        saved = iteration
+        while saved and not how.file("theta", saved, number).exists():
+            saved -= 1
+        pairs, words, n_words = _load_pairs(how.file("pairs", 0, number))
+        phis = _own_phis(how.file("phi", saved + 1), words, n_words)
+        n, regularised = len(pairs.query), how.constraint is not None
+        state = State.of_pairs(n, phis[0], phis[-1], regularised=regularised, on_disk=how.on_disk)
+        if saved:
+            _load_theta(how.file("theta", saved, number), state.theta, state.multiplier)
+            state.release()
+        shard = cls(how, number, pairs, words, n_words, state, saved)
+        while shard.iteration < iteration:
+            shard.expect()
+        return shard
+
+    def expect(self) -> ShardExpectation:
+        """The E-step of the next iteration."""
+        self.iteration += 1
+        phis = _own_phis(self.how.file("phi", self.iteration), self.words, self.n_words)
+        self.state.phi_q, self.state.phi_d = phis[0], phis[-1]
+        given = self.pairs, self.state, self.how.prior, self.how.constraint
+        with Workers(1) as workers:
+            return expect_shard(*given, Scratch(self.state), workers)
+
+    def save(self) -> None:
+        """Make theta a file."""
+        theta = {"theta": self.state.theta, "multiplier": self.state.multiplier}
+        persistence.save_tensors(self.how.file("theta", self.iteration, self.number), {}, theta)
+
+
+#: What this process holds of the shards of a run, by folder and number. A shard that is worked on
+#: is not among them; one that is missing is made again from its files.
+_held: dict[tuple[str, int], _Shard] = {}
+
+
+def _expect(how: _How, iteration: int, number: int) -> str:
+    """The E-step of a shard, unless it is there: the file of its sums."""
+    done = how.file("sums", iteration, number)
+    if done.exists():
+        return str(done)
+    shard = _held.pop((how.folder, number), None)
+    for other in [key for key in _held if key[0] != how.folder]:
+        _held.pop(other, None)
+    if shard is None or shard.iteration != iteration - 1:
+        shard = _Shard.after(how, number, iteration - 1)
+    found = shard.expect()
+    if how.saves(iteration):
+        shard.save()
+    tensors: dict[str, NDArray[Any]] = {}
+    for side, known, (_, sums) in zip("qd", shard.words, found.sums, strict=False):
+        tensors |= {f"words_{side}": known, f"sums_{side}": sums}
+    header = {"objective": found.objective, "evaluations": found.evaluations}
+    persistence.save_tensors(done, header, tensors)
+    if iteration < how.iterations:
+        _held[how.folder, number] = shard
+    return str(done)
+
+
+def _own_phis(
+    path: Path, words: list[NDArray[np.int64]], n_words: int
+) -> list[NDArray[np.float32]]:
+    """The rows of phi that a shard's words have, of each side or of both."""
+    _, phis = _phis(path, n_words)
+    return [_rows_of(*phi, known) for phi, known in zip(phis, words, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _phis(
+    path: Path, n_words: int
+) -> tuple[dict[str, Any], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:
+    """The header, and of phi^q and phi^d, or of the one that they share, the words that are known,
+    ascending, and their rows."""
+    with persistence.reading(path):
+        header, tensors = persistence.load_tensors(path)
+        sides = "qd" if "phi_d" in tensors else "q"
+        expected = {}
+        for side in sides:
+            expected[f"words_{side}"] = Tensor(
+                (f"n_{side}",), "int64", below="words", ascending=True
+            )
+            expected[f"phi_{side}"] = Tensor((f"n_{side}", "topics"))
+        check_tensors(tensors, expected, words=n_words)
+    return header, [(tensors[f"words_{side}"], tensors[f"phi_{side}"]) for side in sides]
+
+
+def _rows_of(
+    known: NDArray[np.int64], phi: NDArray[np.float32], words: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The rows of phi, which stand for the known words, of some words.
+
+    Raises:
+        ValueError: one of them is not known.
+    """
+    at = np.minimum(np.searchsorted(known, words), len(known) - 1)
+    if not np.array_equal(known[at], words):
+        raise ValueError("phi and the pairs of a shard are of different fits: remove their folder")
+    return phi[at]
+
+
+def _load_theta(path: Path, theta: NDArray[np.float32], multiplier: NDArray[np.float32]) -> None:
+    """Read theta and multipliers of a shard."""
+    expected = {"theta": Tensor(theta.shape), "multiplier": Tensor(multiplier.shape)}
+    _, tensors = persistence.load_checked(path, expected)
+    theta[:], multiplier[:] = tensors["theta"], tensors["multiplier"]
+
+
+def _save_pairs(path: Path, pairs: Blocks, rows: slice, *, shared: bool) -> None:
+    """The pairs of a shard, each with a row of its own on both sides, over the words that they
+    have: those of each side, or of both where phi is shared."""
+    sides = {
+        "q": take_rows(pairs.Q, pairs.query[rows]),
+        "d": take_rows(pairs.D, pairs.document[rows]),
+    }
+    words = {side: np.unique(X.indices).astype(np.int64) for side, X in sides.items()}
+    if shared:
+        words = dict.fromkeys(words, np.union1d(words["q"], words["d"]))
+    n = sides["q"].shape[0]
+    weight = np.ones(n, np.float32) if pairs.weight is None else pairs.weight[rows]
+    tensors: dict[str, NDArray[Any]] = {"weight": weight}
+    for side, X in sides.items():
+        tensors |= as_tensors(side, take_columns(X, words[side]))
+        tensors[f"words_{side}"] = words[side]
+    header = {"n_words": pairs.D.shape[1], "weighted": pairs.weight is not None, "shared": shared}
+    persistence.save_tensors(path, header, tensors)
+
+
+def _load_pairs(path: Path) -> tuple[Blocks, list[NDArray[np.int64]], int]:
+    """The pairs of a shard; the words that they are over, of each side or of both; and the number
+    of all words."""
+    n_words = persistence.count(persistence.load_header(path), "n_words")
+    expected = {"weight": Tensor(("pairs",))}
+    for side in "qd":
+        expected |= matrix(side, "pairs", f"own_{side}")
+        expected[f"words_{side}"] = Tensor((f"own_{side}",), "int64", below="words", ascending=True)
+    header, tensors = persistence.load_checked(path, expected, words=n_words)
+    words = [tensors[f"words_{side}"] for side in ("q" if header["shared"] else "qd")]
+    every = np.arange(len(tensors["weight"]))
+    Q, D = (of_tensors(side, tensors, len(tensors[f"words_{side}"])) for side in "qd")
+    weight = tensors["weight"] if header["weighted"] else None
+    return Blocks(Q, D, every, every, weight), words, n_words

@@ -1,0 +1,61 @@
+"""Pieces of work on a cluster: where they are done, and what happens to those of a dead worker."""
+
+import sys
+
+import pytest
+from killed_worker import killed_worker
+
+from letor.errors import InputError
+from ltr_features.cluster import connected
+
+
+def address(seconds):
+    from time import sleep
+
+    from distributed import get_worker
+
+    sleep(seconds)
+    return get_worker().address
+
+
+def dies():
+    import os
+
+    os.kill(os.getpid(), 9)
+
+
+def test_a_piece_goes_back_to_the_worker_that_did_it(workers):
+    homes = {}
+    with connected(workers.scheduler_address) as cluster:
+        first = list(cluster.in_order(address, [(0.0,)] * 6, homes))
+        assert sorted(first.count(place) for place in set(first)) == [3, 3]
+        assert [homes[i] for i in range(6)] == first
+        assert list(cluster.in_order(address, [(0.0,)] * 6, homes)) == first
+
+
+def test_more_pieces_of_one_worker_go_to_others(workers):
+    with connected(workers.scheduler_address) as cluster:
+        homes = dict.fromkeys(range(4), cluster.workers[0])
+        places = list(cluster.in_order(address, [(0.0,)] * 4, homes))
+        assert sorted(places.count(place) for place in cluster.workers) == [2, 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_the_pieces_of_a_worker_that_dies_are_done_by_another(workers):
+    with connected(workers.scheduler_address) as cluster:
+        homes = {}
+        before = list(cluster.in_order(address, [(0.0,)] * 2, homes))
+        begun = cluster.in_order(address, [(2.0,)] * 2, homes)
+        with killed_worker(workers, lambda: True):
+            after = list(begun)
+        assert len(set(before) & set(after)) == 1
+        assert [homes[0], homes[1]] == after
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_a_piece_that_kills_its_workers_is_given_up(workers):
+    with (
+        connected(workers.scheduler_address) as cluster,
+        pytest.raises(InputError, match="workers died of one piece of work, several times"),
+    ):
+        list(cluster.in_order(dies, [()], {}))
