@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     SHARD,
+    Block,
     Blocks,
     PosteriorConstraint,
     Prior,
@@ -158,13 +159,13 @@ class _Shard:
 
     Attributes:
         how: see there. number: of the shard.
-        pairs: its own. words: int64, of each side or of both, those that phi in the state is of.
-        n_words: of all shards.
+        blocks: its pairs. words: int64, of each side or of both, those that phi in the state is
+            of. n_words: of all shards.
     """
 
     how: _How
     number: int
-    pairs: Blocks
+    blocks: Iterable[Block]
     words: list[NDArray[np.int64]]
     n_words: int
     state: State
@@ -177,13 +178,18 @@ class _Shard:
         while saved and not how.file("theta", saved, number).exists():
             saved -= 1
         pairs, words, n_words = _load_pairs(how.file("pairs", 0, number))
-        phis = _own_phis(how.file("phi", saved + 1), words, n_words)
+        _, every = _phis(how.file("phi", saved + 1), n_words)
+        phis = [
+            np.empty((len(known), phi.shape[1]), np.float32)
+            for known, (_, phi) in zip(words, every, strict=True)
+        ]
         n, regularised = len(pairs.query), how.constraint is not None
         state = State.of_pairs(n, phis[0], phis[-1], regularised=regularised, on_disk=how.on_disk)
         if saved:
             _load_theta(how.file("theta", saved, number), state.theta, state.multiplier)
             state.release()
-        shard = cls(how, number, pairs, words, n_words, state, saved)
+        blocks = pairs if how.on_disk else list(pairs)
+        shard = cls(how, number, blocks, words, n_words, state, saved)
         while shard.iteration < iteration:
             shard.expect()
         return shard
@@ -191,9 +197,10 @@ class _Shard:
     def expect(self) -> ShardExpectation:
         """The E-step of the next iteration."""
         self.iteration += 1
-        phis = _own_phis(self.how.file("phi", self.iteration), self.words, self.n_words)
-        self.state.phi_q, self.state.phi_d = phis[0], phis[-1]
-        given = self.pairs, self.state, self.how.prior, self.how.constraint
+        _, phis = _phis(self.how.file("phi", self.iteration), self.n_words)
+        for own, words, phi in zip(phis_of(self.state), self.words, phis, strict=True):
+            _take_words(*phi, words, own)
+        given = self.blocks, self.state, self.how.prior, self.how.constraint
         with Workers(1) as workers:
             return expect_shard(*given, Scratch(self.state), workers)
 
@@ -231,14 +238,6 @@ def _expect(how: _How, iteration: int, number: int) -> str:
     return str(done)
 
 
-def _own_phis(
-    path: Path, words: list[NDArray[np.int64]], n_words: int
-) -> list[NDArray[np.float32]]:
-    """The rows of phi that a shard's words have, of each side or of both."""
-    _, phis = _phis(path, n_words)
-    return [_rows_of(*phi, known) for phi, known in zip(phis, words, strict=True)]
-
-
 @lru_cache(maxsize=1)
 def _phis(
     path: Path, n_words: int
@@ -258,10 +257,13 @@ def _phis(
     return header, [(tensors[f"words_{side}"], tensors[f"phi_{side}"]) for side in sides]
 
 
-def _rows_of(
-    known: NDArray[np.int64], phi: NDArray[np.float32], words: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """The rows of phi, which stand for the known words, of some words.
+def _take_words(
+    known: NDArray[np.int64],
+    phi: NDArray[np.float32],
+    words: NDArray[np.int64],
+    own: NDArray[np.float32],
+) -> None:
+    """``own`` = the rows of phi, which stand for the known words, of some words.
 
     Raises:
         ValueError: one of them is not known.
@@ -269,7 +271,7 @@ def _rows_of(
     at = np.minimum(np.searchsorted(known, words), len(known) - 1)
     if not np.array_equal(known[at], words):
         raise ValueError("phi and the pairs of a shard are of different fits: remove their folder")
-    return phi[at]
+    np.take(phi, at, axis=0, out=own, mode="clip")
 
 
 def _load_theta(path: Path, theta: NDArray[np.float32], multiplier: NDArray[np.float32]) -> None:
