@@ -29,7 +29,7 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.parallel import side_by_side
-from ltr_features.text.collection import Collection, Pairs, places_of, rows_of
+from ltr_features.text.collection import Collection, Pairs, ids_of, places_of, rows_of
 
 #: The parts of the training queries of a fold, by rows of the collection.
 Parts: TypeAlias = Sequence[NDArray[np.int64]]
@@ -88,7 +88,7 @@ def build_columns(
                 provenance[column.name]["absent"] = absent[column.name]
     collection = context.collection
     query_ids = np.array(collection.query_ids, dtype=object)
-    document_ids = np.array(collection.document_ids, dtype=object)[pairs.document]
+    document_ids = ids_of(pairs.document, collection.document_ids)
     present, index = np.unique(pairs.query, return_inverse=True)
     return RankingData(
         X=np.hstack(parts) if parts else np.empty((len(pairs), 0), np.float32),

@@ -20,10 +20,11 @@ from letor.parquet_parts import ALL_ROWS, write_part
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_table import FitAll, FoldTable, learned_columns
-from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.collection import Collection, Pairs, finder
 
 #: The parts of a fold, and how their files are called.
 PARTS = {"train": "train", "validation": "vali", "test": "test"}
+_NAMES = 2**18  # of documents, that are looked up together
 
 
 def write_folds(
@@ -86,18 +87,21 @@ def _stored(
 ) -> tuple[RankingData, Pairs]:
     """The rows of a file without their columns, and their pairs; in temporary files where they take
     more memory."""
-    documents = {name: i for i, name in enumerate(collection.document_ids)}
-    queries = {name: i for i, name in enumerate(collection.query_ids)}
+    of_document, of_query = finder(collection.document_ids), finder(collection.query_ids)
     labels = GrowingArray(np.float32, memory=memory // 16)
     index, query, document = (GrowingArray(np.int64, memory=memory // 16) for _ in range(3))
     query_ids: list[str] = []
+    names: list[str] = []  # of documents
     for some in read_ids(path):
         labels.append(some.y)
         index.append(len(query_ids) + some.query_index)
         query_ids += some.query_ids
-        asked = np.array([queries[name] for name in some.query_ids], np.int64)
-        query.append(asked[some.query_index])
-        document.append(np.array([documents[name] for name in some.document_ids or ()], np.int64))
+        query.append(of_query(some.query_ids)[some.query_index])
+        names += some.document_ids or ()
+        if len(names) >= _NAMES:
+            document.append(of_document(names))
+            names = []
+    document.append(of_document(names))
     pairs = Pairs(query.taken(), document.taken())
     X = np.empty((len(pairs), 0), np.float32)
     table = RankingData(X, labels.taken(), query_ids, index.taken(), [], missing=missing)

@@ -99,7 +99,7 @@ def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict
     """The tokens of each document's text streams, documents in the order of their ids."""
     streams = [stream for stream in TEXT_STREAMS if stream in collection.streams]
     shared: dict[str, str] = {}
-    for row in sorted(range(collection.n_documents), key=collection.document_ids.__getitem__):
+    for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
         yield {
             stream: [
                 shared.setdefault(token, token)
@@ -145,7 +145,7 @@ def training_key(
         "numpy": np.__version__,
     }
     digest.update(json.dumps(made_of, sort_keys=True).encode())
-    for row in sorted(range(collection.n_documents), key=collection.document_ids.__getitem__):
+    for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
         for stream in TEXT_STREAMS:
             text = collection.streams[stream][row] if stream in collection.streams else ""
             encoded = text.encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ from pathlib import Path
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.text.collection import STREAMS, Collection, Links
+from ltr_features.text.collection import STREAMS, Collection, Links, finder
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
 from ltr_features.text.stored_texts import DocumentTexts
 
@@ -111,4 +111,4 @@ def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], li
 
 
 def _links(path: Path, document_row: Mapping[str, int]) -> Links:
-    return Links(*id_rows(path, [document_row, document_row]))
+    return Links(*id_rows(path, [finder(document_row)] * 2))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.text.arrow_texts import StoredTexts
 
 #: Text streams that a document may have. ``whole`` (all of them together) is derived.
 STREAMS = ("body", "anchor", "title", "url", "keywords", "description")
@@ -87,7 +88,8 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """A text collection held in memory as raw text; term counts live in a ``TermIndex``.
+    """A text collection as raw text, in memory or, of a workspace, mapped from disk
+    (:class:`~.arrow_texts.StoredTexts`); term counts live in a ``TermIndex``.
 
     Attributes:
         name: short name, shown in reports.
@@ -203,6 +205,8 @@ class Collection:
         self._check_ids("query", self.query_ids)
 
     def _check_ids(self, what: str, ids: Sequence[str]) -> None:
+        if isinstance(ids, StoredTexts) and ids.distinct:
+            return
         odd = next((i for i in ids if not isinstance(i, str)), None)
         if odd is not None:
             raise InputError(
@@ -253,10 +257,31 @@ def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
         raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")
 
 
+#: Finds the places of ids, int64; -1 for those that are not known.
+Finder: TypeAlias = Callable[[Sequence[str]], NDArray[np.int64]]
+
+
+def finder(known: Sequence[str] | Mapping[str, int]) -> Finder:
+    """Finds ids among known ones: their places, or the rows that they stand for."""
+    if isinstance(known, StoredTexts):
+        return known.places
+    row = known if isinstance(known, Mapping) else {name: i for i, name in enumerate(known)}
+    return lambda ids: np.array([row.get(name, -1) for name in ids], dtype=np.int64)
+
+
 def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     """int64 [len(ids)]: the place of each id in ``wanted``, -1 where it is not there."""
-    row = {name: i for i, name in enumerate(wanted)}
-    return np.array([row.get(name, -1) for name in ids], dtype=np.int64)
+    return finder(wanted)([*ids])
+
+
+def ids_of(rows: NDArray[np.int64], ids: Sequence[str]) -> NDArray[np.object_]:
+    """object [len(rows)]: the ids of some rows."""
+    found = np.empty(len(rows), dtype=object)
+    if isinstance(ids, StoredTexts):
+        found[:] = ids.take(rows)
+    else:
+        found[:] = [ids[row] for row in rows.tolist()]
+    return found
 
 
 def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,22 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError, reading
-from ltr_features.text.collection import Collection, Judgements, Links
+from ltr_base.slices import slices
+from ltr_features.text.collection import (
+    Collection,
+    Finder,
+    Judgements,
+    Links,
+    finder,
+    ids_of,
+)
 from ltr_features.text.records import id_rows, json_lines, parse_object
 from ltr_features.text.stored_texts import open_documents
 
 #: BEIR calls the body ``text``; the other streams keep their names.
 _BODY = "text"
 _COPIED = 1 << 20  # bytes at a time
+_ROWS = 2**18  # of judgements and links that are written at a time
 
 
 def save_collection(
@@ -40,7 +50,7 @@ def save_collection(
         InputError: an id has a tab or a line end, which tab-separated files cannot hold.
     """
     folder = Path(folder)
-    for name in (*collection.document_ids, *collection.query_ids):
+    for name in chain(collection.document_ids, collection.query_ids):
         if any(c in name for c in "\t\r\n"):
             raise InputError(f"id {name!r} has a tab or a line end; rename it")
     if lines is None:
@@ -50,7 +60,7 @@ def save_collection(
             for path in lines:
                 with path.open("rb") as part:
                     shutil.copyfileobj(part, file, _COPIED)
-    ids = np.array(collection.document_ids, dtype=object)
+    ids = collection.document_ids
     sources, groups = collection.query_sources, collection.query_groups
     times = collection.query_times
     queries: list[dict[str, Any]] = [
@@ -59,22 +69,25 @@ def save_collection(
     ]
     for row, query in enumerate(queries):
         if sources is not None and sources[row] >= 0:
-            query["source"] = ids[sources[row]]
+            query["source"] = ids[int(sources[row])]
         if groups is not None:
             query["group"] = groups[row]
         if times is not None:
             query["time"] = repr(float(times[row]))
     _write_lines(folder / "queries.jsonl", queries)
     judged = collection.judgements
-    query_ids = np.array(collection.query_ids, dtype=object)
     with open(folder / "qrels.tsv", "w", encoding="utf-8", newline="\n") as file:
         file.write("query-id\tcorpus-id\tscore\n")
-        columns = (query_ids[judged.query], ids[judged.document], judged.grade.tolist())
-        file.writelines(f"{q}\t{d}\t{g}\n" for q, d, g in zip(*columns, strict=True))
+        for rows in slices(len(judged.query), _ROWS):
+            queries_of = ids_of(judged.query[rows], collection.query_ids)
+            given = queries_of, ids_of(judged.document[rows], ids), judged.grade[rows].tolist()
+            file.writelines(f"{q}\t{d}\t{g}\n" for q, d, g in zip(*given, strict=True))
     if collection.links is not None:
         with open(folder / "links.tsv", "w", encoding="utf-8", newline="\n") as file:
-            ends = (ids[collection.links.source], ids[collection.links.target])
-            file.writelines(f"{source}\t{target}\n" for source, target in zip(*ends, strict=True))
+            links = collection.links
+            for rows in slices(len(links.source), _ROWS):
+                ends = ids_of(links.source[rows], ids), ids_of(links.target[rows], ids)
+                file.writelines(f"{one}\t{other}\n" for one, other in zip(*ends, strict=True))
     header = {"name": collection.name, "description": dict(collection.description)}
     if collection.withheld is not None:
         header["withheld"] = collection.withheld
@@ -112,12 +125,11 @@ def _load(folder: Path) -> Collection:
     header = parse_object(path, 1, text, ("name", "description"))
     ids, streams = open_documents(folder) or _documents(folder / "corpus.jsonl")
     queries = _records(folder / "queries.jsonl", "_id", "text")
-    row_of = {document_id: row for row, document_id in enumerate(ids)}
-    query_row = {query["_id"]: row for row, query in enumerate(queries)}
+    of_document, of_query = finder(ids), finder([query["_id"] for query in queries])
     links = None
     if (folder / "links.tsv").exists():
-        links = Links(*id_rows(folder / "links.tsv", [row_of, row_of]))
-    judged = id_rows(folder / "qrels.tsv", [query_row, row_of, None], skip=1)
+        links = Links(*id_rows(folder / "links.tsv", [of_document, of_document]))
+    judged = id_rows(folder / "qrels.tsv", [of_query, of_document, None], skip=1)
     return Collection(
         name=header["name"],
         document_ids=ids,
@@ -126,7 +138,7 @@ def _load(folder: Path) -> Collection:
         query_texts=[query["text"] for query in queries],
         judgements=Judgements(*judged),
         links=links,
-        query_sources=_sources(queries, row_of),
+        query_sources=_sources(queries, of_document),
         query_groups=[q["group"] for q in queries] if queries and "group" in queries[0] else None,
         query_times=np.array([float(q["time"]) for q in queries])
         if queries and "time" in queries[0]
@@ -136,7 +148,7 @@ def _load(folder: Path) -> Collection:
     )
 
 
-def _documents(path: Path) -> tuple[list[str], Mapping[str, Sequence[str]]]:
+def _documents(path: Path) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
     """The ids of the documents, and their texts by stream."""
     corpus = _records(path, "_id")
     if not corpus:
@@ -159,12 +171,15 @@ def _records(path: Path, *needed: str) -> list[dict[str, str]]:
     return found
 
 
-def _sources(
-    queries: Sequence[Mapping[str, Any]], row_of: Mapping[str, int]
-) -> NDArray[np.int64] | None:
-    if not any("source" in query for query in queries):
+def _sources(queries: Sequence[Mapping[str, Any]], of_document: Finder) -> NDArray[np.int64] | None:
+    asked = [row for row, query in enumerate(queries) if "source" in query]
+    if not asked:
         return None
-    return np.array([row_of[q["source"]] if "source" in q else -1 for q in queries], dtype=np.int64)
+    found = np.full(len(queries), -1, dtype=np.int64)
+    found[asked] = of_document([queries[row]["source"] for row in asked])
+    if (found[asked] < 0).any():
+        raise InputError("a query is of a document that is not there")
+    return found
 
 
 def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:

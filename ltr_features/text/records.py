@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError
+from letor.mapped import GrowingArray
+from ltr_features.text.collection import Finder
+
+_LINES = 2**18  # that are read at a time
 
 #: Suffixes that a file may have beyond its plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")
@@ -83,9 +88,10 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
 
 
 def id_rows(
-    path: Path, row_of: Sequence[Mapping[str, int] | None], *, skip: int = 0
+    path: Path, finders: Sequence[Finder | None], *, skip: int = 0
 ) -> list[NDArray[np.int64]]:
-    """Columns of a tab-separated file as numbers: ids by the mapping, integers where it is None.
+    """Columns of a tab-separated file as numbers: the places of ids, integers where there is no
+    finder; in temporary files where they are many.
 
     Args:
         skip: lines of the header.
@@ -93,21 +99,30 @@ def id_rows(
     Raises:
         InputError: as :func:`text_lines`; another number of fields, an unknown id, no integer.
     """
-    rows: list[list[int]] = []
-    for number, line in text_lines(path):
-        if number <= skip:
-            continue
-        values = line.split("\t")
-        if len(values) != len(row_of):
-            raise InputError(f"{path}, line {number}: {len(values)} fields, expected {len(row_of)}")
+    columns = [GrowingArray(np.int64) for _ in finders]
+    lines = ((number, line) for number, line in text_lines(path) if number > skip)
+    while some := [*islice(lines, _LINES)]:
+        fields = []
+        for number, line in some:
+            fields.append(line.split("\t"))
+            if (n := len(fields[-1])) != len(finders):
+                raise InputError(f"{path}, line {number}: {n} fields, expected {len(finders)}")
+        for column, find, values in zip(columns, finders, zip(*fields, strict=True), strict=True):
+            rows = _whole_numbers(values) if find is None else find(values)
+            unknown = [at for at, row in enumerate(rows) if row is None or (find and row < 0)]
+            if unknown:
+                number, value = some[unknown[0]][0], values[unknown[0]]
+                raise InputError(f"{path}, line {number}: unknown value {value!r}")
+            column.append(np.asarray(rows, np.int64))
+    return [column.taken() for column in columns]
+
+
+def _whole_numbers(values: Sequence[str]) -> list[int | None]:
+    """None where a value is no whole number."""
+    found: list[int | None] = []
+    for value in values:
         try:
-            rows.append(
-                [
-                    int(value) if known is None else known[value]
-                    for value, known in zip(values, row_of, strict=True)
-                ]
-            )
-        except (KeyError, ValueError) as error:
-            raise InputError(f"{path}, line {number}: unknown value {error}") from None
-    table = np.array(rows, dtype=np.int64).reshape(-1, len(row_of))
-    return [column.copy() for column in table.T]
+            found.append(int(value))
+        except ValueError:
+            found.append(None)
+    return found

@@ -1,17 +1,17 @@
-"""Documents' texts in Arrow files that are mapped into memory: they become strings of Python when
-they are asked for, and processes on a machine share what is read."""
+"""Documents' ids and texts in Arrow files that are mapped into memory."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from letor.errors import InputError, reading
+from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.collection import STREAMS, Collection
 
 if TYPE_CHECKING:
@@ -23,41 +23,6 @@ _ID = "_id"
 _BLOCK = 4096  # documents
 #: Characters that are held before they are written.
 _HELD = 1 << 26
-
-
-class StoredTexts(Sequence[str]):
-    """The texts of a column, in order.
-
-    Args:
-        column: of strings without nulls.
-    """
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        self._column = column
-
-    def __len__(self) -> int:
-        return len(self._column)
-
-    @overload
-    def __getitem__(self, rows: int) -> str: ...
-    @overload
-    def __getitem__(self, rows: slice) -> list[str]: ...
-    def __getitem__(self, rows: int | slice) -> str | list[str]:
-        if isinstance(rows, slice):
-            return [self[row] for row in range(*rows.indices(len(self)))]
-        text: str = self._column[int(rows)].as_py()
-        return text
-
-    def __iter__(self) -> Iterator[str]:
-        for first in range(0, len(self), _BLOCK):
-            yield from self._column.slice(first, _BLOCK).to_pylist()
-
-    def arrow(self, first: int, last: int) -> pa.Array:
-        """The texts ``first`` to before ``last``, large_string."""
-        import pyarrow as pa
-
-        part = self._column.slice(first, last - first)
-        return part.chunk(0) if part.num_chunks == 1 else pa.concat_arrays(part.chunks)
 
 
 class DocumentTexts:
@@ -186,7 +151,7 @@ def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[st
         return ids, dict(zip(table.column_names[1:], texts, strict=True)), content.hexdigest()
 
 
-def open_documents(folder: Path) -> tuple[list[str], dict[str, StoredTexts]] | None:
+def open_documents(folder: Path) -> tuple[StoredTexts, dict[str, StoredTexts]] | None:
     """The ids of the documents, and their texts by stream; None where the folder has no such file.
 
     The whole file is looked at once, so that no damaged text is met later.
@@ -208,4 +173,4 @@ def open_documents(folder: Path) -> tuple[list[str], dict[str, StoredTexts]] | N
         for field, column in zip(table.schema, table.columns, strict=True):
             if field.type != pa.large_string() or column.null_count:
                 raise InputError(f"{path}: column {field.name} does not hold texts")
-        return table[_ID].to_pylist(), {name: StoredTexts(table[name]) for name in names[1:]}
+        return StoredTexts(table[_ID]), {name: StoredTexts(table[name]) for name in names[1:]}

@@ -35,7 +35,7 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import candidate_recall
-from ltr_features.text.collection import Collection, Pairs, rows_of
+from ltr_features.text.collection import Collection, Pairs, ids_of, rows_of
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import TermIndex
 
@@ -265,12 +265,10 @@ class Preparation(Study):
     def qrels(self) -> pd.DataFrame:
         """All judgements: qid, docno, label."""
         judged = self.collection.judgements
-        query_ids = np.array(self.collection.query_ids, dtype=object)
-        document_ids = np.array(self.collection.document_ids, dtype=object)
         return pd.DataFrame(
             {
-                "qid": query_ids[judged.query],
-                "docno": document_ids[judged.document],
+                "qid": ids_of(judged.query, self.collection.query_ids),
+                "docno": ids_of(judged.document, self.collection.document_ids),
                 "label": judged.grade,
             }
         )

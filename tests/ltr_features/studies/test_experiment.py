@@ -49,6 +49,13 @@ def config(tmp_path_factory) -> ExperimentConfig:
     lsa["params"] |= {"rank": 8}
     ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
+    values["rankers"].append({"name": "xgb", "ranker": "xgboost", "params": {"n_estimators": 5}})
+    values["systems"].append(
+        {"name": "words, XGBoost", "columns": ["letor46"], "ranker": "xgb", "repeats": 1}
+    )
+    for system in values["systems"]:
+        if system.get("columns") and not system.get("ranker"):
+            system["ranker"] = "LambdaMART"
     values["nearest_words"] = ["commonaa", "absent"]
     values["repeats"] = 1
     values["evaluation"]["learning_curve"] = [0.5]

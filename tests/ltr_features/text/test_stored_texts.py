@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from ltr_features.text import stored_texts
-from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.collection import Collection, Judgements, ids_of, rows_of
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.stored_texts import (
     FILE,
@@ -135,3 +135,49 @@ def test_damaged_files_are_refused(tmp_path, table, message):
     (tmp_path / FILE).write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"corpus\.arrow: .*damaged"):
         open_documents(tmp_path)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=12, unique=True), st.lists(TEXT, max_size=9), st.data())
+def test_ids_are_found_and_chosen_as_in_a_list(tmp_path_factory, ids, others, data):
+    folder = tmp_path_factory.mktemp("stored")
+    none = np.zeros(0, np.int64)
+    bodies = {"body": ["x"] * len(ids)}
+    save_documents(Collection("c", ids, bodies, ["q"], ["x"], Judgements(none, none, none)), folder)
+    stored, _ = open_documents(folder)
+    assert isinstance(stored, StoredTexts)
+    asked = data.draw(st.permutations([*ids, *others, "\ud800"]))
+    np.testing.assert_array_equal(rows_of(asked, stored), rows_of(asked, ids))
+    rows = np.array(data.draw(st.lists(st.integers(0, len(ids) - 1))), np.int64)
+    assert ids_of(rows, stored).tolist() == ids_of(rows, ids).tolist() == [ids[i] for i in rows]
+    assert stored.distinct
+
+
+def test_ids_that_occur_twice_are_refused(tmp_path):
+    save_collection(collection(["one", "two"]), tmp_path)
+    twice = collection(["one", "two"])
+    vars(twice)["document_ids"] = ["d0", "d0"]
+    save_documents(twice, tmp_path)
+    assert not open_documents(tmp_path)[0].distinct
+    with pytest.raises(InputError, match="document id 'd0' occurs twice"):
+        load_collection(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("q\td1\t1\t2", "line 3: 4 fields, expected 3"),
+        ("q\td2\t1", "line 3: unknown value 'd2'"),
+        ("p\td1\t1", "line 3: unknown value 'p'"),
+        ("q\td1\tgood", "line 3: unknown value 'good'"),
+    ],
+)
+def test_judgements_that_cannot_be_read_are_named_by_line(line, said, tmp_path):
+    save_collection(collection(["one", "two"]), tmp_path)
+    save_documents(collection(["one", "two"]), tmp_path)
+    qrels = tmp_path / "qrels.tsv"
+    qrels.write_text(f"query-id\tcorpus-id\tscore\nq\td0\t1\n{line}\n")
+    with pytest.raises(InputError, match=said):
+        load_collection(tmp_path)
+    qrels.write_text("query-id\tcorpus-id\tscore\nq\td1\t-2\n")
+    assert load_collection(tmp_path).judgements.grade.tolist() == [-2]

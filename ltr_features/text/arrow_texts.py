@@ -1,0 +1,98 @@
+"""A column of texts in Arrow's form, which may be mapped into memory: they become strings of Python
+when they are asked for, and processes on a machine share what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK = 4096  # texts
+
+
+class StoredTexts(Sequence[str]):
+    """The texts of a column, in order.
+
+    Args:
+        column: of strings without nulls.
+    """
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    @overload
+    def __getitem__(self, rows: int) -> str: ...
+    @overload
+    def __getitem__(self, rows: slice) -> list[str]: ...
+    def __getitem__(self, rows: int | slice) -> str | list[str]:
+        if isinstance(rows, slice):
+            return [self[row] for row in range(*rows.indices(len(self)))]
+        text: str = self._column[int(rows)].as_py()
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _BLOCK):
+            yield from self._column.slice(first, _BLOCK).to_pylist()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def take(self, rows: NDArray[np.int64]) -> list[str]:
+        """The texts of some rows."""
+        found: list[str] = self._column.take(rows).to_pylist()
+        return found
+
+    def places(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """int64 [len(texts)]: the place of each among the texts of the column, which differ; -1
+        for those that are not there."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        # What is no UTF-8 is no text of a column.
+        asked = pa.array([text if _is_text(text) else None for text in texts], pa.large_string())
+        with _table_released():
+            found = pc.index_in(asked, value_set=self._column, skip_nulls=True)
+        return np.asarray(found.fill_null(-1), dtype=np.int64)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no text occurs twice."""
+        import pyarrow.compute as pc
+
+        with _table_released():
+            return bool(pc.count_distinct(self._column).as_py() == len(self))
+
+    def arrow(self, first: int, last: int) -> pa.Array:
+        """The texts ``first`` to before ``last``, large_string."""
+        import pyarrow as pa
+
+        part = self._column.slice(first, last - first)
+        return part.chunk(0) if part.num_chunks == 1 else pa.concat_arrays(part.chunks)
+
+
+@contextmanager
+def _table_released() -> Iterator[None]:
+    """Gives back the memory of a hash table of all texts, which Arrow would keep."""
+    import pyarrow as pa
+
+    yield
+    pa.default_memory_pool().release_unused()
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
