@@ -9,22 +9,34 @@ from letor.errors import InputError
 from ltr_features.cluster import connected
 
 
-def address(seconds):
-    from time import sleep
+@pytest.fixture
+def address():
+    """Work that takes some seconds, and tells where it was done."""
 
-    from distributed import get_worker
+    def work(seconds):  # not of this file, which workers cannot import
+        from time import sleep
 
-    sleep(seconds)
-    return get_worker().address
+        from distributed import get_worker
+
+        sleep(seconds)
+        return get_worker().address
+
+    return work
 
 
+@pytest.fixture
 def dies():
-    import os
+    """Work that kills its worker."""
 
-    os.kill(os.getpid(), 9)
+    def work():
+        import os
+
+        os.kill(os.getpid(), 9)
+
+    return work
 
 
-def test_a_piece_goes_back_to_the_worker_that_did_it(workers):
+def test_a_piece_goes_back_to_the_worker_that_did_it(workers, address):
     homes = {}
     with connected(workers.scheduler_address) as cluster:
         first = list(cluster.in_order(address, [(0.0,)] * 6, homes))
@@ -33,7 +45,7 @@ def test_a_piece_goes_back_to_the_worker_that_did_it(workers):
         assert list(cluster.in_order(address, [(0.0,)] * 6, homes)) == first
 
 
-def test_more_pieces_of_one_worker_go_to_others(workers):
+def test_more_pieces_of_one_worker_go_to_others(workers, address):
     with connected(workers.scheduler_address) as cluster:
         homes = dict.fromkeys(range(4), cluster.workers[0])
         places = list(cluster.in_order(address, [(0.0,)] * 4, homes))
@@ -41,7 +53,7 @@ def test_more_pieces_of_one_worker_go_to_others(workers):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
-def test_the_pieces_of_a_worker_that_dies_are_done_by_another(workers):
+def test_the_pieces_of_a_worker_that_dies_are_done_by_another(workers, address):
     with connected(workers.scheduler_address) as cluster:
         homes = {}
         before = list(cluster.in_order(address, [(0.0,)] * 2, homes))
@@ -53,7 +65,7 @@ def test_the_pieces_of_a_worker_that_dies_are_done_by_another(workers):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
-def test_a_piece_that_kills_its_workers_is_given_up(workers):
+def test_a_piece_that_kills_its_workers_is_given_up(workers, dies):
     with (
         connected(workers.scheduler_address) as cluster,
         pytest.raises(InputError, match="workers died of one piece of work, several times"),
