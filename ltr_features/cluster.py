@@ -18,7 +18,6 @@ import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -184,23 +183,6 @@ class Cluster:
         held = Counter(homes.values())
         least = min(alive, key=lambda worker: held[worker])
         return own if own in alive and held[own] <= held[least] + 1 else least
-
-
-@dataclass(frozen=True)
-class ClusterExecutor:
-    """Workers as the :class:`~ssi_models.parallel.Executor` of fits; all see the folder."""
-
-    cluster: Cluster
-    folder: Path
-
-    def in_order(
-        self,
-        work: Callable[..., Any],
-        calls: Iterable[tuple[Any, ...]],
-        homes: dict[int, str] | None = None,
-    ) -> Iterator[Any]:
-        """See :meth:`Cluster.in_order`."""
-        return self.cluster.in_order(work, calls, homes)
 
 
 def software() -> str:

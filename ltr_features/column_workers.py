@@ -20,7 +20,6 @@ from letor.files import atomic_path, save_array
 from ltr_features.blocks import Block, BlockWork, MakeBlocks
 from ltr_features.cluster import (
     Cluster,
-    ClusterExecutor,
     check_folder,
     connected,
     digest,
@@ -33,6 +32,7 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FitAll, Parts
 from ltr_features.part_store import PartFolder, PartStore
 from ltr_features.text.collection import Pairs
+from ssi_models.parallel import Executor
 
 #: The file of candidates that models learn from, beside the models.
 _CANDIDATES = "candidates.npy"
@@ -199,7 +199,7 @@ def fitted_on(
 def _executor(cluster: Cluster, column: TrainedColumn, store: PartFolder) -> Iterator[None]:
     """Have the workers compute the pieces of the column's fits."""
     folder = store.folder / "pieces"
-    column.executor = ClusterExecutor(cluster, folder)
+    column.executor = Executor(folder, cluster.in_order)
     yield
     shutil.rmtree(folder, ignore_errors=True)
     column.executor = None

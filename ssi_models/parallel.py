@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,27 +29,35 @@ def thread_count(threads: int | None) -> int:
 WORTH_WAKING = 2_500_000
 
 
-class Executor(Protocol):
-    """Other processes that see the same files, for the pieces of one fit."""
+class InOrder(Protocol):
+    """The results of ``work(*given)`` for what is given to each call, in their order. A piece may
+    be begun twice.
 
-    @property
-    def folder(self) -> Path:
-        """Of files that pieces read and write; what is left there of a run that was killed is
-        taken up again."""
+    Args:
+        homes: which process did the call of a number the last time, and shall do it again, for
+            what it holds; filled. It may be another one nevertheless.
+    """
 
-    def in_order(
+    def __call__(
         self,
         work: Callable[..., Any],
         calls: Iterable[tuple[Any, ...]],
         homes: dict[int, str] | None = None,
-    ) -> Iterator[Any]:
-        """The results of ``work(*given)`` for what is given to each call, in their order. A piece
-        may be begun twice.
+    ) -> Iterator[Any]: ...
 
-        Args:
-            homes: which process did the call of a number the last time, and shall do it again, for
-                what it holds; filled. It may be another one nevertheless.
-        """
+
+@dataclass(frozen=True)
+class Executor:
+    """Other processes that see the same files, for the pieces of one fit.
+
+    Attributes:
+        folder: of files that pieces read and write; what is left there of a run that was killed is
+            taken up again.
+        in_order: has pieces done.
+    """
+
+    folder: Path
+    in_order: InOrder
 
 
 class Workers:

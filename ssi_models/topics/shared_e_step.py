@@ -62,18 +62,17 @@ class SharedEStep(EStep):
         self._homes: dict[int, str] = {}
         self._old: list[Path] = []
         self._names = ["q"] if state.phi_q is state.phi_d else ["q", "d"]
-        self._folder = executor.folder / f"em-{run[:16]}"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        on_disk = bool(state.mapped)
-        self._how = _How(str(self._folder), prior, constraint, iterations, on_disk)
+        folder = executor.folder / f"em-{run[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._how = _How(str(folder), prior, constraint, iterations, bool(state.mapped))
         self._rows = slices(len(pairs.query), SHARD * BLOCK)
         for number, rows in enumerate(self._rows):
-            path = _file(self._folder, "pairs", 0, number)
+            path = self._how.file("pairs", 0, number)
             if not path.exists():
                 _save_pairs(path, pairs, rows, shared=len(self._names) == 1)
 
     def resume(self) -> list[Iteration]:
-        found = sorted(self._folder.glob("phi-*.safetensors"))
+        found = sorted(Path(self._how.folder).glob("phi-*.safetensors"))
         if not found:
             self.save([])
             return []
@@ -105,14 +104,14 @@ class SharedEStep(EStep):
         for side, phi in zip(self._names, phis_of(self._state), strict=True):
             words = np.flatnonzero(phi[:, 0])  # that the side knows
             tensors |= {f"words_{side}": words, f"phi_{side}": phi[words]}
-        persistence.save_tensors(_file(self._folder, "phi", number + 1), header, tensors)
+        persistence.save_tensors(self._how.file("phi", number + 1), header, tensors)
         done = [("sums", number)]
         if number and self._how.saves(number):  # nothing before is needed any more
             before = max(i for i in range(number) if i == 0 or self._how.saves(i))
             done += [("theta", before), *(("phi", i) for i in range(before + 1, number + 1))]
         for kind, iteration in done:
             n_files = 1 if kind == "phi" else len(self._rows)
-            self._old += [_file(self._folder, kind, iteration, i) for i in range(n_files)]
+            self._old += [self._how.file(kind, iteration, i) for i in range(n_files)]
 
     def finish(self, history: list[Iteration]) -> None:
         if not history:
@@ -124,10 +123,6 @@ class SharedEStep(EStep):
                 _Shard.after(self._how, shard, len(history)).save()
             _load_theta(path, state.theta[rows], state.multiplier[rows])
             state.release()
-
-
-def _file(folder: Path, kind: str, iteration: int, shard: int = 0) -> Path:
-    return folder / f"{kind}-{iteration:06}-{shard:06}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,7 @@ class _How:
         return iteration % _SAVED == 0 or iteration == self.iterations
 
     def file(self, kind: str, iteration: int, shard: int = 0) -> Path:
-        return _file(Path(self.folder), kind, iteration, shard)
+        return Path(self.folder) / f"{kind}-{iteration:06}-{shard:06}.safetensors"
 
 
 @dataclass(eq=False)
