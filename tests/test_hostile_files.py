@@ -5,6 +5,7 @@ all; ``python tests/reference/hostile.py`` does so with a table of what came of 
 """
 
 import faulthandler
+import mmap
 import os
 import signal
 from pathlib import Path
@@ -41,7 +42,8 @@ def _wait(folder: Path) -> None:
 
 def _take(folder: Path) -> None:
     if folder.name == "damaged":
-        bytearray(2 * hostile.BYTES)
+        with mmap.mmap(-1, 2 * hostile.BYTES) as pages:  # new: the heap may have room of its own
+            pages.write(b"x" * len(pages))
 
 
 def _fail(folder: Path) -> None:
