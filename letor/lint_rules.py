@@ -79,7 +79,7 @@ RULES = {
         "they cannot be ranked wrongly and flatter every measure; consider leaving them out",
     ),
     "zero-columns": Rule(
-        "warning", "{columns}: 0 in all rows", "the stream or resource behind them was empty"
+        "warning", "{columns}: 0 in all rows", "the field or resource behind them was empty"
     ),
     "constant-columns": Rule(
         "warning", "{columns}: constant", "they carry nothing: drop them"

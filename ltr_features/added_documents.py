@@ -90,7 +90,7 @@ class AddedDocuments:
         cls,
         built: ColumnContext,
         ids: Sequence[str],
-        streams: Mapping[str, Sequence[str]],
+        fields: Mapping[str, Sequence[str]],
         before: AddedDocuments | None = None,
     ) -> AddedDocuments:
         """Add documents to those of a build.
@@ -98,21 +98,21 @@ class AddedDocuments:
         Args:
             built: the context of the build.
             ids: distinct. One that is there, of the build or added before, is replaced.
-            streams: texts by stream; a stream of the build that is not given is empty.
+            fields: texts by field; a field of the build that is not given is empty.
             before: what was added before.
 
         Raises:
-            InputError: no documents, ids twice or no text, a stream that the build does not have.
+            InputError: no documents, ids twice or no text, a field that the build does not have.
         """
-        known = list(built.collection.streams)
-        if odd := sorted(set(streams) - set(known)):
+        known = list(built.collection.fields)
+        if odd := sorted(set(fields) - set(known)):
             raise InputError(
-                f"the documents have no stream {', '.join(odd)}; they have {', '.join(known)}"
+                f"the documents have no field {', '.join(odd)}; they have {', '.join(known)}"
             )
-        if not streams:
-            raise InputError(f"added documents need one of the streams {', '.join(known)}")
+        if not fields:
+            raise InputError(f"added documents need one of the fields {', '.join(known)}")
         added = _collection(
-            built, list(ids), {s: list(streams.get(s, [""] * len(ids))) for s in known}
+            built, list(ids), {s: list(fields.get(s, [""] * len(ids))) for s in known}
         )
         if before is not None:
             old, new = before.context.collection, set(added.document_ids)
@@ -120,7 +120,7 @@ class AddedDocuments:
             added = _collection(
                 built,
                 [*(old.document_ids[row] for row in kept), *added.document_ids],
-                {s: [*(old.streams[s][r] for r in kept), *added.streams[s]] for s in known},
+                {s: [*(old.fields[s][r] for r in kept), *added.fields[s]] for s in known},
             )
         return cls(built.of_added(added))
 
@@ -135,7 +135,7 @@ class AddedDocuments:
 
     def drift(self) -> Drift:
         """How far the documents have gone from those of the build."""
-        whole = self.context.index.stream(WHOLE)
+        whole = self.context.index.field(WHOLE)
         n, n_words = len(whole.lengths), int(whole.lengths.sum())
         return Drift(
             n_built=whole.n_documents,
@@ -177,16 +177,16 @@ class AddedDocuments:
             InputError: it is damaged, or of another build.
         """
         found = load_collection(folder / _ADDED)
-        return cls.of(built, found.document_ids, found.streams)
+        return cls.of(built, found.document_ids, found.fields)
 
 
 def _collection(
-    built: ColumnContext, ids: Sequence[str], streams: Mapping[str, Sequence[str]]
+    built: ColumnContext, ids: Sequence[str], fields: Mapping[str, Sequence[str]]
 ) -> Collection:
     none = np.zeros(0, dtype=np.int64)
     own = built.collection
     return Collection(
-        own.name, ids, streams, [], [], Judgements(none, none, none), withheld=own.withheld
+        own.name, ids, fields, [], [], Judgements(none, none, none), withheld=own.withheld
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -171,18 +172,18 @@ class ModelCandidates(CandidateSource):
         model: its name: ``lsi``, ``vsm``, ... .
         depth: most documents per query. A document whose score is exactly 0 shares nothing with the
             query and is no candidate.
-        params: of the model. terms: words, letter-trigrams or both. stream: the field.
+        params: of the model. terms: words, letter-trigrams or both. field: the field.
     """
 
     model: str = "lsi"
     depth: int = 100
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     terms: Terms = "words"
-    stream: str = "whole"
+    field: str = "whole"
 
     def find(self, context: ColumnContext, extra: int) -> Found:
         recipe = LearnedColumn(
-            "candidates", self.model, self.params, terms=self.terms, stream=self.stream
+            "candidates", self.model, self.params, terms=self.terms, field=self.field
         )
         if recipe.kind.learns_from != "documents":
             usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
@@ -203,16 +204,16 @@ class Doc2VecCandidates(Doc2VecSource, CandidateSource):
     """The documents whose doc2vec vectors have the greatest cosines with the query's.
 
     Attributes:
-        depth: most documents per query. stream: the field. Others: as of ``Doc2VecSource``.
+        depth: most documents per query. field: the field. Others: as of ``Doc2VecSource``.
     """
 
     depth: int = 100
-    stream: str = WHOLE
+    field: str = WHOLE
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        if self.stream not in context.index:
-            raise InputError(f"candidates: doc2vec: the collection has no stream {self.stream!r}")
-        documents = self.stream_vectors(context, self.stream)
+        if self.field not in context.index:
+            raise InputError(f"candidates: doc2vec: the collection has no field {self.field!r}")
+        documents = self.field_vectors(context, self.field)
         queries = self.query_vectors(context)
         pairs = _searched(context, self.depth + extra, lambda rows: queries[rows] @ documents.T)
         return Found(pairs)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.former import present_names
 from ltr_base.names import nearest
 from ltr_features.candidate_kinds import (
     BM25Candidates,
@@ -29,7 +30,7 @@ from ltr_features.candidate_kinds import (
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_call
 from ltr_features.text.candidates import PoolRecall, candidate_recall
-from ltr_features.text.collection import Judgements, Pairs, places_of
+from ltr_features.text.collection import FORMER_KEYS, Judgements, Pairs, places_of
 from ssi_models.registry import MODELS, find_model
 
 
@@ -121,7 +122,7 @@ def candidate_sources(
         what = f"candidates.{name}"
         if not isinstance(given, Mapping):
             raise InputError(f"{what} must be a table, {{ depth = 100 }}, got {given!r}")
-        options = dict(given)
+        options = present_names(given, FORMER_KEYS)
         kind = str(options.pop("source", "model" if find_model(name) else name))
         if kind == "model" and find_model(name):
             options.setdefault("model", name)

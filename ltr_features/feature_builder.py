@@ -20,6 +20,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, NotFittedError, reading
 from letor.folds import Fold
 from letor.frames import check_whole, pandas_frame
+from ltr_base.former import former_names
 from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
@@ -262,21 +263,22 @@ class FeatureBuilder:
         rows = documents.rows(docnos)
         return documents.compute(columns, queries, ids, np.asarray(query, np.int64), rows)
 
-    def with_documents(self, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> Self:
+    @former_names(streams="fields")
+    def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
         """This builder with documents added, or replaced where their ids are there; what was
         learned from documents stays as it is, see :mod:`ltr_features.added_documents`. The builder
         itself is not changed, and shares all that it holds.
 
         Args:
             ids: distinct ids of documents.
-            streams: their texts by stream, as in a collection; streams not given are empty.
+            fields: their texts by field, as in a collection; fields not given are empty.
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
             InputError: a family cannot compute added documents, or they are not as in a collection
-                with the same streams.
+                with the same fields.
         """
-        return self._having(AddedDocuments.of(self._fitted_context(), ids, streams, self.added_))
+        return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
 
     def _having(self, added: AddedDocuments) -> Self:
         added.check([*self.families, *self.fitted_])

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from letor.errors import InputError
 from ltr_base.names import listed, nearest
-from ltr_features.columns.letor46 import LETOR46_COLUMNS, LETOR_STREAMS
+from ltr_features.columns.letor46 import LETOR46_COLUMNS, LETOR_FIELDS
 from ltr_features.text.index import WHOLE
 
 Node: TypeAlias = dict[str, Any]
@@ -37,9 +37,9 @@ _SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go throug
 
 #: The columns of documents alone, which the engine has as fields.
 _OF_DOCUMENTS = tuple(c.name for c in LETOR46_COLUMNS if (c.letor_id or 0) > 40)
-#: (what is computed, stream) of each term column.
+#: (what is computed, field) of each term column.
 _OF_TERMS = {
-    c.name: (c.name.removesuffix(f"_{c.stream}"), str(c.stream))
+    c.name: (c.name.removesuffix(f"_{c.field}"), str(c.field))
     for c in LETOR46_COLUMNS
     if c.name not in _OF_DOCUMENTS
 }
@@ -170,7 +170,7 @@ def featureset(
 
 
 def _checked_fields(given: Mapping[str, str]) -> dict[str, str]:
-    known = (*LETOR_STREAMS, *_OF_DOCUMENTS, *_LENGTHS)
+    known = (*LETOR_FIELDS, *_OF_DOCUMENTS, *_LENGTHS)
     for name, field in given.items():
         if name not in known:
             raise InputError(f"field {name!r} is none of the toolkit's; {nearest(name, known)}")
@@ -205,11 +205,11 @@ def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
         return number(fields.get(name, name), _sent(name, fields))
     if name not in _OF_TERMS:
         return EngineFeature(name, CANNOT, _OUTSIDE)
-    kind, stream = _OF_TERMS[name]
-    field = fields.get(stream, stream)
+    kind, part = _OF_TERMS[name]
+    field = fields.get(part, part)
     match: Node = {"match": {field: "{{keywords}}"}}
     if kind == "dl":
-        if name in fields or stream == WHOLE:  # token_count of copied fields counts each alone
+        if name in fields or part == WHOLE:  # token_count of copied fields counts each alone
             return number(fields.get(name, name), _sent(name, fields))
         return number(
             f"{field}.length",
@@ -253,8 +253,8 @@ def _solr_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
         return feature(SAME, _sent(name, fields), "FieldValueFeature", field=field)
     if name not in _OF_TERMS:
         return EngineFeature(name, CANNOT, _OUTSIDE)
-    kind, stream = _OF_TERMS[name]
-    field = fields.get(stream, stream)
+    kind, part = _OF_TERMS[name]
+    field = fields.get(part, part)
     if kind in ("tf", "tfidf"):
         return EngineFeature(name, CANNOT, _SINGLE_TERMS)
     if kind == "idf":

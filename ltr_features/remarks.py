@@ -32,18 +32,37 @@ def told_once(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]
         folds: for each fold the provenance of its columns, see
             :func:`ltr_features.columns.out_of_fold.column_facts`.
     """
-    # By column and text between the numbers: the folds, and the numbers of each.
-    found: dict[str, dict[tuple[str, ...], dict[str, list[str]]]] = {}
-    for fold, columns in folds.items():
-        for name, facts in columns.items():
-            for remark in facts.get("remarks", ()):
-                kinds = found.setdefault(name, {})
-                kinds.setdefault(tuple(_NUMBER.split(remark)), {})[fold] = _NUMBER.findall(remark)
+    found = []
+    for name in dict.fromkeys(name for columns in folds.values() for name in columns):
+        remarks = (
+            (fold, remark)
+            for fold, columns in folds.items()
+            for remark in columns.get(name, {}).get("remarks", ())
+        )
+        found += [
+            f"{name}, {_folds_in_words([*dict.fromkeys(own)], len(folds))}: {remark}"
+            for own, remark in alike(remarks)
+        ]
+    return found
+
+
+def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """Remarks that differ in numbers alone as one, with the least and the greatest of each number:
+    "134 to 136 queries".
+
+    Args:
+        remarks: whose each is, and the remark.
+
+    Returns:
+        For each text those whose it is, in order, and the text.
+    """
+    # By the text between the numbers.
+    found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    for owner, remark in remarks:
+        found.setdefault(tuple(_NUMBER.split(remark)), []).append((owner, _NUMBER.findall(remark)))
     return [
-        f"{name}, {_folds_in_words(list(numbers), len(folds))}: "
-        + _joined(texts, list(numbers.values()))
-        for name, kinds in found.items()
-        for texts, numbers in kinds.items()
+        ([owner for owner, _ in own], _joined(texts, [numbers for _, numbers in own]))
+        for texts, own in found.items()
     ]
 
 

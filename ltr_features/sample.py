@@ -111,7 +111,7 @@ def _sample() -> Collection:
     whole = section_collection(excerpt_path())
     groups = np.array(whole.query_groups, dtype=object)
     articles = list(dict.fromkeys(groups.tolist()))[:N_ARTICLES]
-    of_document = [title.split(": ")[0] for title in whole.streams["title"]]
+    of_document = [title.split(": ")[0] for title in whole.fields["title"]]
     documents = np.flatnonzero(np.isin(np.array(of_document, dtype=object), articles))
     queries = np.flatnonzero(np.isin(groups, articles))
     judged = whole.judgements
@@ -119,9 +119,7 @@ def _sample() -> Collection:
     return Collection(
         name="sample of Wikipedia sections",
         document_ids=_chosen(whole.document_ids, documents),
-        streams={
-            name: _chosen(whole.streams[name], documents) for name in ("title", "body", "url")
-        },
+        fields={name: _chosen(whole.fields[name], documents) for name in ("title", "body", "url")},
         query_ids=_chosen(whole.query_ids, queries),
         query_texts=_chosen(whole.query_texts, queries),
         judgements=Judgements(
@@ -159,7 +157,7 @@ def _write_run(
 
 def _write_csv(collection: Collection, pairs: Pairs, folder: Path) -> None:
     """Documents, and ratings: the relevant pairs, and up to five of BM25's that are not."""
-    documents = pd.DataFrame({"id": collection.document_ids, **collection.streams})
+    documents = pd.DataFrame({"id": collection.document_ids, **collection.fields})
     documents.rename(columns={"body": "text"}).to_csv(
         folder / "documents.csv", index=False, lineterminator="\n"
     )
@@ -197,8 +195,8 @@ def _write_beir(collection: Collection, fold: Fold, folder: Path) -> None:
 
 
 def _write_trec(collection: Collection, folder: Path) -> None:
-    rows = zip(collection.document_ids, *collection.streams.values(), strict=True)
-    documents = (dict(zip(("id", *collection.streams), row, strict=True)) for row in rows)
+    rows = zip(collection.document_ids, *collection.fields.values(), strict=True)
+    documents = (dict(zip(("id", *collection.fields), row, strict=True)) for row in rows)
     _write_lines(folder / "documents.trec", map(_trec_record, documents))
     texts = zip(collection.query_ids, collection.query_texts, strict=True)
     _write_lines(folder / "topics.txt", map(":".join, texts))

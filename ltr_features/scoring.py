@@ -17,6 +17,7 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
+from ltr_base.former import former_names
 from ltr_base.names import listed
 from ltr_features.feature_builder import FeatureBuilder
 
@@ -88,10 +89,11 @@ class ScoringPipeline:
             }
         )
 
-    def with_documents(self, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> Self:
+    @former_names(streams="fields")
+    def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
         """This pipeline with documents added, or replaced where their ids are there, see
         :meth:`FeatureBuilder.with_documents`. All other documents keep their scores, to the bit."""
-        return type(self)(self.features.with_documents(ids, streams), self.ranker)
+        return type(self)(self.features.with_documents(ids, fields), self.ranker)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a new folder: ``features`` and ``ranker``; nothing in it is code.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.former import present_names
 from ltr_base.names import nearest
 
 P = TypeVar("P", bound="Parameters")
@@ -79,13 +79,7 @@ class Parameters:
     def _arguments(cls, params: Mapping[str, Any], training: Any = None) -> dict[str, Any]:
         """The constructor's arguments: ``params`` by their present names, training options
         gathered into ``training``."""
-        arguments = {}
-        for name, value in params.items():
-            if name in cls.former_params:
-                now = cls.former_params[name]
-                warnings.warn(f"{name} is now {now}", FutureWarning, stacklevel=4)
-                name = now
-            arguments[name] = value
+        arguments = present_names(params, cls.former_params, stacklevel=4)
         training = arguments.get("training", training or getattr(cls, "training", None))
         options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
         if options:
@@ -122,7 +116,9 @@ def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
         elif isinstance(default, float):
             fits = number or value is None or isinstance(value, str)
         else:
-            fits = whole or not isinstance(value, int)
+            fits = (
+                whole or not isinstance(value, int) or (default == AUTO and value in (True, False))
+            )
         if not fits or value != value:
             raise ValueError(f"parameter {name} is {value!r}, by default it is {default!r}")
 

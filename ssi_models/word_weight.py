@@ -66,7 +66,7 @@ class WeighsWords(MatchingModel):
         if self.learns_from == "documents" or not hasattr(self, "n_words_"):
             return []
         found = of_amount(self.n_queries_, self.n_pairs_)
-        if getattr(self, self.weight_parameter) == AUTO:
+        if getattr(self, self.weight_parameter) == AUTO and len(self.word_weights) > 1:
             found += of_word_weight(
                 self.word_weight_, chosen=self._chosen, n_queries=self.n_queries_
             )
@@ -149,8 +149,13 @@ class WeighsWords(MatchingModel):
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
         """f of every query with every document, float32 [m, n], for each of ``ranks`` and of
-        ``WORD_WEIGHTS``."""
+        ``word_weights``."""
         raise TypeError(f"{type(self).__name__} does not define mixtures")
+
+    @property
+    def word_weights(self) -> Sequence[float]:
+        """Weights that "auto" compares, words alone last; one is not compared."""
+        return WORD_WEIGHTS
 
     @property
     def ranks(self) -> Sequence[int]:
@@ -221,10 +226,10 @@ class WeighsWords(MatchingModel):
         if values:
             measured = np.concatenate(values, axis=1)
             best = int(np.argmax([mean_value(row) for row in measured]))
-            rank = self.ranks[best // len(WORD_WEIGHTS)]
-            # Words alone come last.
-            better = exceeds_noise(measured[best], measured[-1])
-            weight = WORD_WEIGHTS[best % len(WORD_WEIGHTS)] if better else 1.0
+            weights = self.word_weights
+            rank, weight = self.ranks[best // len(weights)], weights[best % len(weights)]
+            if len(weights) > 1 and not exceeds_noise(measured[best], measured[-1]):
+                weight = weights[-1]
         for model in (self, *copies):
             model.word_weight_, model._chosen = weight, bool(values)
             model.keep_rank(rank)
@@ -255,7 +260,7 @@ class WeighsWords(MatchingModel):
         )
         queries = validation.queries
         documents = take_rows(check_csr("D", D), validation.documents)
-        values = np.empty((len(self.ranks) * len(WORD_WEIGHTS), len(queries)))
+        values = np.empty((len(self.ranks) * len(self.word_weights), len(queries)))
         with Workers(self.threads) as workers:
             for rows in slices(len(queries), BLOCK // len(validation.documents)):
                 block = take_rows(check_csr("Q", Q), queries[rows])

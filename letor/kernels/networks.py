@@ -42,13 +42,13 @@ def forward(x: NDArray[np.float32], parameters: Floats, sizes: Ints, units: Floa
 
 @kernel()
 def backward(
-    slope: float, parameters: Floats, sizes: Ints, units: Floats, delta: Floats, gradient: Floats
+    share: float, parameters: Floats, sizes: Ints, units: Floats, delta: Floats, gradient: Floats
 ) -> None:
-    """Add ``slope`` times the gradient of one row's score to ``gradient``; ``units`` is from
+    """Add ``share`` times the gradient of one row's score to ``gradient``; ``units`` is from
     ``forward``, ``delta`` float64 [sum of sizes] is working space."""
     source, weight = np.sum(sizes), len(parameters)
     source -= 1
-    delta[source] = slope
+    delta[source] = share
     for layer in range(len(sizes) - 1, 0, -1):
         n_in, n_out = sizes[layer - 1], sizes[layer]
         target = source
@@ -60,41 +60,42 @@ def backward(
                 delta[target + k] *= 1.0 - out * out
                 gradient[weight + k] += delta[target + k]
         weight -= n_in * n_out
-        slopes = delta[target : target + n_out]
+        gradients = delta[target : target + n_out]
         for j in range(n_in):
             value = units[source + j]
             here = weight + j * n_out
             row = gradient[here : here + n_out]
             for k in range(n_out):
-                row[k] += value * slopes[k]
-            if layer > 1:  # nobody asks for the slopes of inputs
+                row[k] += value * gradients[k]
+            if layer > 1:  # nobody asks for the gradients of inputs
                 row = parameters[here : here + n_out]
                 total = 0.0
                 for k in range(n_out):
-                    total += row[k] * slopes[k]
+                    total += row[k] * gradients[k]
                 delta[source + j] = total
 
 
 @kernel()
-def list_slopes(scores: Floats, targets: Floats, slopes: Floats) -> float:
-    """Cross entropy of softmax(scores) to ``targets`` (sum 1); its gradient goes to ``slopes``."""
+def list_gradients(scores: Floats, targets: Floats, gradients: Floats) -> float:
+    """Cross entropy of softmax(scores) to ``targets`` (sum 1); its derivatives go to
+    ``gradients``."""
     largest = scores.max()
     total = 0.0
     for i in range(len(scores)):
-        slopes[i] = np.exp(scores[i] - largest)
-        total += slopes[i]
+        gradients[i] = np.exp(scores[i] - largest)
+        total += gradients[i]
     loss = 0.0
     for i in range(len(scores)):
         loss -= targets[i] * (scores[i] - largest - np.log(total))
-        slopes[i] = slopes[i] / total - targets[i]
+        gradients[i] = gradients[i] / total - targets[i]
     return loss
 
 
 @kernel()
-def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
+def pair_gradients(scores: Floats, labels: Floats, gradients: Floats) -> float:
     """Mean over the pairs (i, j) with label i > label j of log(1 + exp(s_j - s_i)); its gradient
-    goes to ``slopes``."""
-    slopes[:] = 0.0
+    goes to ``gradients``."""
+    gradients[:] = 0.0
     loss, n_pairs = 0.0, 0
     lowest = labels.min()
     for i in range(len(scores)):
@@ -107,10 +108,10 @@ def pair_slopes(scores: Floats, labels: Floats, slopes: Floats) -> float:
                 loss += max(scores[j] - scores[i], 0.0) + np.log1p(small)
                 above = scores[i] > scores[j]
                 pull = small / (1.0 + small) if above else 1.0 / (1.0 + small)
-                slopes[i] -= pull
-                slopes[j] += pull
+                gradients[i] -= pull
+                gradients[j] += pull
     if n_pairs > 0:
-        slopes /= n_pairs
+        gradients /= n_pairs
         loss /= n_pairs
     return loss
 
@@ -134,7 +135,7 @@ def batch_gradient(
         longest = max(longest, rows.offsets[q + 1] - rows.offsets[q])
     units = np.empty((longest, sizes.sum()))
     delta = np.empty(sizes.sum())
-    scores, slopes = np.empty(longest), np.empty(longest)
+    scores, gradients = np.empty(longest), np.empty(longest)
     loss = 0.0
     for q in batch:
         start, n = rows.offsets[q], rows.offsets[q + 1] - rows.offsets[q]
@@ -142,12 +143,12 @@ def batch_gradient(
             scores[i] = forward(rows.X[start + i], parameters, sizes, units[i])
         wanted = rows.targets[start : start + n]
         if pairwise:
-            loss += pair_slopes(scores[:n], wanted, slopes[:n])
+            loss += pair_gradients(scores[:n], wanted, gradients[:n])
         else:
-            loss += list_slopes(scores[:n], wanted, slopes[:n])
+            loss += list_gradients(scores[:n], wanted, gradients[:n])
         for i in range(n):
-            if slopes[i] != 0.0:
-                backward(slopes[i], parameters, sizes, units[i], delta, gradient)
+            if gradients[i] != 0.0:
+                backward(gradients[i], parameters, sizes, units[i], delta, gradient)
     gradient /= len(batch)
     return loss / len(batch)
 

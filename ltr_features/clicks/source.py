@@ -150,7 +150,7 @@ def read_clicks(
     return Collection(
         name=name or Path(documents).name.split(".")[0],
         document_ids=table.ids,
-        streams=table.streams,
+        fields=table.fields,
         query_ids=[f"{n}-{period}" if period > 1 else str(n) for period, n in places],
         query_texts=[texts[n - 1] for _, n in places],
         judgements=Judgements(*np.concatenate(judgements, axis=1)),

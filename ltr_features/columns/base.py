@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.former import former_names
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 
 
+@former_names(stream="field")
 @dataclass(frozen=True)
 class ColumnSpec:
     """The declaration of one column.
@@ -26,7 +28,7 @@ class ColumnSpec:
         unit: what the number counts or measures (``tokens``, ``nats``, ``links``, ...).
         value_range: the values that can occur, e.g. ``>= 0``.
         reference: the paper that defines the column.
-        stream: the stream that it reads, or None.
+        field: the field that it reads, or None.
         letor_id: number in LETOR 4.0's list of 46, or None.
     """
 
@@ -35,7 +37,7 @@ class ColumnSpec:
     unit: str
     value_range: str
     reference: str
-    stream: str | None = None
+    field: str | None = None
     letor_id: int | None = None
 
 
@@ -89,11 +91,11 @@ class ColumnFamily(ABC):
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
         """Columns that are 0 throughout because the collection lacks their source, with the
-        reason: name to one line. By default those of streams that it lacks."""
+        reason: name to one line. By default those of fields that it lacks."""
         return {
-            column.name: f"0: the collection has no stream {column.stream!r}"
+            column.name: f"0: the collection has no field {column.field!r}"
             for column in self.columns
-            if column.stream is not None and column.stream not in context.index
+            if column.field is not None and column.field not in context.index
         }
 
     def get_params(self) -> dict[str, Any]:

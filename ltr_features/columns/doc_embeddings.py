@@ -1,7 +1,7 @@
 """Cosines of doc2vec vectors: the columns "document embedding, word" and "chunk" of Ensan et al.
 2017, Table 1.
 
-Rules (stream s of document d, query q):
+Rules (field s of document d, query q):
 
 - every text's vector is inferred (see :mod:`ltr_features.embeddings.doc2vec`), the documents' too,
   so that queries and documents are treated alike and documents added later have the same vectors;
@@ -10,7 +10,7 @@ Rules (stream s of document d, query q):
 - words that the model does not know are passed over, though they count in a chunk's length; a text
   or chunk without a known word has no vector: its cosine is 0, and it is left out of average and
   maximum over chunks;
-- 0 where the collection lacks the stream.
+- 0 where the collection lacks the field.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.word_embeddings import (
-    EMBEDDING_STREAMS,
+    EMBEDDING_FIELDS,
     ENSAN,
     TRAIN,
 )
@@ -129,12 +129,12 @@ class Doc2VecSource:
         counts.sum_duplicates()  # several tokens may be served by one word
         return unit_rows(model.infer(counts, context.threads))
 
-    def stream_vectors(self, context: ColumnContext, stream: str) -> NDArray[np.float32]:
+    def field_vectors(self, context: ColumnContext, field: str) -> NDArray[np.float32]:
         """float32 [n_documents, dimension], see :meth:`text_vectors`."""
         index = context.index
         return context.cached(
-            (self.model_key, stream),
-            lambda: self.text_vectors(context, index.vocabulary, index.counts(stream)),
+            (self.model_key, field),
+            lambda: self.text_vectors(context, index.vocabulary, index.counts(field)),
         )
 
     def query_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
@@ -147,36 +147,36 @@ class Doc2VecSource:
 
 @dataclass(frozen=True)
 class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
-    """Cosine of the doc2vec vectors of query and stream."""
+    """Cosine of the doc2vec vectors of query and field."""
 
     knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-word"
-    description: ClassVar[str] = "cosine of the doc2vec vectors of query and stream"
+    description: ClassVar[str] = "cosine of the doc2vec vectors of query and field"
     reference: ClassVar[str] = ENSAN
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
         return tuple(
             ColumnSpec(
-                f"d2v_word_{stream}",
-                f"cosine between the doc2vec vectors of the query and the {stream}",
+                f"d2v_word_{field}",
+                f"cosine between the doc2vec vectors of the query and the {field}",
                 "cosine",
                 "-1 to 1",
                 ENSAN,
-                stream,
+                field,
             )
-            for stream in EMBEDDING_STREAMS
+            for field in EMBEDDING_FIELDS
         )
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         queries = self.query_vectors(context)
-        values = np.zeros((len(pairs), len(EMBEDDING_STREAMS)), dtype=np.float32)
-        for position, stream in enumerate(EMBEDDING_STREAMS):
-            if stream in context.index:
+        values = np.zeros((len(pairs), len(EMBEDDING_FIELDS)), dtype=np.float32)
+        for position, field in enumerate(EMBEDDING_FIELDS):
+            if field in context.index:
                 values[:, position] = average_cosines(
                     queries,
-                    self.stream_vectors(context, stream),
+                    self.field_vectors(context, field),
                     pairs.query,
                     pairs.document,
                     context.threads,
@@ -248,7 +248,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
             vocabulary, analyzer = context.index.vocabulary, context.index.analyzer
             parts = [
                 vocabulary.rows(analyzer.tokens(text)).astype(np.int32)
-                for text in context.collection.streams["body"]
+                for text in context.collection.fields["body"]
             ]
             ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
             return ends, np.concatenate(parts)

@@ -3,7 +3,7 @@
 Cosines of entity abstracts are the columns "word embedding, entity" and "document embedding,
 entity" of Ensan et al. 2017, Table 1; overlaps are ours, beside them.
 
-Rules (stream s of document d, query q):
+Rules (field s of document d, query q):
 
 - the entities of a text are a set: those of its mentions with rho and link probability of at least
   the thresholds; one that the knowledge base lacks is left out. The thresholds of queries and
@@ -30,14 +30,12 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.word_embeddings import (
-    EMBEDDING_STREAMS,
-    ENSAN,
+    EMBEDDING_FIELDS,
+    FieldCosines,
     WordVectorSource,
-    cosine_columns,
-    stream_cosines,
 )
 from ltr_features.embeddings.cosines import Bags
-from ltr_features.text.collection import Pairs
+from ltr_features.text.collection import Pairs, places_of
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
@@ -52,34 +50,22 @@ class _Abstracts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
-    """Average and maximum cosine of the words of the abstracts of query's and stream's entities."""
+class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
+    """Average and maximum cosine of the words of the abstracts of query's and field's entities."""
 
-    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "w2v-entity"
     description: ClassVar[str] = "cosines of word vectors, abstracts of the entities mentioned"
-    reference: ClassVar[str] = ENSAN
+    compared: ClassVar[str] = (
+        "words in the abstracts of the query's entities and of entities in the {field}"
+    )
 
     def __post_init__(self) -> None:
         EntitySource.__post_init__(self)
         WordVectorSource.__post_init__(self)
 
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return cosine_columns(
-            "w2v_entity",
-            "words in the abstracts of the query's entities and of entities in the {stream}",
-        )
-
-    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        context.check(pairs)
-        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.cached((self, "streams"), lambda: self._streams(context))
-        return stream_cosines(context, asked, stored, pairs)
-
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_abstracts(context)
-        rows = _places(linked.entities, self.document_entities(context))
+        rows = places_of(linked.entities, self.document_entities(context))
         counts = renumbered(linked.bags, rows, stored.counts.shape[0]) @ stored.counts
         n, n_words, new = counts.shape[0], len(stored.words), rows < 0
         unseen = np.zeros((0, stored.units.shape[1]), dtype=np.float32)
@@ -97,9 +83,9 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
         bags = csr_matrix((counts.data, members, counts.indptr), shape=(n, len(used)))
         return Bags.over(bags, units, np.where(seen, used, -1))
 
-    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+    def _fields(self, context: ColumnContext) -> dict[str, Bags]:
         counts, _, units = self._document_abstracts(context)
-        linked = self.linked_streams(context)
+        linked = self.linked_fields(context)
         return {name: Bags.over(part.bags @ counts, units) for name, part in linked.items()}
 
     def _document_abstracts(self, context: ColumnContext) -> _Abstracts:
@@ -113,34 +99,21 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, ColumnFamily):
 
 
 @dataclass(frozen=True)
-class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
-    """Average and maximum cosine of the doc2vec vectors of the abstracts of query's and stream's
+class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
+    """Average and maximum cosine of the doc2vec vectors of the abstracts of query's and field's
     entities."""
 
-    knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-entity"
     description: ClassVar[str] = "cosines of doc2vec vectors, abstracts of the entities mentioned"
-    reference: ClassVar[str] = ENSAN
+    compared: ClassVar[str] = "the abstracts of the query's entities and of entities in the {field}"
 
     def __post_init__(self) -> None:
         EntitySource.__post_init__(self)
         Doc2VecSource.__post_init__(self)
 
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return cosine_columns(
-            "d2v_entity", "the abstracts of the query's entities and of entities in the {stream}"
-        )
-
-    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        context.check(pairs)
-        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.cached((self, "streams"), lambda: self._streams(context))
-        return stream_cosines(context, asked, stored, pairs)
-
     def _queries(self, context: ColumnContext) -> Bags:
         linked, stored = self.query_entities(context), self._document_vectors(context)
-        rows = _places(linked.entities, self.document_entities(context))
+        rows = places_of(linked.entities, self.document_entities(context))
         units = np.zeros((len(rows), stored.shape[1]), dtype=np.float32)
         new = rows < 0
         units[~new] = stored[rows[~new]]
@@ -148,8 +121,8 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
             units[new] = self._abstract_vectors(context, linked.entities[new])
         return Bags.over(linked.bags, units, rows)
 
-    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
-        units, linked = self._document_vectors(context), self.linked_streams(context)
+    def _fields(self, context: ColumnContext) -> dict[str, Bags]:
+        units, linked = self._document_vectors(context), self.linked_fields(context)
         return {name: Bags.over(part.bags, units) for name, part in linked.items()}
 
     def _document_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
@@ -166,25 +139,25 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, ColumnFamily):
 
 @dataclass(frozen=True)
 class EntityOverlap(EntitySource, ColumnFamily):
-    """How many of the query's entities a stream mentions."""
+    """How many of the query's entities a field mentions."""
 
     knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "entity-overlap"
-    description: ClassVar[str] = "entities of the query that a stream mentions: number and share"
+    description: ClassVar[str] = "entities of the query that a field mentions: number and share"
     reference: ClassVar[str] = "none: entities shared, beside the paper's columns"
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
         return tuple(
             ColumnSpec(
-                f"entity_{short}_{stream}",
-                f"{called} of the query's entities that the {stream} mentions",
+                f"entity_{short}_{field}",
+                f"{called} of the query's entities that the {field} mentions",
                 unit,
                 value_range,
                 self.reference,
-                stream,
+                field,
             )
-            for stream in EMBEDDING_STREAMS
+            for field in EMBEDDING_FIELDS
             for short, called, unit, value_range in (
                 ("shared", "number", "entities", ">= 0"),
                 ("covered", "share", "share", "0 to 1"),
@@ -200,9 +173,9 @@ class EntityOverlap(EntitySource, ColumnFamily):
         queries = self.query_entities(context)
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         sizes = np.diff(queries.bags.indptr)[pairs.query]
-        for stream, documents in self.linked_streams(context).items():
+        for field, documents in self.linked_fields(context).items():
             n_entities = len(documents.entities)
-            rows = _places(queries.entities, documents.entities)
+            rows = places_of(queries.entities, documents.entities)
             asked, held = renumbered(queries.bags, rows, n_entities), documents.bags
             shared = np.zeros(len(pairs))
             pair_products(
@@ -210,15 +183,7 @@ class EntityOverlap(EntitySource, ColumnFamily):
                 *(held.indptr.astype(np.int64), held.indices, held.data),
                 *(pairs.query, pairs.document, np.zeros(n_entities), shared, 0, len(pairs)),
             )
-            position = 2 * EMBEDDING_STREAMS.index(stream)
+            position = 2 * EMBEDDING_FIELDS.index(field)
             values[:, position] = shared
             values[:, position + 1] = shared / np.maximum(sizes, 1)
         return values
-
-
-def _places(wanted: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 [len(wanted)]: where each number is among distinct rising ones; -1 where it is not."""
-    places = np.searchsorted(rising, wanted)
-    found = places < len(rising)
-    found[found] = rising[places[found]] == wanted[found]
-    return np.where(found, places, -1)

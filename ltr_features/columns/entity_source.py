@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.word_embeddings import EMBEDDING_STREAMS
+from ltr_features.columns.word_embeddings import EMBEDDING_FIELDS
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
@@ -129,24 +129,24 @@ class EntitySource:
             (key, thresholds), lambda: raw.sets("queries", *thresholds)
         )
 
-    def stream_entities(self, context: ColumnContext, stream: str) -> EntitySets:
-        """The entities of the documents' streams; all streams are linked together."""
-        present = [s for s in EMBEDDING_STREAMS if s in context.index]
+    def field_entities(self, context: ColumnContext, field: str) -> EntitySets:
+        """The entities of the documents' fields; all fields are linked together."""
+        present = [s for s in EMBEDDING_FIELDS if s in context.index]
         key = (self.entity_key, "documents")
         raw = context.cached(key, lambda: self._link(context, present))
-        return raw.sets(stream, self.min_rho, self.min_link_probability)
+        return raw.sets(field, self.min_rho, self.min_link_probability)
 
-    def linked_streams(self, context: ColumnContext) -> dict[str, EntitySets]:
-        """The entities of each of the paper's streams that the collection has."""
-        present = [stream for stream in EMBEDDING_STREAMS if stream in context.index]
+    def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
+        """The entities of each of the paper's fields that the collection has."""
+        present = [field for field in EMBEDDING_FIELDS if field in context.index]
         return context.cached(
-            (self.entity_key, "streams", self.min_rho, self.min_link_probability),
-            lambda: {stream: self.stream_entities(context, stream) for stream in present},
+            (self.entity_key, "fields", self.min_rho, self.min_link_probability),
+            lambda: {field: self.field_entities(context, field) for field in present},
         )
 
     def document_entities(self, context: ColumnContext) -> NDArray[np.int64]:
         """The entities that the documents' bags are over."""
-        for linked in self.linked_streams(context).values():
+        for linked in self.linked_fields(context).values():
             return linked.entities
         return np.zeros(0, dtype=np.int64)
 
@@ -157,7 +157,7 @@ class EntitySource:
         for part in parts:
             of_queries = part == "queries"
             collection = context.collection
-            texts = collection.query_texts if of_queries else collection.streams[part]
+            texts = collection.query_texts if of_queries else collection.fields[part]
             linked = linker.link(texts)
             rows = base.rows([m.entity for mentions in linked for m in mentions])
             scores = [(m.rho, m.link_probability) for mentions in linked for m in mentions]

@@ -43,9 +43,9 @@ class ModelTexts:
     @classmethod
     def of(cls, context: ColumnContext, recipe: LearnedColumn) -> ModelTexts:
         if recipe.kind.inputs == "counts":
-            counts = TermCounts.of(context, recipe.stream, recipe.terms)
+            counts = TermCounts.of(context, recipe.field, recipe.terms)
             return cls(counts.Q, counts.D, counts.vocabulary, None)
-        space = TermSpace.of(context, recipe.min_document_frequency, recipe.stream, recipe.terms)
+        space = TermSpace.of(context, recipe.min_document_frequency, recipe.field, recipe.terms)
         return cls(space.Q, space.D, space.vocabulary, space.weighting)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from letor.errors import InputError
+from ltr_base.former import former_names
 from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
 from ltr_features.parameters import check_names, check_values
+from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
@@ -24,6 +27,7 @@ LEAK_FREE = (
 NO_LABELS = "the texts of all documents, no judgement"
 
 
+@former_names(**FORMER_KEYS)
 @dataclass(frozen=True)
 class LearnedColumn:
     """A column of the scores of a matching model that is trained for each fold.
@@ -37,7 +41,7 @@ class LearnedColumn:
             an unfitted model, whose class and parameters are kept. It is copied for each fit, and
             itself never fitted.
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
-        stream: the documents' stream that the model reads; ``"whole"`` is all of them together.
+        field: the documents' field that the model reads; ``"whole"`` is all of them together.
         min_document_frequency: of the terms that a model of tf-idf rows knows, see
             :class:`ltr_features.columns.term_space.TermSpace`.
         word_weight: weight, 0 to 1, of plain word matching in the column, where the model has a
@@ -53,8 +57,8 @@ class LearnedColumn:
 
     name: str
     model: str | type[MatchingModel] | MatchingModel
-    params: Mapping[str, Any] = field(default_factory=dict)
-    stream: str = WHOLE
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    field: str = WHOLE
     min_document_frequency: int = 1
     word_weight: float | None = None
     terms: Terms = "words"
@@ -112,13 +116,15 @@ class LearnedColumn:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LearnedColumn:
-        """The recipe that a file holds. Files of before there was a choice of terms have words.
+        """The recipe that a file holds. Files of before there was a choice of terms have words, and
+        call the field stream.
 
         Raises:
             InputError: as the constructor.
             TypeError: a key that is no attribute, or one that is missing.
         """
-        return cls(**{"terms": "words", **values})
+        now = {FORMER_KEYS.get(key, key): value for key, value in values.items()}
+        return cls(**{"terms": "words", **now})
 
     def to_json(self) -> dict[str, Any]:
         """What :meth:`from_json` reads.
@@ -175,7 +181,7 @@ class LearnedColumn:
             unit="nats per query term" if counts else "score",
             value_range="<= 0" if counts else "any",
             reference=reference,
-            stream=self.stream,
+            field=self.field,
         )
 
     @property

@@ -4,7 +4,7 @@ Numbering and names follow Qin and Liu, "Introducing LETOR 4.0 Datasets" (arXiv:
 paper does not print the parameters of BM25 and of the language models; the defaults here are the
 ones in common use, and columns 21 to 40 do not claim to reproduce the published values.
 
-Rules that hold for all term columns (stream s of document d, query q):
+Rules that hold for all term columns (field s of document d, query q):
 
 - A term of the query that no document has in s is left out: its factor would be the same for all
   documents (log 0 in the language models).
@@ -13,7 +13,7 @@ Rules that hold for all term columns (stream s of document d, query q):
 - p(t|C) = occurrences of t in s over all tokens of s, in the whole collection.
 - Where s is empty in d, |d|_u / |d| counts as 1 and c / |d| as 0, so all values are finite.
 - A query without known terms has 0 in all term columns but DL.
-- A stream that the collection lacks has 0 in its columns (``absent`` names them).
+- A field that the collection lacks has 0 in its columns (``absent`` names them).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
 from ltr_features.text.collection import Pairs, rows_of
 from ltr_features.text.index import WHOLE
 
-#: The streams in LETOR's order, and how the descriptions call them.
-LETOR_STREAMS = {
+#: The fields in LETOR's order, and how the descriptions call them.
+LETOR_FIELDS = {
     "body": "body",
     "anchor": "anchor texts",
     "title": "title",
@@ -47,7 +47,7 @@ _LETOR = "Qin and Liu 2013, arXiv:1306.2597"
 _OKAPI = "Robertson et al. 1994, Okapi at TREC-3"
 _LMIR = "Zhai and Lafferty 2001, SIGIR"
 
-#: prefix, description, unit, value range, reference; each for all streams, in LETOR's order.
+#: prefix, description, unit, value range, reference; each for all fields, in LETOR's order.
 _TERM_COLUMNS = (
     ("tf", "sum over query terms of c(t, d)", "tokens", ">= 0", _LETOR),
     ("idf", "sum over query terms of ln(N / df(t))", "nats", ">= 0", _LETOR),
@@ -96,15 +96,15 @@ _DOCUMENT_COLUMNS = (
 def _declared() -> tuple[ColumnSpec, ...]:
     columns: list[ColumnSpec] = []
     for name, description, unit, value_range, reference in _TERM_COLUMNS:
-        for stream, called in LETOR_STREAMS.items():
+        for field, called in LETOR_FIELDS.items():
             columns.append(
                 ColumnSpec(
-                    f"{name}_{stream}",
+                    f"{name}_{field}",
                     f"{description}; {called}",
                     unit,
                     value_range,
                     reference,
-                    stream,
+                    field,
                     len(columns) + 1,
                 )
             )
@@ -163,9 +163,9 @@ class Letor46(ColumnFamily):
         queries = np.ascontiguousarray(pairs.query, dtype=np.int64)
         documents = np.ascontiguousarray(pairs.document, dtype=np.int64)
         values = np.zeros((len(pairs), len(LETOR46_COLUMNS)), dtype=np.float32)
-        for position, stream in enumerate(LETOR_STREAMS):
-            if stream in context.index:
-                part = self._term_columns(context, stream, queries, documents)
+        for position, field in enumerate(LETOR_FIELDS):
+            if field in context.index:
+                part = self._term_columns(context, field, queries, documents)
                 values[:, position : 5 * part.shape[1] : 5] = part
         values[:, 40:] = self._document_columns(context)[documents]
         return values
@@ -180,12 +180,12 @@ class Letor46(ColumnFamily):
     def _term_columns(
         self,
         context: ColumnContext,
-        stream: str,
+        field: str,
         queries: NDArray[np.int64],
         documents: NDArray[np.int64],
     ) -> NDArray[np.float32]:
-        """float32 [n, 8]: the term columns of one stream."""
-        counts = context.index.stream(stream)
+        """float32 [n, 8]: the term columns of one field."""
+        counts = context.index.field(field)
         asked = context.query_counts
         terms = asked.indices.astype(np.int32)
         idf = inverse_document_frequency(counts, terms)
@@ -217,7 +217,7 @@ class Letor46(ColumnFamily):
         that has been there keeps its place in them, another has no link, no child page, and the
         least PageRank."""
         collection = context.collection
-        urls, n = collection.streams.get("url"), collection.n_documents
+        urls, n = collection.fields.get("url"), collection.n_documents
         if context.base is None:
             return document_columns(urls, collection.links, n, self.damping)
         there = self._document_columns(context.base)

@@ -92,7 +92,7 @@ def get_families(
 def column_table(
     family: ColumnFamily, context: ColumnContext | None = None
 ) -> list[dict[str, str]]:
-    """One row per column, for listings: family, letor_id, name, stream, unit, range, description,
+    """One row per column, for listings: family, letor_id, name, field, unit, range, description,
     reference, and note, which says why a column is 0 throughout in this context."""
     absent = {} if context is None else family.absent(context)
     return [
@@ -100,7 +100,7 @@ def column_table(
             "family": family.name,
             "letor_id": "" if column.letor_id is None else str(column.letor_id),
             "name": column.name,
-            "stream": column.stream or "",
+            "field": column.field or "",
             "unit": column.unit,
             "range": column.value_range,
             "description": column.description,

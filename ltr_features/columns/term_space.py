@@ -30,9 +30,9 @@ from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 
-def document_counts(context: ColumnContext, kind: Kind, stream: str = WHOLE) -> csr_matrix:
-    """int32 [n_documents, T], columns sorted: how often each term occurs in the stream."""
-    counts = context.index.counts(stream)
+def document_counts(context: ColumnContext, kind: Kind, field: str = WHOLE) -> csr_matrix:
+    """int32 [n_documents, T], columns sorted: how often each term occurs in the field."""
+    counts = context.index.counts(field)
     if kind == "words":
         return counts
     return _product(counts, _trigrams(context).of_words(context.index.vocabulary))
@@ -66,19 +66,19 @@ class TermCounts:
     D: csr_matrix
 
     @classmethod
-    def of(cls, context: ColumnContext, stream: str = WHOLE, terms: Terms = "words") -> TermCounts:
+    def of(cls, context: ColumnContext, field: str = WHOLE, terms: Terms = "words") -> TermCounts:
         """The counts of a context, computed once per context (its documents' part once for all
         contexts of the same documents).
 
         Args:
-            stream: the documents' stream, by default all of them together.
+            field: the documents' field, by default all of them together.
             terms: what is counted.
         """
-        kinds, key = KINDS[terms], ("term counts", stream, terms)
+        kinds, key = KINDS[terms], ("term counts", field, terms)
 
         def of_documents() -> tuple[Vocabulary, csr_matrix]:
             vocabulary = _joined_words([term_vocabulary(context, kind) for kind in kinds])
-            return vocabulary, _hstack([document_counts(context, kind, stream) for kind in kinds])
+            return vocabulary, _hstack([document_counts(context, kind, field) for kind in kinds])
 
         vocabulary, D = context.cached(key, of_documents)
         Q = context.cached_for_queries(
@@ -113,32 +113,32 @@ class TermSpace:
         cls,
         context: ColumnContext,
         min_document_frequency: int = 1,
-        stream: str = WHOLE,
+        field: str = WHOLE,
         terms: Terms = "words",
     ) -> TermSpace:
         """The space of a context, computed once per context (its documents' part once for all
         contexts of the same documents).
 
         Args:
-            stream: the documents' stream, by default all of them together.
+            field: the documents' field, by default all of them together.
             min_document_frequency: terms of fewer documents are left out: they match next to
                 nothing, and their embeddings could only learn single documents by heart.
             terms: words, letter trigrams, or both.
         """
-        key = ("tf-idf space", min_document_frequency, stream, terms)
+        key = ("tf-idf space", min_document_frequency, field, terms)
 
         def of_documents(of: ColumnContext) -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
             kept: list[_Kept] = []
             rows: list[csr_matrix] = []
             if (base := of.base) is not None:
                 kept, vocabulary, weighting, _ = base.cached(key, lambda: of_documents(base))
-                rows = [part.unit_rows(document_counts(of, part.kind, stream)) for part in kept]
+                rows = [part.unit_rows(document_counts(of, part.kind, field)) for part in kept]
                 return kept, vocabulary, weighting, _joined_rows(rows)
             for kind in KINDS[terms]:
-                # Terms of queries need not occur in the stream: they are weighted by all of it.
+                # Terms of queries need not occur in the field: they are weighted by all of it.
                 whole = document_counts(of, kind)
                 kept.append(_Kept.of(of, kind, whole, min_document_frequency))
-                read = whole if stream == WHOLE else document_counts(of, kind, stream)
+                read = whole if field == WHOLE else document_counts(of, kind, field)
                 rows.append(kept[-1].unit_rows(read))
             vocabulary = _joined_words([part.vocabulary for part in kept])
             weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
@@ -267,7 +267,7 @@ class VectorSpace(ColumnFamily):
     @property
     def columns(self) -> tuple[ColumnSpec]:
         description, reference = described(
-            self.terms, "q . d of unit tf-idf vectors over all streams together", self.reference
+            self.terms, "q . d of unit tf-idf vectors over all fields together", self.reference
         )
         return (ColumnSpec("vsm", description, "cosine", "0 to 1", reference),)
 

@@ -50,7 +50,7 @@ class TrainedColumn:
             :attr:`ssi_models.base.MatchingModel.executor`; None: this one alone.
 
     Raises:
-        InputError: the collection does not have the stream; candidates are missing.
+        InputError: the collection does not have the field; candidates are missing.
     """
 
     executor: Executor | None = None
@@ -65,10 +65,10 @@ class TrainedColumn:
         candidates: Pairs | None = None,
         on_progress: Callable[[str, Any], None] | None = None,
     ) -> None:
-        if recipe.stream not in context.index:
+        if recipe.field not in context.index:
             raise InputError(
-                f"column {recipe.name!r}: collection {context.collection.name!r} has no stream "
-                f"{recipe.stream!r}; it has {', '.join(context.index.streams)}, and {WHOLE!r}"
+                f"column {recipe.name!r}: collection {context.collection.name!r} has no field "
+                f"{recipe.field!r}; it has {', '.join(context.index.fields)}, and {WHOLE!r}"
             )
         self.context = context
         self.recipe = recipe
@@ -201,7 +201,7 @@ class TrainedColumn:
         made_of: list[Any] = [
             ids(train_queries),
             sorted((k, v) for k, v in params.items() if k not in scoring or v == "auto"),
-            self.recipe.stream,
+            self.recipe.field,
             self.recipe.min_document_frequency,
             self.context.index.fingerprint,
             self._documents_digest,

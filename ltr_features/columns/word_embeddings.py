@@ -1,6 +1,6 @@
 """Cosines of word vectors: the columns "word embedding, word" of Ensan et al. 2017, Table 1.
 
-Rules (stream s of document d, query q; occurrences count, so a word twice weighs twice):
+Rules (field s of document d, query q; occurrences count, so a word twice weighs twice):
 
 - average: mean of cos(u, v) over all pairs of an occurrence u in q and an occurrence v in s;
 - maximum: the greatest of them;
@@ -11,6 +11,7 @@ Rules (stream s of document d, query q; occurrences count, so a word twice weigh
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,8 +28,8 @@ from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens
 from ltr_features.text.collection import Pairs
 
-#: The streams of the paper's Table 1, in its order.
-EMBEDDING_STREAMS = ("body", "title", "keywords", "description")
+#: The fields of the paper's Table 1, in its order.
+EMBEDDING_FIELDS = ("body", "title", "keywords", "description")
 
 ENSAN = "Ensan et al. 2017, CIKM, Table 1"
 
@@ -111,24 +112,59 @@ class WordVectorSource:
         )
 
 
-@dataclass(frozen=True)
-class WordEmbeddingWord(WordVectorSource, ColumnFamily):
-    """Average and maximum cosine of the words of query and stream."""
+class FieldCosines(ColumnFamily):
+    """Average and maximum cosine of the vectors of a query and of each of the four fields, 0 for
+    fields that the collection lacks: ``PREFIX_avg_body``, ``PREFIX_max_body`` and so on.
+
+    Attributes:
+        compared: what is paired, with ``{field}`` in it.
+    """
 
     knows_added: ClassVar[bool] = True
-    name: ClassVar[str] = "w2v-word"
-    description: ClassVar[str] = "average and maximum cosine of word vectors, query against stream"
     reference: ClassVar[str] = ENSAN
+    compared: ClassVar[str]
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return cosine_columns("w2v_word", "words of the query and words of the {stream}")
+        return tuple(
+            ColumnSpec(
+                f"{self.name.replace('-', '_')}_{short}_{field}",
+                f"{called} cosine between {self.compared.format(field=field)}",
+                "cosine",
+                "-1 to 1",
+                ENSAN,
+                field,
+            )
+            for field in EMBEDDING_FIELDS
+            for short, called in (("avg", "average"), ("max", "maximum"))
+        )
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
-        stored = context.cached((self, "streams"), lambda: self._streams(context))
-        return stream_cosines(context, asked, stored, pairs)
+        stored = context.cached((self, "fields"), lambda: self._fields(context))
+        values = np.zeros((len(pairs), len(EMBEDDING_FIELDS), 2), dtype=np.float32)
+        places = [EMBEDDING_FIELDS.index(field) for field in stored]
+        found = cosines(asked, list(stored.values()), pairs.query, pairs.document, context.threads)
+        values[:, places] = found.reshape(len(pairs), len(places), 2)
+        return values.reshape(len(pairs), 2 * len(EMBEDDING_FIELDS))
+
+    @abstractmethod
+    def _queries(self, context: ColumnContext) -> Bags:
+        """The vectors of each query."""
+
+    @abstractmethod
+    def _fields(self, context: ColumnContext) -> Mapping[str, Bags]:
+        """The vectors of each document's fields, by field, of those that the collection has."""
+
+
+@dataclass(frozen=True)
+class WordEmbeddingWord(WordVectorSource, FieldCosines):
+    """Average and maximum cosine of the words of query and field."""
+
+    name: ClassVar[str] = "w2v-word"
+    description: ClassVar[str] = "average and maximum cosine of word vectors, query against field"
+    compared: ClassVar[str] = "words of the query and words of the {field}"
 
     def _queries(self, context: ColumnContext) -> Bags:
         words, counts = context.query_words
@@ -141,44 +177,12 @@ class WordEmbeddingWord(WordVectorSource, ColumnFamily):
             vectors[new] = self.load(context, [words[i] for i in new.tolist()])
         return Bags.over(counts, vectors, rows)
 
-    def _streams(self, context: ColumnContext) -> dict[str, Bags]:
+    def _fields(self, context: ColumnContext) -> dict[str, Bags]:
         units, index = self._document_units(context), context.index
-        present = [stream for stream in EMBEDDING_STREAMS if stream in index]
-        return {stream: Bags.over(index.counts(stream), units) for stream in present}
+        present = [field for field in EMBEDDING_FIELDS if field in index]
+        return {field: Bags.over(index.counts(field), units) for field in present}
 
     def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
         """float32 [V, dimension]: the vectors of the index's words, found once."""
         words = context.index.vocabulary
         return context.learned_from.cached((self, "units"), lambda: self.load(context, list(words)))
-
-
-def stream_cosines(
-    context: ColumnContext, asked: Bags, stored: Mapping[str, Bags], pairs: Pairs
-) -> NDArray[np.float32]:
-    """float32 [n, 2 len(EMBEDDING_STREAMS)]: average and maximum cosine of each stream, 0 for
-    those that are not ``stored``."""
-    values = np.zeros((len(pairs), len(EMBEDDING_STREAMS), 2), dtype=np.float32)
-    places = [EMBEDDING_STREAMS.index(stream) for stream in stored]
-    found = cosines(asked, list(stored.values()), pairs.query, pairs.document, context.threads)
-    values[:, places] = found.reshape(len(pairs), len(places), 2)
-    return values.reshape(len(pairs), 2 * len(EMBEDDING_STREAMS))
-
-
-def cosine_columns(prefix: str, compared: str) -> tuple[ColumnSpec, ...]:
-    """Average and maximum for each of the four streams: ``PREFIX_avg_body`` and so on.
-
-    Args:
-        compared: what is paired, with ``{stream}`` in it.
-    """
-    return tuple(
-        ColumnSpec(
-            f"{prefix}_{short}_{stream}",
-            f"{called} cosine between {compared.format(stream=stream)}",
-            "cosine",
-            "-1 to 1",
-            ENSAN,
-            stream,
-        )
-        for stream in EMBEDDING_STREAMS
-        for short, called in (("avg", "average"), ("max", "maximum"))
-    )

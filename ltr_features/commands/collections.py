@@ -55,7 +55,7 @@ def index(
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
-    typer.echo(f"{collection.name}: streams {', '.join(collection.streams)}")
+    typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     for name, value in collection.description.items():
         typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
     typer.echo(f"Workspace: {out}")

@@ -49,9 +49,9 @@ def columns_list(
 
     for name in family or families():
         chosen = get_family(name)
-        header = ["id", "name", "stream", "unit", "range", "definition"]
+        header = ["id", "name", "field", "unit", "range", "definition"]
         lines = [
-            [row["letor_id"], row["name"], row["stream"], row["unit"], row["range"],
+            [row["letor_id"], row["name"], row["field"], row["unit"], row["range"],
              row["description"]]
             for row in column_table(chosen)
         ]  # fmt: skip
@@ -85,7 +85,7 @@ def columns_build(
     recipe: Annotated[
         list[str] | None,
         typer.Option(
-            help="MODEL.KEY=VALUE: how a model's column is made, by stream, "
+            help="MODEL.KEY=VALUE: how a model's column is made, by field, "
             "min_document_frequency, word_weight or terms (words, letter-trigrams, both)."
         ),
     ] = None,
@@ -237,15 +237,17 @@ def _recipes(
     import inspect
     from dataclasses import fields, replace
 
+    from ltr_base.former import present_names
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.parameters import check_names, check_values
+    from ltr_features.text.collection import FORMER_KEYS
 
     by_model = settings_by_owner(params, "param", names, "--model")
     made_by = settings_by_owner(recipe, "recipe", names, "--model")
     keys = [f.name for f in fields(LearnedColumn) if f.name not in ("name", "model", "params")]
     recipes = []
     for name in names:
-        given = made_by.get(name, {})
+        given = present_names(made_by.get(name, {}), FORMER_KEYS)
         check_names(given, keys, f"--recipe {name}", "setting")
         check_values(LearnedColumn, given, f"--recipe {name}")
         column = LearnedColumn(name, name, by_model.get(name, {}), **given)

@@ -215,7 +215,9 @@ def models_fit(
         typer.Option(help="Ids of the training queries, one per line; all queries by default."),
     ] = None,
     param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
-    stream: Annotated[str, typer.Option(help="The documents' stream that it reads.")] = "whole",
+    field: Annotated[
+        str, typer.Option("--field", "--stream", help="The documents' field that it reads.")
+    ] = "whole",
     min_document_frequency: Annotated[
         int, typer.Option(min=1, help="Terms of fewer documents are left out (tf-idf models).")
     ] = 1,
@@ -263,7 +265,7 @@ def models_fit(
         name or model,
         model,
         settings_of(param or [], "param", model),
-        stream,
+        field,
         min_document_frequency,
         terms=terms,
     )

@@ -40,24 +40,24 @@ def pipeline_add(
     from ltr_features.sources.table_blocks import table_of
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
-    streams = pipeline.features.context_.collection.streams
-    columns = _columns_of(documents, streams, settings(column or [], "column"))
+    fields = pipeline.features.context_.collection.fields
+    columns = _columns_of(documents, fields, settings(column or [], "column"))
     table = read_documents(table_of(documents), columns)
-    pipeline = pipeline.with_documents(table.ids, table.streams)
+    pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
 
 
-def _columns_of(path: Path, streams: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def _columns_of(path: Path, fields: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """The table's columns by what they are: those given, and else those that are called alike."""
     from letor.errors import InputError
     from ltr_features.sources.files import DOCUMENT_IDS
     from ltr_features.sources.table_blocks import find_columns, table_columns, table_of
 
     names = table_columns(table_of(path))
-    usual = {s: (s, "text") if s == "body" else (s,) for s in streams} | {"id": DOCUMENT_IDS}
+    usual = {s: (s, "text") if s == "body" else (s,) for s in fields} | {"id": DOCUMENT_IDS}
     found = {what: find_columns(names, known) for what, known in usual.items()}
     columns = {what: name[0] for what, name in found.items() if name is not None} | dict(given)
     if "id" not in columns or len(columns) < 2:

@@ -94,7 +94,7 @@ def cosines(
 
     Args:
         asked: the queries.
-        stored: the documents, once or several times (their streams), over one list of vectors.
+        stored: the documents, once or several times (their fields), over one list of vectors.
         queries, documents: int64 [n], rows of the bags.
         threads: worker threads; the result does not depend on them.
     """
@@ -113,7 +113,7 @@ def cosines(
         if not len(members):
             return
         vectors = asked.units[members]
-        # What streams share is computed once.
+        # What fields share is computed once.
         best = np.full(len(stored[0].units), -2.0, dtype=np.float32)
         same = asked.same[members]
         best[same[same >= 0]] = 1.0

@@ -23,11 +23,11 @@ from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, unit_rows
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.collection import FIELDS, Collection
 from ssi_models.vocabulary import Vocabulary
 
-#: Streams that are read as sentences; a URL is none.
-TEXT_STREAMS = tuple(stream for stream in STREAMS if stream != "url")
+#: Fields that are read as sentences; a URL is none.
+TEXT_FIELDS = tuple(field for field in FIELDS if field != "url")
 
 #: What the provenance of a column made from these vectors says.
 TRAINED_ON = "text of all documents, no labels"
@@ -40,7 +40,7 @@ _NAMES: Mapping[type, str] = {WordVectors: "word2vec", Doc2Vec: "doc2vec"}
 def train_word_vectors(
     collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> WordVectors:
-    """Skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each stream of each
+    """Skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each field of each
     document is a sentence.
 
     Raises:
@@ -48,8 +48,8 @@ def train_word_vectors(
     """
     sentences = [
         tokens
-        for streams in document_tokens(collection, analyzer)
-        for tokens in streams.values()
+        for fields in document_tokens(collection, analyzer)
+        for tokens in fields.values()
         if tokens
     ]
     options = settings.gensim_options()
@@ -69,15 +69,15 @@ def train_word_vectors(
 def train_doc2vec(
     collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> Doc2Vec:
-    """A PV-DBOW model (Le and Mikolov 2014) by ``gensim.models.Doc2Vec``; all text streams of a
+    """A PV-DBOW model (Le and Mikolov 2014) by ``gensim.models.Doc2Vec``; all text fields of a
     document together are one text.
 
     Raises:
         InputError: no word occurs ``min_count`` times.
     """
     texts = [
-        TaggedDocument([token for tokens in streams.values() for token in tokens], [row])
-        for row, streams in enumerate(document_tokens(collection, analyzer))
+        TaggedDocument([token for tokens in fields.values() for token in tokens], [row])
+        for row, fields in enumerate(document_tokens(collection, analyzer))
     ]
     model = gensim.models.Doc2Vec(dm=0, dbow_words=0, **settings.gensim_options())
     model.build_vocab(texts)
@@ -96,16 +96,16 @@ def _too_rare(collection: Collection, settings: TrainingSettings) -> InputError:
 
 
 def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict[str, list[str]]]:
-    """The tokens of each document's text streams, documents in the order of their ids."""
-    streams = [stream for stream in TEXT_STREAMS if stream in collection.streams]
+    """The tokens of each document's text fields, documents in the order of their ids."""
+    fields = [field for field in TEXT_FIELDS if field in collection.fields]
     shared: dict[str, str] = {}
     for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
         yield {
-            stream: [
+            field: [
                 shared.setdefault(token, token)
-                for token in analyzer.tokens(collection.streams[stream][row])
+                for token in analyzer.tokens(collection.fields[field][row])
             ]
-            for stream in streams
+            for field in fields
         }
 
 
@@ -146,8 +146,8 @@ def training_key(
     }
     digest.update(json.dumps(made_of, sort_keys=True).encode())
     for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
-        for stream in TEXT_STREAMS:
-            text = collection.streams[stream][row] if stream in collection.streams else ""
+        for field in TEXT_FIELDS:
+            text = collection.fields[field][row] if field in collection.fields else ""
             encoded = text.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little"))
             digest.update(encoded)

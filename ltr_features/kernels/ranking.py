@@ -40,14 +40,14 @@ def term_columns(
     parameters,
     out,
 ):
-    """TF, IDF, TF*IDF, DL, BM25, LMIR.ABS, LMIR.DIR and LMIR.JM of one stream, in one pass.
+    """TF, IDF, TF*IDF, DL, BM25, LMIR.ABS, LMIR.DIR and LMIR.JM of one field, in one pass.
 
     Args:
         pair_queries, pair_documents: int64 [n].
         query_ends, query_terms, query_counts: queries in compressed rows, terms increasing.
         idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry of
             the queries; entries with p(t|C) = 0 are left out.
-        ends, terms, counts, lengths, distinct, mean_length: the stream (see StreamCounts).
+        ends, terms, counts, lengths, distinct, mean_length: the field (see FieldCounts).
         parameters: float64 [6], k1, b, k3, delta, mu, lambda (see Letor46).
         out: float32 [n, 8], written.
     """
@@ -58,7 +58,7 @@ def term_columns(
         at = ends[pair_documents[i]]
         high = ends[pair_documents[i] + 1]
         length = lengths[pair_documents[i]]
-        # An empty stream has no model of its own: |d|_u / |d| counts as 1, c / |d| as 0.
+        # An empty field has no model of its own: |d|_u / |d| counts as 1, c / |d| as 0.
         distinct_share = distinct[pair_documents[i]] / length if length > 0 else 1.0
         inverse_length = 1.0 / length if length > 0 else 0.0
         saturation = k1 * (1.0 - b + b * length / mean_length) if mean_length > 0 else k1

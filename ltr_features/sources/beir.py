@@ -9,12 +9,12 @@ from pathlib import Path
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.text.collection import STREAMS, Collection, Links, finder
+from ltr_features.text.collection import FIELDS, Collection, Links, finder
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
 from ltr_features.text.stored_texts import DocumentTexts
 
-#: The stream of each key of a document.
-_STREAMS = {"text" if stream == "body" else stream: stream for stream in STREAMS}
+#: The field of each key of a document.
+_FIELDS = {"text" if field == "body" else field: field for field in FIELDS}
 
 
 def read_beir(
@@ -28,8 +28,8 @@ def read_beir(
 ) -> Collection:
     """Read a BEIR folder; every file may be compressed (.gz, .bz2, .zst).
 
-    Documents' ``text`` becomes the stream ``body``; ``title`` and other keys that are stream names
-    become those streams. Further keys are left out; the description lists them.
+    Documents' ``text`` becomes the field ``body``; ``title`` and other keys that are field names
+    become those fields. Further keys are left out; the description lists them.
 
     Args:
         splits: names of files in ``qrels`` (``["train", "dev", "test"]``); None for all of them.
@@ -47,7 +47,7 @@ def read_beir(
     folder = Path(folder)
     corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
     qrels = _qrels(folder, splits)
-    document_row, streams, other_keys = _documents(corpus)
+    document_row, fields, other_keys = _documents(corpus)
     texts = read_queries(queries, columns={"id": "_id", "text": "text"})
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
@@ -58,7 +58,7 @@ def read_beir(
     return Collection(
         name=name or folder.resolve().name,
         document_ids=list(document_row),
-        streams=streams,
+        fields=fields,
         query_ids=query_ids,
         query_texts=[texts[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
@@ -88,7 +88,7 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
 
 
 def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
-    """The documents' rows by id, streams, and the names of keys that are no stream."""
+    """The documents' rows by id, fields, and the names of keys that are no field."""
     rows: dict[str, int] = {}
     texts = DocumentTexts(["body"])
     other: dict[str, None] = {}
@@ -97,17 +97,17 @@ def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], li
         if document in rows:
             raise InputError(f"{path}, line {number}: document id {document!r} occurs twice")
         rows[document] = len(rows)
-        other |= dict.fromkeys(key for key in record if key not in (*_STREAMS, "_id"))
+        other |= dict.fromkeys(key for key in record if key not in (*_FIELDS, "_id"))
         texts.add(
             {
-                stream: text_value(path, number, record, key)
-                for key, stream in _STREAMS.items()
+                field: text_value(path, number, record, key)
+                for key, field in _FIELDS.items()
                 if key in record
             }
         )
     if not rows:
         raise InputError(f"{path}: no documents")
-    return rows, texts.streams(), list(other)
+    return rows, texts.fields(), list(other)
 
 
 def _links(path: Path, document_row: Mapping[str, int]) -> Links:

@@ -182,7 +182,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
     path = Path(path)
     if not is_table(path):
         return {
-            document.docno: _shown(document.streams.get("title", ""), document.streams["body"])
+            document.docno: _shown(document.fields.get("title", ""), document.fields["body"])
             for document in trec_documents(path)
             if document.docno in wanted
         }

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from letor.errors import InputError
 from ltr_base.names import close_names
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.trec_documents import web_streams
+from ltr_features.sources.trec_documents import web_fields
 from ltr_features.text.collection import Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
-#: Fields of documents by stream, in the order in which they are looked for.
-_FIELDS = {
+#: What datasets call each field, in the order in which names are looked for.
+_NAMES = {
     "title": ("title", "headline"),
     "body": ("text", "body", "abstract", "contents", "main_content", "paragraphs"),
     "url": ("url",),
@@ -61,8 +61,8 @@ def read_ir_dataset(
         texts = DocumentTexts()
         for document in found:
             ids.append(document.doc_id)
-            texts.add(document_streams(document))
-    if not (streams := texts.streams()):
+            texts.add(document_fields(document))
+    if not (fields := texts.fields()):
         raise InputError(f"ir_datasets {dataset!r}: its {len(ids)} documents have no text")
     judged = JudgedPairs(queries, {document: row for row, document in enumerate(ids)}, on_unknown)
     for number, (query, document, grade) in enumerate(triples, start=1):
@@ -73,7 +73,7 @@ def read_ir_dataset(
     return Collection(
         name=dataset.replace("/", "-"),
         document_ids=ids,
-        streams=streams,
+        fields=fields,
         query_ids=query_ids,
         query_texts=[queries[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
@@ -89,23 +89,23 @@ def read_ir_dataset(
     )
 
 
-def document_streams(document: Any) -> dict[str, str]:
-    """Streams of a document: web pages by their HTML, others by the names of their fields, what
-    has no such field by its default text."""
+def document_fields(document: Any) -> dict[str, str]:
+    """Texts of a document by field: of web pages by their HTML, of others by the names that the
+    dataset gives them, of what has no such name its default text."""
     if hasattr(document, "body_content_type") or hasattr(document, "http_headers"):
         body = document.body
         html = body.decode("utf-8", errors="replace") if isinstance(body, bytes) else str(body)
-        return {**web_streams(html), "url": getattr(document, "url", "")}
-    streams = {}
-    for stream, names in _FIELDS.items():
+        return {**web_fields(html), "url": getattr(document, "url", "")}
+    fields = {}
+    for field, names in _NAMES.items():
         for name in names:
             value = getattr(document, name, None)
             if value:
-                streams[stream] = value if isinstance(value, str) else " ".join(map(str, value))
+                fields[field] = value if isinstance(value, str) else " ".join(map(str, value))
                 break
-    if "body" not in streams and hasattr(document, "default_text"):
-        streams["body"] = document.default_text()
-    return streams
+    if "body" not in fields and hasattr(document, "default_text"):
+        fields["body"] = document.default_text()
+    return fields
 
 
 def _load(dataset: str) -> Any:

@@ -14,7 +14,7 @@ from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.table_blocks import Frame, rows, table_of
-from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.collection import FIELDS, Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
 
@@ -44,7 +44,7 @@ def read_table(
         judgements: a row per judged pair, or any file of judgements (TREC, BEIR); by default the
             table of the documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
-            the column of the ids, and for each stream its column or columns (joined by a blank).
+            the column of the ids, and for each field its column or columns (joined by a blank).
         judgement_columns: the columns of ``query`` (id), ``document`` (id) and ``grade``, where
             they are not called as usual; with ``text``, the query's text stands in each of its rows
             and ``queries`` is not needed, and without ``query`` texts are numbered from 1.
@@ -94,7 +94,7 @@ def read_table(
     return Collection(
         name=name or documents.name.split(".")[0],
         document_ids=table.ids,
-        streams=table.streams,
+        fields=table.fields,
         query_ids=query_ids,
         query_texts=[texts[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
@@ -169,12 +169,12 @@ class DocumentTable(NamedTuple):
     """Documents of a table.
 
     Attributes:
-        ids: distinct. streams: texts by stream, one for each id.
+        ids: distinct. fields: texts by field, one for each id.
         repeated: what happened to rows of an id that was there already, if there are any.
     """
 
     ids: list[str]
-    streams: dict[str, Sequence[str]]
+    fields: dict[str, Sequence[str]]
     repeated: dict[str, int]
 
 
@@ -193,10 +193,10 @@ def read_documents(
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
     names = {key: [c] if isinstance(c, str) else list(c) for key, c in columns.items()}
-    unknown = sorted(set(names) - {"id", *STREAMS})
+    unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
-        problem = f"{', '.join(unknown)} unknown" if unknown else "id and a stream are needed"
-        raise InputError(f"document_columns: {problem}; use id and {', '.join(STREAMS)}")
+        problem = f"{', '.join(unknown)} unknown" if unknown else "id and a field are needed"
+        raise InputError(f"document_columns: {problem}; use id and {', '.join(FIELDS)}")
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
     texts = DocumentTexts(list(names))
@@ -208,8 +208,8 @@ def read_documents(
             raise InputError(f"{path}, line {number}: the document id is empty")
         left = iter(values)
         found = {
-            stream: " ".join(filter(None, (next(left) for _ in group)))
-            for stream, group in names.items()
+            field: " ".join(filter(None, (next(left) for _ in group)))
+            for field, group in names.items()
         }
         own = [hash(text) for text in found.values()]
         known = hashes.get(document)
@@ -221,9 +221,9 @@ def read_documents(
             texts.add(found)
             continue
         if on_other_text == "raise":
-            stream = next(s for s, a, b in zip(names, known, own, strict=True) if a != b)
+            field = next(s for s, a, b in zip(names, known, own, strict=True) if a != b)
             raise InputError(
-                f"{path}, line {number}: document {document!r} has another {stream} here than "
+                f"{path}, line {number}: document {document!r} has another {field} here than "
                 "before; mend it, or read with on_other_text='first' or 'last'"
             )
         n_other += 1
@@ -238,6 +238,6 @@ def read_documents(
     }
     return DocumentTable(
         list(row_of),
-        texts.streams(list(row_of.values())),
+        texts.fields(list(row_of.values())),
         {what: n for what, n in told.items() if n},
     )

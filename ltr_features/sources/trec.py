@@ -27,8 +27,8 @@ def read_trec(
 ) -> Collection:
     """Read a TREC collection; every file may be compressed (.gz, .bz2, .zst).
 
-    A document with a ``DOCHDR`` is a web page: its first header line gives the stream ``url``, its
-    HTML the streams ``title``, ``body``, ``keywords`` and ``description`` (from ``meta`` elements);
+    A document with a ``DOCHDR`` is a web page: its first header line gives the field ``url``, its
+    HTML the fields ``title``, ``body``, ``keywords`` and ``description`` (from ``meta`` elements);
     scripts and styles are no text. Of other documents the elements TITLE, HEADLINE, HEAD, TI and
     TTL are the title, and the elements TEXT, or where there are none everything else but the
     number, the body.
@@ -57,10 +57,10 @@ def read_trec(
             if document.docno in rows:
                 raise InputError(f"{path}: document number {document.docno!r} occurs twice")
             rows[document.docno] = len(rows)
-            texts.add(document.streams)
+            texts.add(document.fields)
     if not rows:
         raise InputError(f"{documents}: no documents (<DOC> ... </DOC>)")
-    if not (streams := texts.streams()):
+    if not (fields := texts.fields()):
         raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
     judged.add_rows(qrels, judgement_rows(qrels))
@@ -70,7 +70,7 @@ def read_trec(
     return Collection(
         name=name,
         document_ids=list(rows),
-        streams=streams,
+        fields=fields,
         query_ids=query_ids,
         query_texts=[queries[query] for query in query_ids],
         judgements=judged.judgements(query_ids),

@@ -19,10 +19,10 @@ _BLOCK = 1 << 20
 
 
 class TrecDocument(NamedTuple):
-    """A document: its number and the texts of its streams."""
+    """A document: its number and the texts of its fields."""
 
     docno: str
-    streams: dict[str, str]
+    fields: dict[str, str]
 
 
 def document_files(
@@ -57,19 +57,19 @@ def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument
             raise InputError(f"{path}: document {ordinal} has no <DOCNO>")
         header = next(elements(text, "DOCHDR"), None)
         if header is None:
-            yield TrecDocument(docno, _plain_streams(text[number.whole.stop :]))
+            yield TrecDocument(docno, _plain_fields(text[number.whole.stop :]))
         else:
             page = text[header.whole.stop :]
-            yield TrecDocument(docno, web_streams(page, text[header.content]))
+            yield TrecDocument(docno, web_fields(page, text[header.content]))
 
 
 def _elements(path: Path, encoding: str) -> Iterator[str]:
     """The content of each ``<DOC>`` element."""
     pieces: list[bytes] = []  # of a document whose end is still to come
     tail, done = b"", 0
-    with open_input(path) as stream:
+    with open_input(path) as file:
         while True:
-            block = stream.read(_BLOCK)
+            block = file.read(_BLOCK)
             pieces.append(block)
             tail += block
             if block and b"</doc>" not in tail.lower():
@@ -95,7 +95,7 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
         raise InputError(f"{path}: document {done + 1} has no </DOC>; the file is cut off")
 
 
-def _plain_streams(text: str) -> dict[str, str]:
+def _plain_fields(text: str) -> dict[str, str]:
     title = " ".join(part for tag in _TITLES for part in inner(text, tag))
     bodies = list(inner(text, "TEXT"))
     if not bodies:
@@ -114,15 +114,15 @@ def _without(text: str, tag: str) -> str:
     return " ".join([*parts, text[at:]])
 
 
-def web_streams(html: str, header: str = "") -> dict[str, str]:
-    """Streams of a web page: title, body, keywords, description, and the url of the header."""
+def web_fields(html: str, header: str = "") -> dict[str, str]:
+    """Fields of a web page: title, body, keywords, description, and the url of the header."""
     page = _Page()
     page.feed(real_references(html))
     if not page.rawdata.startswith("<"):  # a tag or comment without an end is left out, as browsers
         page.close()  # do; looking for the end of each once more would take quadratic time
-    streams = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
+    fields = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
     url = header.split(maxsplit=1)[0] if header.strip() else ""
-    return {**streams, "url": url}
+    return {**fields, "url": url}
 
 
 class _Page(HTMLParser):

@@ -9,7 +9,7 @@ queries drawn from texts that are not in the collection. The rule, in full:
   but the queries and the judgements is made: the documents, their links and anchors are those of a
   dump without them, and so must be a knowledge base (``Collection.withheld``).
 - A document is a section with at least ``min_words`` words of running text; sections that only
-  list sources (``APPARATUS``) are left out. Streams: ``title`` (article title and heading),
+  list sources (``APPARATUS``) are left out. Fields: ``title`` (article title and heading),
   ``body`` (text), ``anchor`` (anchor texts of links from other articles' document sections to
   this section, and for an article's lead those to the article or to none of its document
   sections), ``url``.
@@ -148,7 +148,7 @@ def _task(
     return Collection(
         name=f"sections of {dump}",
         document_ids=_document_ids(documents),
-        streams={
+        fields={
             "body": [d.text for d in documents],
             "anchor": ["\n".join(anchors.get((d.article, d.heading), ())) for d in documents],
             "title": [f"{d.article}: {d.heading}" if d.heading else d.article for d in documents],

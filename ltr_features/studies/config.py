@@ -9,11 +9,12 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from letor.errors import InputError, reading
+from ltr_base.former import present_names
 from ltr_base.names import nearest
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -23,6 +24,14 @@ class Section(BaseModel):
     """A section of an experiment file; keys that it does not know are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: Present names of the keys that files may still have.
+    former_keys: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present_keys(cls, given: Any) -> Any:
+        return present_names(given, cls.former_keys) if isinstance(given, Mapping) else given
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

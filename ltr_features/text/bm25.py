@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.text.stream_counts import StreamCounts
+from ltr_features.text.field_counts import FieldCounts
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class BM25:
         check_range("b", self.b, 0.0, 1.0)
         check_range("k3", self.k3, 0.0, np.inf)
 
-    def saturation(self, stream: StreamCounts) -> NDArray[np.float64]:
+    def saturation(self, field: FieldCounts) -> NDArray[np.float64]:
         """float64 [n_documents]: what stands beside c in the denominator, k1 (1 - b + b |d| /
         avgdl)."""
-        lengths = stream.lengths.astype(np.float64)
-        return self.k1 * (1.0 - self.b + self.b * lengths / (stream.mean_length or 1.0))
+        lengths = field.lengths.astype(np.float64)
+        return self.k1 * (1.0 - self.b + self.b * lengths / (field.mean_length or 1.0))
 
     def query_parts(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
         """float64 [nnz]: the factor of each entry (query, term)."""
@@ -55,12 +55,12 @@ class BM25:
 
 
 def inverse_document_frequency(
-    stream: StreamCounts, words: NDArray[np.integer] | slice = slice(None)
+    field: FieldCounts, words: NDArray[np.integer] | slice = slice(None)
 ) -> NDArray[np.float64]:
     """float64: ln(N / df) of the given columns of the vocabulary, by default of all; 0 for a word
-    that the stream never has."""
-    df = stream.document_frequency[words]
-    return np.log(stream.n_documents / np.maximum(df, 1)) * (df > 0)
+    that the field never has."""
+    df = field.document_frequency[words]
+    return np.log(field.n_documents / np.maximum(df, 1)) * (df > 0)
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

@@ -21,20 +21,20 @@ _BLOCK = 256
 
 
 class BM25Retriever:
-    """BM25 retrieval over one stream of an index.
+    """BM25 retrieval over one field of an index.
 
     Args:
         index: the term index.
-        stream: the stream to search; ``"whole"`` is all streams together.
+        field: the field to search; ``"whole"`` is all fields together.
         bm25: the parameters.
 
     Raises:
-        InputError: the index has no such stream.
+        InputError: the index has no such field.
     """
 
-    def __init__(self, index: TermIndex, stream: str = WHOLE, bm25: BM25 | None = None) -> None:
+    def __init__(self, index: TermIndex, field: str = WHOLE, bm25: BM25 | None = None) -> None:
         self.bm25 = bm25 or BM25()
-        counts = index.stream(stream)
+        counts = index.field(field)
         self._n_documents, self._n_words = index.n_documents, len(index.vocabulary)
         self._postings = counts.postings
         self._saturation = self.bm25.saturation(counts)

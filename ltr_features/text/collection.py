@@ -1,8 +1,9 @@
-"""Collection: documents with text streams, queries, relevance judgements and links."""
+"""Collection: documents with text fields, queries, relevance judgements and links."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -12,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.former import former_names
 from ltr_features.text.arrow_texts import StoredTexts
 
-#: Text streams that a document may have. ``whole`` (all of them together) is derived.
-STREAMS = ("body", "anchor", "title", "url", "keywords", "description")
+#: Text fields that a document may have. ``whole`` (all of them together) is derived.
+FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
+#: What files and settings may still call a field, and the present name.
+FORMER_KEYS = {"stream": "field"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +90,7 @@ class Pairs:
         _check_rows("pairs.document", self.document, n_documents)
 
 
+@former_names(streams="fields")
 @dataclass(frozen=True, eq=False)
 class Collection:
     """A text collection as raw text, in memory or, of a workspace, mapped from disk
@@ -94,8 +99,8 @@ class Collection:
     Attributes:
         name: short name, shown in reports.
         document_ids: distinct strings, one per document.
-        streams: stream name (a subset of ``STREAMS``) to the raw texts, one per document; a
-            document without that stream has ``""``.
+        fields: field name (a subset of ``FIELDS``) to the raw texts, one per document; a
+            document without that field has ``""``.
         query_ids: distinct strings, one per query.
         query_texts: raw query texts, parallel to ``query_ids``.
         judgements: graded judgements; unjudged pairs count as not relevant.
@@ -114,7 +119,7 @@ class Collection:
 
     name: str
     document_ids: Sequence[str]
-    streams: Mapping[str, Sequence[str]]
+    fields: Mapping[str, Sequence[str]]
     query_ids: Sequence[str]
     query_texts: Sequence[str]
     judgements: Judgements
@@ -126,18 +131,18 @@ class Collection:
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.streams) - set(STREAMS))
+        unknown = sorted(set(self.fields) - set(FIELDS))
         if unknown:
             raise InputError(
-                f"collection {self.name!r}: unknown streams {', '.join(unknown)}; "
-                f"use {', '.join(STREAMS)}"
+                f"collection {self.name!r}: unknown fields {', '.join(unknown)}; "
+                f"use {', '.join(FIELDS)}"
             )
         if not self.document_ids:
             raise InputError(f"collection {self.name!r} has no documents")
-        for stream, texts in self.streams.items():
+        for name, texts in self.fields.items():
             if len(texts) != len(self.document_ids):
                 raise InputError(
-                    f"collection {self.name!r}: stream {stream!r} has {len(texts)} texts for "
+                    f"collection {self.name!r}: field {name!r} has {len(texts)} texts for "
                     f"{len(self.document_ids)} documents"
                 )
         self._check_ids("document", self.document_ids)
@@ -230,6 +235,12 @@ class Collection:
             "what is learned from its texts has seen their words together, so that the gain of "
             "such columns is overstated; draw queries from texts that are no documents"
         ]
+
+    @property
+    def streams(self) -> Mapping[str, Sequence[str]]:
+        """``fields``, by the name that they had before, for one release."""
+        warnings.warn("Collection.streams is called fields now", FutureWarning, stacklevel=2)
+        return self.fields
 
     @property
     def n_documents(self) -> int:

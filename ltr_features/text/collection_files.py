@@ -27,7 +27,7 @@ from ltr_features.text.collection import (
 from ltr_features.text.records import id_rows, json_lines, parse_object
 from ltr_features.text.stored_texts import open_documents
 
-#: BEIR calls the body ``text``; the other streams keep their names.
+#: BEIR calls the body ``text``; the other fields keep their names.
 _BODY = "text"
 _COPIED = 1 << 20  # bytes at a time
 _ROWS = 2**18  # of judgements and links that are written at a time
@@ -54,7 +54,7 @@ def save_collection(
         if any(c in name for c in "\t\r\n"):
             raise InputError(f"id {name!r} has a tab or a line end; rename it")
     if lines is None:
-        write_documents(folder / "corpus.jsonl", collection.document_ids, collection.streams)
+        write_documents(folder / "corpus.jsonl", collection.document_ids, collection.fields)
     else:
         with open(folder / "corpus.jsonl", "wb") as file:
             for path in lines:
@@ -95,16 +95,16 @@ def save_collection(
     (folder / "collection.json").write_text(text, encoding="utf-8")
 
 
-def write_documents(path: Path, ids: Sequence[str], streams: Mapping[str, Sequence[str]]) -> None:
+def write_documents(path: Path, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> None:
     """Write documents as the lines of ``corpus.jsonl``.
 
     Args:
-        ids, streams: of these documents, as of a collection.
+        ids, fields: of these documents, as of a collection.
     """
-    names = [_BODY if name == "body" else name for name in streams]
+    names = [_BODY if name == "body" else name for name in fields]
     documents = (
         {"_id": document_id, **dict(zip(names, texts, strict=True))}
-        for document_id, *texts in zip(ids, *streams.values(), strict=True)
+        for document_id, *texts in zip(ids, *fields.values(), strict=True)
     )
     _write_lines(path, documents)
 
@@ -123,7 +123,7 @@ def _load(folder: Path) -> Collection:
     path = folder / "collection.json"
     text = "\n".join(line for _, line in text_lines(path))
     header = parse_object(path, 1, text, ("name", "description"))
-    ids, streams = open_documents(folder) or _documents(folder / "corpus.jsonl")
+    ids, fields = open_documents(folder) or _documents(folder / "corpus.jsonl")
     queries = _records(folder / "queries.jsonl", "_id", "text")
     of_document, of_query = finder(ids), finder([query["_id"] for query in queries])
     links = None
@@ -133,7 +133,7 @@ def _load(folder: Path) -> Collection:
     return Collection(
         name=header["name"],
         document_ids=ids,
-        streams=streams,
+        fields=fields,
         query_ids=[query["_id"] for query in queries],
         query_texts=[query["text"] for query in queries],
         judgements=Judgements(*judged),
@@ -149,7 +149,7 @@ def _load(folder: Path) -> Collection:
 
 
 def _documents(path: Path) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
-    """The ids of the documents, and their texts by stream."""
+    """The ids of the documents, and their texts by field."""
     corpus = _records(path, "_id")
     if not corpus:
         raise InputError(f"{path}: no documents")

@@ -98,7 +98,7 @@ class _Range:
     last: int
 
     def read(self) -> tuple[list[str], dict[str, list[str]], str]:
-        """Ids, texts by stream, and what files that are made of them are named by.
+        """Ids, texts by field, and what files that are made of them are named by.
 
         Raises:
             InputError: this worker does not see them.
@@ -131,8 +131,8 @@ def _write_counts(part: _Range, analyzer: Analyzer) -> str:
     if not path.is_file():
         counted = count_units(units_of([texts], tuple(texts)), analyzer, threads=1)
         arrays = {
-            f"{number}.{stream}.{name}": array
-            for number, (stream, block) in enumerate(counted)
+            f"{number}.{field}.{name}": array
+            for number, (field, block) in enumerate(counted)
             for name, array in block._asdict().items()
         }
         with atomic_path(path) as partial, partial.open("wb") as file:
@@ -141,7 +141,7 @@ def _write_counts(part: _Range, analyzer: Analyzer) -> str:
 
 
 def _read(path: Path) -> list[tuple[str, CountedBlock]]:
-    """The blocks of a file, by stream, checked: kernels trust them."""
+    """The blocks of a file, by field, checked: kernels trust them."""
     with reading(path, "it is damaged: remove it and index the collection again"):
         blocks = []
         with np.load(path, allow_pickle=False) as arrays:

@@ -1,4 +1,4 @@
-"""TermIndex: term counts of every stream over one vocabulary, stored in a folder."""
+"""TermIndex: term counts of every field over one vocabulary, stored in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path, save_array
 from letor.mapped import GrowingArray
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.collection import FIELDS, Collection
+from ltr_features.text.field_counts import FieldCounts
 from ltr_features.text.index_files import (
     HEADER,
     POSTINGS,
@@ -30,18 +31,17 @@ from ltr_features.text.index_files import (
     read_postings,
     read_words,
 )
-from ltr_features.text.stream_counts import StreamCounts
 from ltr_features.text.term_counts import (
     BLOCK_CHARACTERS,
     CountedBlock,
-    count_streams,
+    count_fields,
     count_terms,
     merge_counted,
     renumbered,
 )
 from ssi_models.vocabulary import Vocabulary
 
-#: The derived stream: all streams of a document together.
+#: The derived field: all fields of a document together.
 WHOLE = "whole"
 
 _ROWS = 2**14  # documents at a time
@@ -50,30 +50,30 @@ _ROWS = 2**14  # documents at a time
 INDEX_VERSION = 1
 
 
-#: What of a stream is stored.
+#: What of a field is stored.
 _ARRAYS = (
     "ends", "terms", "counts", "lengths", "document_frequency", "collection_frequency",
 )  # fmt: skip
 
 
 class TermIndex:
-    """Term counts of a collection's streams over one shared vocabulary.
+    """Term counts of a collection's fields over one shared vocabulary.
 
     Make one by ``build``, ``build_from_blocks`` or ``open``.
 
     Attributes:
         analyzer: the recipe by which texts became tokens.
-        vocabulary: the tokens of all streams, in code point order.
-        streams: the streams that the collection has, in the order of ``STREAMS``. The derived
-            stream ``"whole"`` is their sum and always exists besides.
+        vocabulary: the tokens of all fields, in code point order.
+        fields: the fields that the collection has, in the order of ``FIELDS``. The derived
+            field ``"whole"`` is their sum and always exists besides.
     """
 
     def __init__(
-        self, analyzer: Analyzer, vocabulary: Vocabulary, counts: Mapping[str, StreamCounts]
+        self, analyzer: Analyzer, vocabulary: Vocabulary, counts: Mapping[str, FieldCounts]
     ) -> None:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
-        self.streams = tuple(stream for stream in STREAMS if stream in counts)
+        self.fields = tuple(field for field in FIELDS if field in counts)
         self._counts = dict(counts)
         self._matrices: dict[str, csr_matrix] = {}
 
@@ -86,7 +86,7 @@ class TermIndex:
         threads: int | None = None,
         counted: Iterable[tuple[str, CountedBlock]] | None = None,
     ) -> TermIndex:
-        """Analyse and count all streams of a collection.
+        """Analyse and count all fields of a collection.
 
         Args:
             collection: the documents, row i of which is row i of every count matrix.
@@ -96,14 +96,14 @@ class TermIndex:
                 :func:`~ltr_features.text.term_counts.merge_counted`.
 
         Raises:
-            InputError: the collection has no streams, a text is no string, or no text has a word.
+            InputError: the collection has no fields, a text is no string, or no text has a word.
         """
         if counted is None:
             index = cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
         else:
-            analyzer, streams = analyzer or Analyzer(), _streams(collection)
-            made = merge_counted(counted, streams, analyzer, threads=threads)
-            index = cls._of_counts(analyzer, streams, *made)
+            analyzer, fields = analyzer or Analyzer(), _fields(collection)
+            made = merge_counted(counted, fields, analyzer, threads=threads)
+            index = cls._of_counts(analyzer, fields, *made)
         if not len(index.vocabulary):
             raise InputError(
                 f"collection {collection.name!r}: no document has a word; check which fields are "
@@ -122,37 +122,37 @@ class TermIndex:
         """Analyse and count documents that come in blocks; only the counts are kept in memory.
 
         Args:
-            blocks: for each block of documents, the texts of every stream, one per document. All
-                blocks have the same streams.
+            blocks: for each block of documents, the texts of every field, one per document. All
+                blocks have the same fields.
             analyzer: the recipe; None for the default one.
             threads: worker threads; None for one per core.
 
         Raises:
-            InputError: no blocks, no streams, an unknown stream, or blocks that do not match.
+            InputError: no blocks, no fields, an unknown field, or blocks that do not match.
         """
         analyzer = analyzer or Analyzer()
         rest = iter(blocks)
         first = next(rest, None)
         if not first:
-            raise InputError("an index needs documents with at least one stream, found none")
-        unknown = sorted(set(first) - set(STREAMS))
+            raise InputError("an index needs documents with at least one field, found none")
+        unknown = sorted(set(first) - set(FIELDS))
         if unknown:
-            raise InputError(f"unknown streams {', '.join(unknown)}; use {', '.join(STREAMS)}")
-        streams = tuple(stream for stream in STREAMS if stream in first)
-        made = count_streams(_chain(first, rest), streams, analyzer, threads=threads)
-        return cls._of_counts(analyzer, streams, *made)
+            raise InputError(f"unknown fields {', '.join(unknown)}; use {', '.join(FIELDS)}")
+        fields = tuple(field for field in FIELDS if field in first)
+        made = count_fields(_chain(first, rest), fields, analyzer, threads=threads)
+        return cls._of_counts(analyzer, fields, *made)
 
     @classmethod
     def _of_counts(
         cls,
         analyzer: Analyzer,
-        streams: Sequence[str],
+        fields: Sequence[str],
         words: Sequence[str],
         matrices: Sequence[csr_matrix],
     ) -> TermIndex:
-        named = _with_whole(streams, matrices)
-        counts = {stream: StreamCounts.from_matrix(matrix) for stream, matrix in named.items()}
-        counts.setdefault(WHOLE, counts[streams[0]])
+        named = _with_whole(fields, matrices)
+        counts = {field: FieldCounts.from_matrix(matrix) for field, matrix in named.items()}
+        counts.setdefault(WHOLE, counts[fields[0]])
         return cls(analyzer, Vocabulary(words), counts)
 
     def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
@@ -160,68 +160,68 @@ class TermIndex:
         the vocabulary lacks count in documents' lengths alone.
 
         Args:
-            collection: the documents, with all streams of this index.
+            collection: the documents, with all fields of this index.
 
         Raises:
-            InputError: a stream is missing, or a text is no string.
+            InputError: a field is missing, or a text is no string.
         """
-        words, matrices = count_streams(
-            _slices(collection), self.streams, self.analyzer, threads=threads
+        words, matrices = count_fields(
+            _slices(collection), self.fields, self.analyzer, threads=threads
         )
         rows, counts = self.vocabulary.rows(words), {}
-        for stream, matrix in _with_whole(self.streams, matrices).items():
+        for field, matrix in _with_whole(self.fields, matrices).items():
             known = renumbered(matrix, rows, len(self.vocabulary))
-            counts[stream] = replace(
-                StreamCounts.from_matrix(known),
-                lengths=StreamCounts.from_matrix(matrix).lengths,
-                document_frequency=self.document_frequency(stream),
-                collection_frequency=self.collection_frequency(stream),
+            counts[field] = replace(
+                FieldCounts.from_matrix(known),
+                lengths=FieldCounts.from_matrix(matrix).lengths,
+                document_frequency=self.document_frequency(field),
+                collection_frequency=self.collection_frequency(field),
                 unknown=np.diff(matrix.indptr).astype(np.int64) - np.diff(known.indptr),
-                statistics=self.stream(stream),
+                statistics=self.field(field),
             )
-        counts.setdefault(WHOLE, counts[self.streams[0]])
+        counts.setdefault(WHOLE, counts[self.fields[0]])
         return TermIndex(self.analyzer, self.vocabulary, counts)
 
     @property
     def n_documents(self) -> int:
         return len(self._counts[WHOLE].lengths)
 
-    def __contains__(self, stream: object) -> bool:
-        return stream in self._counts
+    def __contains__(self, field: object) -> bool:
+        return field in self._counts
 
-    def stream(self, stream: str) -> StreamCounts:
-        """Counts and statistics of a stream, or of ``"whole"``.
+    def field(self, field: str) -> FieldCounts:
+        """Counts and statistics of a field, or of ``"whole"``.
 
         Raises:
-            InputError: the index has no such stream.
+            InputError: the index has no such field.
         """
-        if stream not in self._counts:
+        if field not in self._counts:
             raise InputError(
-                f"the index has no stream {stream!r}; it has {', '.join((*self.streams, WHOLE))}"
+                f"the index has no field {field!r}; it has {', '.join((*self.fields, WHOLE))}"
             )
-        return self._counts[stream]
+        return self._counts[field]
 
-    def counts(self, stream: str) -> csr_matrix:
-        """int32 [n_documents, V]: how often each word occurs in the stream of each document."""
-        part = self.stream(stream)
-        if stream not in self._matrices:
+    def counts(self, field: str) -> csr_matrix:
+        """int32 [n_documents, V]: how often each word occurs in the field of each document."""
+        part = self.field(field)
+        if field not in self._matrices:
             shape = (self.n_documents, len(self.vocabulary))
             matrix = csr_matrix((part.counts, part.terms, part.ends), shape=shape, copy=False)
             matrix.has_canonical_format = True
-            self._matrices[stream] = matrix
-        return self._matrices[stream]
+            self._matrices[field] = matrix
+        return self._matrices[field]
 
-    def lengths(self, stream: str) -> NDArray[np.int64]:
-        """int64 [n_documents]: tokens of each document in the stream."""
-        return self.stream(stream).lengths
+    def lengths(self, field: str) -> NDArray[np.int64]:
+        """int64 [n_documents]: tokens of each document in the field."""
+        return self.field(field).lengths
 
-    def document_frequency(self, stream: str) -> NDArray[np.int64]:
-        """int64 [V]: documents whose stream has the word."""
-        return self.stream(stream).document_frequency
+    def document_frequency(self, field: str) -> NDArray[np.int64]:
+        """int64 [V]: documents whose field has the word."""
+        return self.field(field).document_frequency
 
-    def collection_frequency(self, stream: str) -> NDArray[np.int64]:
-        """int64 [V]: occurrences of the word in the stream."""
-        return self.stream(stream).collection_frequency
+    def collection_frequency(self, field: str) -> NDArray[np.int64]:
+        """int64 [V]: occurrences of the word in the field."""
+        return self.field(field).collection_frequency
 
     def query_counts(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
         """int32 [len(texts), V], columns sorted: counts of texts, analysed by this index's recipe;
@@ -243,7 +243,7 @@ class TermIndex:
             OSError: the folder cannot be written.
         """
         folder = Path(folder)
-        if self.stream(WHOLE).statistics is not None:
+        if self.field(WHOLE).statistics is not None:
             raise InputError(
                 "the index of added documents is not stored; it is made of their texts"
             )
@@ -255,11 +255,11 @@ class TermIndex:
             lengths = np.array([len(word) for word in encoded], dtype=np.int64)
             save_array(partial / "word_lengths.npy", lengths)
             save_array(partial / "words.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-            for stream in self._stored_streams():
+            for field in self._stored_fields():
                 for name in _ARRAYS:
-                    array = getattr(self._counts[stream], name)
-                    save_array(partial / f"{stream}.{name}.npy", np.asarray(array))
-            for name, array in self.stream(WHOLE).postings._asdict().items():
+                    array = getattr(self._counts[field], name)
+                    save_array(partial / f"{field}.{name}.npy", np.asarray(array))
+            for name, array in self.field(WHOLE).postings._asdict().items():
                 save_array(partial / f"{POSTINGS}.{name}.npy", array)
             header = json.dumps(self._header(), indent=1)
             (partial / HEADER).write_text(header, encoding="utf-8")
@@ -278,17 +278,17 @@ class TermIndex:
 
     @classmethod
     def _read(cls, folder: Path) -> TermIndex:
-        header = read_header(folder, INDEX_VERSION, (*STREAMS, WHOLE))
+        header = read_header(folder, INDEX_VERSION, (*FIELDS, WHOLE))
         with reading(folder / HEADER, "it is damaged: build the index again"):
             analyzer = Analyzer.from_json(header["analyzer"])
         words = read_words(folder, header)
         counts = {}
-        for stream in header["stored_streams"]:
+        for field in header["stored_streams"]:
             arrays: dict[str, Any] = {
-                name: map_array(folder, f"{stream}.{name}.npy") for name in _ARRAYS
+                name: map_array(folder, f"{field}.{name}.npy") for name in _ARRAYS
             }
-            check_counts(folder, stream, arrays, header)
-            counts[stream] = StreamCounts(**arrays)
+            check_counts(folder, field, arrays, header)
+            counts[field] = FieldCounts(**arrays)
         counts.setdefault(WHOLE, counts[header["stored_streams"][0]])
         postings = read_postings(folder, len(counts[WHOLE].terms), header)
         counts[WHOLE] = replace(counts[WHOLE], stored_postings=postings)
@@ -302,9 +302,9 @@ class TermIndex:
                 )
         return index
 
-    def _stored_streams(self) -> tuple[str, ...]:
-        # With one stream the whole is that stream.
-        return self.streams if len(self.streams) == 1 else (*self.streams, WHOLE)
+    def _stored_fields(self) -> tuple[str, ...]:
+        # With one field the whole is that field.
+        return self.fields if len(self.fields) == 1 else (*self.fields, WHOLE)
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -316,8 +316,8 @@ class TermIndex:
             "vocabulary_fingerprint": self.vocabulary.fingerprint,
             "n_documents": self.n_documents,
             "n_words": len(self.vocabulary),
-            "stored_streams": list(self._stored_streams()),
-            "n_entries": {s: len(self._counts[s].terms) for s in self._stored_streams()},
+            "stored_streams": list(self._stored_fields()),
+            "n_entries": {s: len(self._counts[s].terms) for s in self._stored_fields()},
         }
 
     @cached_property
@@ -326,10 +326,10 @@ class TermIndex:
         return f"{self.analyzer.fingerprint[:16]}-{self.vocabulary.fingerprint[:16]}"
 
 
-def _with_whole(streams: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[str, csr_matrix]:
-    """The counts by stream, and of several streams those of the whole."""
-    named = dict(zip(streams, matrices, strict=True))
-    if len(streams) > 1:
+def _with_whole(fields: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[str, csr_matrix]:
+    """The counts by field, and of several fields those of the whole."""
+    named = dict(zip(fields, matrices, strict=True))
+    if len(fields) > 1:
         named[WHOLE] = _summed(matrices)
     return named
 
@@ -351,30 +351,30 @@ def _summed(matrices: Sequence[csr_matrix]) -> csr_matrix:
     return whole
 
 
-def _streams(collection: Collection) -> tuple[str, ...]:
-    """The streams of a collection, in the order of ``STREAMS``."""
-    if not collection.streams:
-        raise InputError(f"collection {collection.name!r} has no streams to index")
-    return tuple(stream for stream in STREAMS if stream in collection.streams)
+def _fields(collection: Collection) -> tuple[str, ...]:
+    """The fields of a collection, in the order of ``FIELDS``."""
+    if not collection.fields:
+        raise InputError(f"collection {collection.name!r} has no fields to index")
+    return tuple(field for field in FIELDS if field in collection.fields)
 
 
 def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
-    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per stream."""
-    streams = _streams(collection)
-    block: dict[str, list[str]] = {stream: [] for stream in streams}
-    of_streams, characters = [collection.streams[stream] for stream in streams], 0
-    for document, *texts in zip(collection.document_ids, *of_streams, strict=True):
-        for (stream, of_block), text in zip(block.items(), texts, strict=True):
+    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per field."""
+    fields = _fields(collection)
+    block: dict[str, list[str]] = {field: [] for field in fields}
+    of_fields, characters = [collection.fields[field] for field in fields], 0
+    for document, *texts in zip(collection.document_ids, *of_fields, strict=True):
+        for (field, of_block), text in zip(block.items(), texts, strict=True):
             if not isinstance(text, str):
                 raise InputError(
-                    f"collection {collection.name!r}: {stream} of document {document!r} is "
+                    f"collection {collection.name!r}: {field} of document {document!r} is "
                     f"{text!r}, not text; use '' where there is none"
                 )
             of_block.append(text)
         characters += max(map(len, texts))
         if characters >= BLOCK_CHARACTERS:
             yield block
-            block, characters = {stream: [] for stream in block}, 0
+            block, characters = {field: [] for field in block}, 0
     if any(block.values()):
         yield block
 
@@ -386,7 +386,7 @@ def _chain(
     for number, block in enumerate(rest, start=1):
         if set(block) != set(first):
             raise InputError(
-                f"block {number} of documents has the streams {', '.join(sorted(block))}; "
+                f"block {number} of documents has the fields {', '.join(sorted(block))}; "
                 f"block 0 had {', '.join(sorted(first))}"
             )
         yield block

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from letor.checked_arrays import check_array, check_rows_rise
 from letor.errors import InputError, reading
 from letor.files import read_json
-from ltr_features.text.stream_counts import Postings
+from ltr_features.text.field_counts import Postings
 
 HEADER = "index.json"
-#: Files of the postings of all streams together.
+#: Files of the postings of all fields together.
 POSTINGS = "postings"
 
 
-def read_header(folder: Path, version_read: int, streams: Collection[str]) -> dict[str, Any]:
+def read_header(folder: Path, version_read: int, fields: Collection[str]) -> dict[str, Any]:
     """The description of the index in a folder.
 
     Args:
-        version_read: that this program reads. streams: that an index may hold.
+        version_read: that this program reads. fields: that an index may hold.
 
     Raises:
         InputError: no index there, one of another version, or a damaged description.
@@ -40,17 +40,17 @@ def read_header(folder: Path, version_read: int, streams: Collection[str]) -> di
             f"{folder}: index of version {version!r}; this program reads version "
             f"{version_read}: build it again"
         )
-    if wrong := _damaged_entry(header, streams):
+    if wrong := _damaged_entry(header, fields):
         raise InputError(f"{path}: {wrong} is missing or damaged; build the index again")
     return dict(header)
 
 
 def _damaged_entry(header: Mapping[str, Any], known: Collection[str]) -> str:
     """The entry of a header that cannot be used; "" if all can."""
-    streams, entries = header.get("stored_streams"), header.get("n_entries")
-    if not isinstance(streams, list) or not streams or any(str(s) not in known for s in streams):
+    fields, entries = header.get("stored_streams"), header.get("n_entries")
+    if not isinstance(fields, list) or not fields or any(str(s) not in known for s in fields):
         return "stored_streams"
-    if not isinstance(entries, dict) or not all(_is_size(entries.get(s)) for s in streams):
+    if not isinstance(entries, dict) or not all(_is_size(entries.get(s)) for s in fields):
         return "n_entries"
     sizes = [name for name in ("n_documents", "n_words") if not _is_size(header.get(name))]
     return "analyzer" if "analyzer" not in header else "".join(sizes[:1])
@@ -89,11 +89,11 @@ def map_array(folder: Path, name: str) -> NDArray[Any]:
 
 
 def check_counts(
-    folder: Path, stream: str, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]
+    folder: Path, field: str, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]
 ) -> None:
     """Refuse arrays that do not fit the header or each other: kernels trust them."""
     n_documents, n_words = header["n_documents"], header["n_words"]
-    n_entries = header["n_entries"][stream]
+    n_entries = header["n_entries"][field]
     most = np.iinfo(np.int64).max
     expected: dict[str, tuple[type, int, int, int, bool]] = {
         "ends": (np.int64, n_documents + 1, 0, n_entries, True),
@@ -103,14 +103,14 @@ def check_counts(
         "document_frequency": (np.int64, n_words, 0, n_documents, False),
         "collection_frequency": (np.int64, n_words, 0, most, False),
     }
-    _check({name: str(folder / f"{stream}.{name}.npy") for name in expected}, arrays, expected)
+    _check({name: str(folder / f"{field}.{name}.npy") for name in expected}, arrays, expected)
     first, last = arrays["ends"][[0, -1]]
     if (first, last) != (0, n_entries):
         raise InputError(
-            f"{folder}: {stream}.ends.npy goes from {first} to {last}, must go from 0 to "
+            f"{folder}: {field}.ends.npy goes from {first} to {last}, must go from 0 to "
             f"{n_entries}; build the index again"
         )
-    check_rows_rise(str(folder / f"{stream}.terms.npy"), arrays["terms"], arrays["ends"])
+    check_rows_rise(str(folder / f"{field}.terms.npy"), arrays["terms"], arrays["ends"])
 
 
 def _check(
@@ -125,7 +125,7 @@ def _check(
 
 
 def read_postings(folder: Path, n_entries: int, header: Mapping[str, Any]) -> Postings | None:
-    """The postings of all streams together, mapped; None where an index of an earlier version has
+    """The postings of all fields together, mapped; None where an index of an earlier version has
     none. Raises InputError where they do not fit the header or each other."""
     if not (folder / f"{POSTINGS}.ends.npy").exists():
         return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from letor.errors import InputError, reading
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.collection import STREAMS, Collection
+from ltr_features.text.collection import FIELDS, Collection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,12 @@ class DocumentTexts:
     ``TMPDIR``), which are gone when the texts are.
 
     Args:
-        streams: that there are whether or not a document has text for them; others are there where
+        fields: that there are whether or not a document has text for them; others are there where
             one has.
     """
 
-    def __init__(self, streams: Sequence[str] = ()) -> None:
-        self._waiting: dict[str, list[str]] = {stream: [] for stream in streams}
+    def __init__(self, fields: Sequence[str] = ()) -> None:
+        self._waiting: dict[str, list[str]] = {field: [] for field in fields}
         self._written: list[pa.Table] = []
         self._n_waiting = self._n_characters = self._n_written = 0
 
@@ -43,39 +43,39 @@ class DocumentTexts:
         return self._n_written + self._n_waiting
 
     def add(self, texts: Mapping[str, str]) -> None:
-        """The next document's texts by stream; those that it lacks are empty.
+        """The next document's texts by field; those that it lacks are empty.
 
         Raises:
             OSError: the disk is full.
         """
-        for stream, text in texts.items():
-            if text and stream not in self._waiting:
-                self._waiting[stream] = [""] * self._n_waiting
-        for stream, waiting in self._waiting.items():
-            waiting.append(texts.get(stream, ""))
+        for field, text in texts.items():
+            if text and field not in self._waiting:
+                self._waiting[field] = [""] * self._n_waiting
+        for field, waiting in self._waiting.items():
+            waiting.append(texts.get(field, ""))
             self._n_characters += len(waiting[-1])
         self._n_waiting += 1
         if self._n_characters >= _HELD:
             self._write()
 
-    def streams(self, rows: Sequence[int] | None = None) -> dict[str, Sequence[str]]:
-        """The texts by stream, in the order of ``STREAMS``: one for each document, or for each of
+    def fields(self, rows: Sequence[int] | None = None) -> dict[str, Sequence[str]]:
+        """The texts by field, in the order of ``FIELDS``: one for each document, or for each of
         the given ones, which are then held in memory unless they are all."""
         found: dict[str, Sequence[str]] = {**self._waiting}
         if self._written:
             self._write()
-            found = {stream: StoredTexts(self._column(stream)) for stream in self._waiting}
+            found = {field: StoredTexts(self._column(field)) for field in self._waiting}
         if rows is not None and len(rows) < len(self):
-            found = {stream: [texts[row] for row in rows] for stream, texts in found.items()}
-        return {stream: found[stream] for stream in STREAMS if stream in found}
+            found = {field: [texts[row] for row in rows] for field, texts in found.items()}
+        return {field: found[field] for field in FIELDS if field in found}
 
-    def _column(self, stream: str) -> pa.ChunkedArray:
+    def _column(self, field: str) -> pa.ChunkedArray:
         import pyarrow as pa
 
         none = pa.scalar("", pa.large_string())
         return pa.chunked_array(
             [
-                part[stream].chunk(0) if stream in part.column_names else pa.repeat(none, len(part))
+                part[field].chunk(0) if field in part.column_names else pa.repeat(none, len(part))
                 for part in self._written
             ]
         )
@@ -95,14 +95,14 @@ class DocumentTexts:
         self._written.append(pa.ipc.open_stream(pa.py_buffer(mapped)).read_all())
         self._n_written += self._n_waiting
         self._n_waiting = self._n_characters = 0
-        self._waiting = {stream: [] for stream in self._waiting}
+        self._waiting = {field: [] for field in self._waiting}
 
 
 def save_documents(collection: Collection, folder: Path) -> None:
     """Write the documents' ids and texts into an existing folder."""
     import pyarrow as pa
 
-    columns = {_ID: collection.document_ids, **collection.streams}
+    columns = {_ID: collection.document_ids, **collection.fields}
     schema = pa.schema([pa.field(name, pa.large_string(), nullable=False) for name in columns])
     with pa.OSFile(str(folder / FILE), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for first in range(0, collection.n_documents, _BLOCK):
@@ -129,7 +129,7 @@ def block_sizes(folder: Path) -> list[int]:
 
 
 def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[str, list[str]], str]:
-    """The ids and the texts by stream of the blocks ``first`` to before ``last`` of a folder's
+    """The ids and the texts by field of the blocks ``first`` to before ``last`` of a folder's
     documents, and a digest of all this.
 
     Raises:
@@ -152,7 +152,7 @@ def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[st
 
 
 def open_documents(folder: Path) -> tuple[StoredTexts, dict[str, StoredTexts]] | None:
-    """The ids of the documents, and their texts by stream; None where the folder has no such file.
+    """The ids of the documents, and their texts by field; None where the folder has no such file.
 
     The whole file is looked at once, so that no damaged text is met later.
 
@@ -168,7 +168,7 @@ def open_documents(folder: Path) -> tuple[StoredTexts, dict[str, StoredTexts]] |
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
         names = table.column_names
-        if names[:1] != [_ID] or not set(names[1:]) <= set(STREAMS):
+        if names[:1] != [_ID] or not set(names[1:]) <= set(FIELDS):
             raise InputError(f"{path}: columns {', '.join(names)}")
         for field, column in zip(table.schema, table.columns, strict=True):
             if field.type != pa.large_string() or column.null_count:

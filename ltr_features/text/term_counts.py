@@ -39,7 +39,7 @@ BLOCK_CHARACTERS = 1 << 22
 #: Fewer characters are counted in Python, in less time than the kernels' tables take to be made.
 KERNELS_FROM_CHARACTERS = 1 << 22
 
-#: A stream and some of its texts, in order.
+#: A field and some of its texts, in order.
 Unit: TypeAlias = tuple[str, Sequence[str]]
 
 #: Case folding maps no code point from here on (a test checks it).
@@ -59,7 +59,7 @@ def count_terms(
     Returns:
         The distinct tokens in code point order, and int32 counts [len(texts), n words].
     """
-    words, (counts,) = count_streams(({"text": texts},), ("text",), analyzer, threads=threads)
+    words, (counts,) = count_fields(({"text": texts},), ("text",), analyzer, threads=threads)
     return words, counts
 
 
@@ -73,59 +73,59 @@ def renumbered(matrix: csr_matrix, columns: NDArray[np.integer], width: int) -> 
     return csr_matrix((matrix.data[kept], numbers[kept], ends), shape=(matrix.shape[0], width))
 
 
-def count_streams(
+def count_fields(
     blocks: Iterable[Mapping[str, Sequence[str]]],
-    streams: Sequence[str],
+    fields: Sequence[str],
     analyzer: Analyzer | None = None,
     *,
     threads: int | None = None,
 ) -> tuple[list[str], list[csr_matrix]]:
-    """Count the tokens of documents that come in blocks, over one vocabulary of all streams.
+    """Count the tokens of documents that come in blocks, over one vocabulary of all fields.
 
     Memory is bounded by the counts; of the texts, a few blocks are held at a time.
 
     Args:
-        blocks: for each block of documents, the texts of every stream, one per document.
-        streams: the streams to count; each block has all of them.
+        blocks: for each block of documents, the texts of every field, one per document.
+        fields: the fields to count; each block has all of them.
         analyzer: the recipe; None for the default one.
         threads: worker threads; None for one per core.
 
     Returns:
-        The distinct tokens in code point order, and for each stream int32 counts [n, n words].
+        The distinct tokens in code point order, and for each field int32 counts [n, n words].
 
     Raises:
-        InputError: a block lacks a stream, has texts of unequal number, or a text is no string.
+        InputError: a block lacks a field, has texts of unequal number, or a text is no string.
     """
     analyzer = analyzer or Analyzer()
     threads = thread_count(threads)
-    units, ahead, characters = units_of(blocks, streams), [], 0
+    units, ahead, characters = units_of(blocks, fields), [], 0
     for unit in units:
         ahead.append(unit)
         characters += sum(map(len, unit[1]))
         if characters >= KERNELS_FROM_CHARACTERS:
             counted = count_units(chain(ahead, units), analyzer, threads)
-            return merge_counted(counted, streams, analyzer, threads=threads)
-    return _count_plainly(ahead, streams, analyzer)
+            return merge_counted(counted, fields, analyzer, threads=threads)
+    return _count_plainly(ahead, fields, analyzer)
 
 
 def _count_plainly(
-    units: Iterable[Unit], streams: Sequence[str], analyzer: Analyzer
+    units: Iterable[Unit], fields: Sequence[str], analyzer: Analyzer
 ) -> tuple[list[str], list[csr_matrix]]:
-    rows: dict[str, list[Counter[str]]] = {stream: [] for stream in streams}
-    for stream, texts in units:
-        rows[stream] += [Counter(analyzer.tokens(text)) for text in texts]
+    rows: dict[str, list[Counter[str]]] = {field: [] for field in fields}
+    for field, texts in units:
+        rows[field] += [Counter(analyzer.tokens(text)) for text in texts]
     words = sorted({word for counts in rows.values() for row in counts for word in row})
     number = {word: column for column, word in enumerate(words)}
     matrices = []
-    for stream in streams:
-        entries = [sorted((number[word], n) for word, n in row.items()) for row in rows[stream]]
+    for field in fields:
+        entries = [sorted((number[word], n) for word, n in row.items()) for row in rows[field]]
         columns, counts = np.array(list(chain(*entries)), dtype=np.int32).reshape(-1, 2).T.copy()
         matrices.append(_csr(counts, columns, [len(row) for row in entries], len(words)))
     return words, matrices
 
 
 class CountedBlock(NamedTuple):
-    """Texts of a stream, counted over words of their own, as the kernel ``count_words`` does."""
+    """Texts of a field, counted over words of their own, as the kernel ``count_words`` does."""
 
     pool: NDArray[np.uint8]
     ends: NDArray[np.int64]
@@ -138,14 +138,14 @@ class CountedBlock(NamedTuple):
 def count_units(
     units: Iterable[Unit], analyzer: Analyzer, threads: int | None
 ) -> Iterator[tuple[str, CountedBlock]]:
-    """The stream and the counts of each unit, in their order."""
+    """The field and the counts of each unit, in their order."""
     tables = _character_tables(analyzer.lowercase)
     yield from map_blocks(lambda unit: (unit[0], _count_block(unit[1], tables)), units, threads)
 
 
 def merge_counted(
     blocks: Iterable[tuple[str, CountedBlock]],
-    streams: Sequence[str],
+    fields: Sequence[str],
     analyzer: Analyzer,
     *,
     threads: int | None = None,
@@ -153,19 +153,19 @@ def merge_counted(
     """The counts of blocks over one vocabulary.
 
     Args:
-        blocks: each with its stream; the blocks of a stream in the order of its texts.
-        streams, analyzer, threads: as of :func:`count_streams`, which says what is returned.
+        blocks: each with its field; the blocks of a field in the order of its texts.
+        fields, analyzer, threads: as of :func:`count_fields`, which says what is returned.
     """
-    counted = {stream: _Counted() for stream in streams}
+    counted = {field: _Counted() for field in fields}
     merged = _Words()
-    for stream, block in blocks:
-        counted[stream].add(block, merged.add(block))
+    for field, block in blocks:
+        counted[field].add(block, merged.add(block))
     words, columns = _columns(merged.decoded(), analyzer)
-    return words, [_matrix(counted.pop(stream), columns, len(words), threads) for stream in streams]
+    return words, [_matrix(counted.pop(field), columns, len(words), threads) for field in fields]
 
 
 class _Counted:
-    """Blocks of a stream that were counted: their entries one after the other, and the numbers
+    """Blocks of a field that were counted: their entries one after the other, and the numbers
     that the words of each block have in the table. Many of them lie on the disk."""
 
     def __init__(self) -> None:
@@ -182,33 +182,33 @@ class _Counted:
 
 
 def units_of(
-    blocks: Iterable[Mapping[str, Sequence[str]]], streams: Sequence[str]
+    blocks: Iterable[Mapping[str, Sequence[str]]], fields: Sequence[str]
 ) -> Iterator[Unit]:
-    """Cut blocks into (stream, texts) units of about BLOCK_CHARACTERS characters."""
+    """Cut blocks into (field, texts) units of about BLOCK_CHARACTERS characters."""
     for number, block in enumerate(blocks):
-        missing = [stream for stream in streams if stream not in block]
+        missing = [field for field in fields if field not in block]
         if missing:
-            raise InputError(f"block {number} of documents lacks the streams {', '.join(missing)}")
-        sizes = {stream: len(block[stream]) for stream in streams}
+            raise InputError(f"block {number} of documents lacks the fields {', '.join(missing)}")
+        sizes = {field: len(block[field]) for field in fields}
         if len(set(sizes.values())) > 1:
             raise InputError(f"block {number} of documents has texts of unequal number: {sizes}")
-        for stream in streams:
-            texts = block[stream]
+        for field in fields:
+            texts = block[field]
             if isinstance(texts, str):
-                raise InputError(f"stream {stream!r}: a sequence of texts is wanted, got a string")
+                raise InputError(f"field {field!r}: a sequence of texts is wanted, got a string")
             begin = characters = 0
             for row, text in enumerate(texts):
                 if not isinstance(text, str):
                     raise InputError(
-                        f"text {row} of stream {stream!r} in block {number} is "
+                        f"text {row} of field {field!r} in block {number} is "
                         f"{type(text).__name__}, not a string; use '' for a missing text"
                     )
                 characters += len(text) + 1
                 if characters >= BLOCK_CHARACTERS:
-                    yield stream, texts[begin : row + 1]
+                    yield field, texts[begin : row + 1]
                     begin, characters = row + 1, 0
             if begin < len(texts):
-                yield stream, texts[begin:]
+                yield field, texts[begin:]
 
 
 def _count_block(

@@ -75,6 +75,10 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
         return super().weight_of_words if self.same_words else 0.0
 
     @property
+    def word_weights(self) -> Sequence[float]:
+        return WORD_WEIGHTS if self.same_words else (0.0,)
+
+    @property
     def only_same_words(self) -> bool:
         return hasattr(self, "n_words_") and self.weight_of_words == 1
 
@@ -83,7 +87,7 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
         words = (Q @ D.T).toarray() if self.same_words else None
-        weights = [(w, 1 - w) for w in WORD_WEIGHTS]
+        weights = [(w, 1 - w) for w in self.word_weights]
         for rank in self.ranks:
             A_q, A_d = (np.ascontiguousarray(A[:, :rank]) for A in (self.A_q_, self.A_d_))
             yield from mixed(weights, words, self._project(Q, A_q) @ self._project(D, A_d).T)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from ssi_models.persistence import checkpoint_of
 from ssi_models.representation import Representation, joined, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
 from ssi_models.stored_tensors import Tensor
+from ssi_models.training.choosing import checkpoints
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import weigh
 from ssi_models.training.embedding_table import embed
@@ -127,6 +128,7 @@ class CorrelatedHashSSI(LowRankSSI):
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)
         self.frequent_ = allowed[chosen]
         self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
+        files = checkpoints(options.get("checkpoint"), self.choices(few=True))
         copies = super()._fit_jointly(Q, D, preferences, groups, parts, **options)
         for model in (self, *copies):
             model.alpha_ = np.ones(1, np.float32)
@@ -134,7 +136,7 @@ class CorrelatedHashSSI(LowRankSSI):
             model.A_diagonal_ = np.zeros(0, np.float32)
         if self.mixture:
             self._mix(copies, Q, D, preferences, groups, parts, **options)
-            super()._delete_checkpoints(options.get("checkpoint"))
+            super()._delete_checkpoints(files)
         for model in (self, *copies):
             del model._data
         return copies
@@ -172,10 +174,10 @@ class CorrelatedHashSSI(LowRankSSI):
         super()._adopt(run)
         self._data = run.data
 
-    def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
+    def _delete_checkpoints(self, files: Sequence[Path | None]) -> None:
         # Where model A follows, a fit that is killed there must not begin again.
         if not self.mixture:
-            super()._delete_checkpoints(path)
+            super()._delete_checkpoints(files)
 
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.frequent_, self.matches_))

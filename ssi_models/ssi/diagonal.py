@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.parallel import Workers
-from ssi_models.parameters import model_class
+from ssi_models.parameters import AUTO, model_class
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, DiagonalScorer, weigh
+from ssi_models.training.options import TrainingOptions
 from ssi_models.training.trainable import TrainableModel
 
 
@@ -34,7 +35,13 @@ class DiagonalSSI(TrainableModel):
     name: ClassVar[str] = "diagonal"
     tensors: ClassVar[Mapping[str, Tensor]] = {"diagonal": Tensor(("words",))}
 
+    training: TrainingOptions = TrainingOptions(margin=AUTO, learning_rate=0.1)
+
     diagonal_: NDArray[np.float32] = field(init=False)
+
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        # A weight per word is trained so quickly that margins are compared for many queries, too.
+        return super().choices(few=True)
 
     @property
     def matches_words(self) -> bool:

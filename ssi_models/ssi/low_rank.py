@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,10 @@ class EmbeddingModel(TrainableModel):
             diagonal part keeps all ((U'V)_n + I); None = all.
         init, init_scale: see above. With "lsi" the rows of A have the root mean square length
             init_scale, times what ``scales`` say.
+        symmetric: U = V, W = U'U + I, which has half the weights to learn. Embeddings then start at
+            N(0, init_scale^2) or at "lsi", because 0 is a stationary point. "auto" trains U'V + I
+            and, unless init is "identity", U'U + I, which is kept where it ranks held-out queries
+            better by more than 1.5 standard errors.
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
             models with many words for few labels then over-fit later.
 
@@ -58,6 +62,7 @@ class EmbeddingModel(TrainableModel):
             ``n_frequent`` limits them, else empty. Row i of an embedding array then is that of
             word ``embedded_words_[i]``.
         diagonal_: float32 [V], the weights D; empty unless learned.
+        symmetric_: whether U = V, as asked or as chosen.
     """
 
     rank: int = field(default=100, kw_only=False)
@@ -66,8 +71,10 @@ class EmbeddingModel(TrainableModel):
     n_frequent: int | None = None
     init: str = "lsi"
     init_scale: float = 0.1
+    symmetric: bool | str = AUTO
     dropout: float = 0.0
 
+    symmetric_: bool = field(init=False)
     U_: NDArray[np.float32] = field(init=False)
     embedded_words_: NDArray[np.int64] = field(init=False)
     diagonal_: NDArray[np.float32] = field(init=False)
@@ -87,13 +94,20 @@ class EmbeddingModel(TrainableModel):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
+        check_choice("symmetric", self.symmetric, (True, False, AUTO))
+
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        shared = self._either("symmetric", first=False)
+        if self.init == "identity":
+            shared = shared[:1]
+        return {"symmetric": shared, **super().choices(few=few)}
 
     @property
     def start(self) -> str:
         words = "" if self.diagonal == "none" else f" beside {WORD_MATCHING}"
         if self.init == "lsi":
             return f"latent semantic indexing{words}"
-        random = self.init == "normal" or getattr(self, "symmetric", False)
+        random = self.init == "normal" or getattr(self, "symmetric_", False)
         return f"random embeddings{words}" if random or not words else WORD_MATCHING
 
     @property
@@ -150,6 +164,13 @@ class EmbeddingModel(TrainableModel):
         self.embedded_words_ = np.zeros(0, np.int64) if words is None else words
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
+        if self.symmetric_:
+            # (sU)'(sU) would have the factor s^2.
+            self._share(run.scorer.parameters()["U"] * np.sqrt(run.mixture[1]))
+
+    def _share(self, U: NDArray[np.float32]) -> None:
+        """Take over the embeddings of queries and, of degree 2, documents."""
+        raise TypeError(f"{type(self).__name__} does not define _share")
 
     @property
     def _space(self) -> int:
@@ -183,10 +204,6 @@ class LowRankSSI(EmbeddingModel):
     8); :class:`TrainableModel` describes the training and its parameters,
     :class:`EmbeddingModel` the diagonal and the limit on words.
 
-    Args:
-        symmetric: U = V, W = U'U + I. Embeddings then start at N(0, init_scale^2) or at "lsi",
-            because 0 is a stationary point.
-
     Attributes:
         U_, V_: float32 [V, N]; row j holds the embedding of word j (the paper's column j).
             U_ includes the chosen factor of ``scales``. ``V_`` is ``U_`` where symmetric.
@@ -197,16 +214,14 @@ class LowRankSSI(EmbeddingModel):
     """
 
     name: ClassVar[str] = "ssi"
-    symmetric: bool = False
-
     V_: NDArray[np.float32] = field(init=False)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
         start, other = self._towers(np.random.default_rng([self.seed, 1]), data, workers)
         U = self._table(start, rate)
-        V = U if self.symmetric else self._table(other, rate)
+        V = U if self.symmetric_ else self._table(other, rate)
         diagonal = self._diagonal_part(data.D.shape[1], rate)
-        name = "U" if self.symmetric else "V"
+        name = "U" if self.symmetric_ else "V"
         return TowerScorer(
             data.Q,
             data.D,
@@ -219,13 +234,8 @@ class LowRankSSI(EmbeddingModel):
             seed=self.seed,
         )
 
-    def _adopt(self, run: TrainingRun) -> None:
-        super()._adopt(run)
-        if self.symmetric:
-            # (sU)'(sU) has the factor s^2.
-            scale = np.sqrt(run.mixture[1])
-            self.U_ = run.scorer.parameters()["U"] * scale if scale != 1 else self.U_
-            self.V_ = self.U_
+    def _share(self, U: NDArray[np.float32]) -> None:
+        self.U_ = self.V_ = U
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         return Representation(self._embed(Q, self.U_), self._diagonal_query(Q))

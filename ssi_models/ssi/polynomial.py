@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,7 +40,8 @@ class PSI(EmbeddingModel):
 
     Attributes:
         U_: float32 [V, N], or [V, N (k - 1)] if separate.
-        V_: float32 [T, V, N], the T = k - 1 (or k (k - 1) / 2) document embeddings.
+        V_: float32 [T, V, N], the T = k - 1 (or k (k - 1) / 2) document embeddings; the first is
+            ``U_`` where symmetric.
 
     Reference:
         Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Cortes, Mohri: "Polynomial semantic
@@ -64,6 +65,12 @@ class PSI(EmbeddingModel):
         super().check_params()
         check_least(self, 2, "degree")
         check_positive(self, "higher_init_scale")
+        if self.separate and self.symmetric is True:
+            raise ValueError("symmetric: separate degrees have query embeddings of their own")
+
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        found = super().choices(few=few)
+        return {**found, "symmetric": (False,)} if self.separate else found
 
     def _check_restored(self) -> None:
         super()._check_restored()
@@ -88,11 +95,13 @@ class PSI(EmbeddingModel):
         if self.separate:
             shape = (len(U), self.rank * (k - 2))
             U = np.hstack([U, self._normal(rng, shape) if paper else np.zeros(shape, np.float32)])
+        query = "U", self._table(U, rate)
+        documents = [(f"V{i}", self._table(V[i], rate)) for i in range(self._n_tables)]
         return TowerScorer(
             data.Q,
             data.D,
-            ("U", self._table(U, rate)),
-            [(f"V{i}", self._table(V[i], rate)) for i in range(self._n_tables)],
+            query,
+            [query, *documents[1:]] if self.symmetric_ else documents,
             self._diagonal_part(data.D.shape[1], rate),
             workers,
             polynomial=self._polynomial,
@@ -107,8 +116,13 @@ class PSI(EmbeddingModel):
 
     def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
         tables = [v for name, v in parameters.items() if name.startswith("V")]
+        if self.symmetric_:
+            tables.insert(0, parameters["U"])
         rest = {name: v for name, v in parameters.items() if not name.startswith("V")}
         return rest | {"V": np.stack(tables)}
+
+    def _share(self, U: NDArray[np.float32]) -> None:
+        self.U_ = self.V_[0] = U
 
     def _unpack(self) -> dict[str, NDArray[np.float32]]:
         parameters = super()._unpack()

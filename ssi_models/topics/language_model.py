@@ -22,7 +22,7 @@ from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.training.preferences import Preferences, check_constraints
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
-from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
+from ssi_models.word_weight import WeighsWords
 
 SMOOTHINGS = ("jelinek-mercer", "dirichlet")
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
@@ -157,7 +157,7 @@ class LanguageModel(WeighsWords):
         word, document = (a.ravel() for a in np.indices(shape))
         parts = self._probabilities(of_word, D, word, document, self._document_side(D))
         lengths = np.maximum(counts.sum(axis=1, dtype=np.float64), 1e-12)
-        for weight in WORD_WEIGHTS:
+        for weight in self.word_weights:
             logs = log_of(parts.mixed(self.lambda1, weight)).reshape(shape)
             yield np.asarray((counts @ logs) / lengths, np.float32)
 

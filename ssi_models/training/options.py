@@ -81,7 +81,7 @@ class TrainingOptions:
     n_negatives: int = 256
     list_share: float = 0.25
     n_list_negatives: int = 4
-    max_epochs: int = 50
+    max_epochs: int = 100
     patience: int = 5
     least_gain: float = 0.005
     max_seconds: float | None = None

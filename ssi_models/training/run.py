@@ -4,7 +4,7 @@ agree on when to stop."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -237,18 +237,21 @@ class JointRun:
         models: Sequence[Runnable],
         data: Sequence[TrainingData],
         rate: float,
-        margin: float,
+        chosen: Mapping[str, Any],
         workers: Workers,
         stack: ExitStack,
     ) -> Self:
-        """A run for each model. Runs learn side by side, threads that are left over serve the
-        steps of each; those of Hogwild, which wants threads for its own, one after the other."""
+        """A run for each model, with what was ``chosen`` for its parameters.
+
+        Runs learn side by side, threads that are left over serve the steps of each; those of
+        Hogwild, which wants threads for its own, one after the other.
+        """
         hogwild = models[0].training.hogwild
         abreast = stack.enter_context(Workers(1)) if hogwild else workers
         shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
         own = [stack.enter_context(Workers(shares)) for _ in models]
         runs = [
-            model.make_run(of, rate, threads, margin=margin)
+            model.make_run(of, rate, threads, chosen=chosen)
             for model, of, threads in zip(models, data, own, strict=True)
         ]
         return cls(runs, abreast)
@@ -283,6 +286,13 @@ class JointRun:
 
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
+
+    def is_better_than(self, other: JointRun) -> bool:
+        """Whether it ranks held-out queries better than another run, both as they are now, beyond
+        what chance may do."""
+        for run in (self, other):
+            run.validate()
+        return exceeds_noise(self._values, other._values)
 
     def _of_each(self, work: Callable[[TrainingRun], T]) -> list[T]:
         """``work(run)`` for each run, side by side."""

@@ -17,8 +17,9 @@ from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
 from ssi_models.matrices import check_unit_rows
 from ssi_models.parallel import Workers
-from ssi_models.parameters import digest_of, model_class
-from ssi_models.persistence import checkpoint_of, count, delete_checkpoint, numbers
+from ssi_models.parameters import AUTO, digest_of, model_class
+from ssi_models.persistence import count, delete_checkpoint, numbers
+from ssi_models.training.choosing import checkpoints, choose, usual
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
@@ -56,7 +57,7 @@ class TrainableModel(MatchingModel):
     Attributes:
         history_: :class:`ssi_models.training.loop.History`.
         validation_queries_: int64, the rows of the queries with held-out pairs.
-        learning_rate_, margin_: the rate and the margin that were used.
+        learning_rate_, margin_: the rate that was used, and the margin that was chosen.
         scale_: the factor chosen from ``scales``, already part of the parameters.
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
@@ -104,8 +105,8 @@ class TrainableModel(MatchingModel):
                 model than their lists do.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file that keeps the state of a run that is killed.
-            callback: called after each epoch (number 0 = the initial parameters), of each margin
-                that is tried.
+            callback: called after each epoch (number 0 = the initial parameters), of each of the
+                ``choices`` that is tried.
 
         Raises:
             ValueError: a parameter outside its range; matrices of different width or with
@@ -164,59 +165,61 @@ class TrainableModel(MatchingModel):
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
+            choices = self.choices(few=holds_out_parts(preferences, groups))
             rate = self.training.learning_rate
             if isinstance(rate, str):
                 rate = best_rate(self, every, workers)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
             settings = Settings.of(self.training, rate, fingerprint, callback, checkpoint)
-            few = holds_out_parts(preferences, groups)
-            margins = self._margins if few else self._margins[:1]
-            tried = [
-                self._tried(margin, models, data, settings, workers, stack) for margin in margins
-            ]
-            margin, joint, history = max(tried, key=lambda fitted: fitted[2].best_validation)
+
+            def trained(chosen: Mapping[str, Any], file: Path | None) -> tuple[JointRun, History]:
+                joint = JointRun.of(models, data, rate, chosen, workers, stack)
+                if self.starts_from_texts and not self.warm_start:
+                    begin_at_best_scale(joint)
+                return joint, self._learn(joint, replace(settings, checkpoint=file))
+
+            files = checkpoints(checkpoint, choices)
+            joint, history, chosen = choose(choices, files, trained)
         held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
         for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
             model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
             model.history_, model.validation_queries_ = history, held_out
-            model.learning_rate_, model.margin_ = rate, margin
+            model.learning_rate_ = rate
+            model._take(chosen)
             model._note(run)
             model._adopt(run)
-        self._delete_checkpoints(checkpoint)
+        self._delete_checkpoints(files)
         return models[1:]
 
-    @property
-    def _margins(self) -> tuple[float, ...]:
-        asked = self.training.margin
-        return self.training.margins if isinstance(asked, str) else (float(asked),)
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        """What held-out queries choose: for each parameter its values, the usual one first. The
+        chosen one is the attribute of that name with a ``_`` at its end.
 
-    def _tried(
-        self,
-        margin: float,
-        models: Sequence[Self],
-        data: Sequence[TrainingData],
-        settings: Settings,
-        workers: Workers,
-        stack: ExitStack,
-    ) -> tuple[float, JointRun, History]:
-        """Training with a margin."""
-        joint = JointRun.of(models, data, settings.learning_rate, margin, workers, stack)
-        if self.starts_from_texts and not self.warm_start:
-            begin_at_best_scale(joint)
-        path = self._checkpoint(settings.checkpoint, margin)
-        return margin, joint, self._learn(joint, replace(settings, checkpoint=path))
+        Args:
+            few: whether queries with relevant documents are few, see ``hold_out``.
+        """
+        asked, known = self.training.margin, self.training.margins
+        return {"margin": (float(asked),) if asked != AUTO else known if few else known[:1]}
 
-    def _checkpoint(self, path: str | os.PathLike[str] | None, margin: float) -> Path | None:
-        """The file for training with a margin; beside the fit's own where there are several."""
-        if len(self._margins) > 1:
-            return checkpoint_of(path, f"{margin:g}")
-        return None if path is None else Path(path)
+    def _either(self, name: str, first: bool) -> tuple[bool, ...]:
+        """The choices of a parameter that is true, false or "auto"; a warm start keeps what was
+        fitted."""
+        asked = getattr(self, name)
+        if asked != AUTO:
+            return (bool(asked),)
+        if self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_"):
+            return (getattr(self, f"{name}_"),)
+        return first, not first
 
-    def _delete_checkpoints(self, path: str | os.PathLike[str] | None) -> None:
+    def _take(self, chosen: Mapping[str, Any]) -> None:
+        for name, value in chosen.items():
+            setattr(self, f"{name}_", value)
+
+    def _delete_checkpoints(self, files: Sequence[Path | None]) -> None:
         """Called when a fit is done."""
-        for margin in self._margins:
-            delete_checkpoint(self._checkpoint(path, margin))
+        for file in files:
+            delete_checkpoint(file)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Scorer:
         """The trainable form of the model, initialised by ``seed``."""
@@ -228,22 +231,23 @@ class TrainableModel(MatchingModel):
         rate: float,
         workers: Workers,
         *,
-        margin: float | None = None,
+        chosen: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> TrainingRun:
         """A training run from the start, or from the fitted parameters.
 
         Args:
-            margin: the first of those to be tried by default.
+            chosen: values of what :meth:`choices` names; the first of each by default.
             options: ``training``, ``validates``: see :class:`ssi_models.training.run.TrainingRun`.
         """
+        self._take(usual(self.choices(few=True)) if chosen is None else chosen)
         scorer = self.make_scorer(data, rate, workers)
         fitted = self.fitted_parameters() if self.warm_start else None
         if fitted is not None:
             for name, values in scorer.parameters().items():
                 start_from(name, values, fitted[name])
         options |= {"seed": self.seed, "mixtures": self.mixtures}
-        options["margin"] = self._margins[0] if margin is None else margin
+        options["margin"] = self.margin_
         return self._run(scorer, data, rate, workers, **options)
 
     def _run(
@@ -360,7 +364,7 @@ class TrainableModel(MatchingModel):
             **self.history_.header(),
             "validation_queries": self.validation_queries_.tolist(),
             "learning_rate": self.learning_rate_,
-            "margin": self.margin_,
+            **{name: getattr(self, f"{name}_") for name in self.choices(few=True)},
             "scale": self.scale_,
             "n_pairs": self.n_pairs_,
             "n_queries": self.n_queries_,
@@ -371,9 +375,13 @@ class TrainableModel(MatchingModel):
         amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
-        margin = fitted.get("margin", self._margins[0])  # models of before had but one
-        found = numbers([fitted["learning_rate"], margin, fitted["scale"]])
-        self.learning_rate_, self.margin_, self.scale_ = found
+        self.learning_rate_, self.scale_ = numbers([fitted["learning_rate"], fitted["scale"]])
+        # Models of before had no choice.
+        for name, value in usual(self.choices(few=True)).items():
+            found = fitted.get(name, value)
+            if isinstance(value, bool) and not isinstance(found, bool):
+                raise ValueError(f"{name} is {found!r}, must be true or false")
+            self._take({name: found if isinstance(value, bool) else numbers([found])[0]})
 
     def _fingerprint(
         self,

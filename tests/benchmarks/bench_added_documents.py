@@ -45,7 +45,7 @@ def part_of(data: Collection, rows: np.ndarray) -> Collection:
     return replace(
         data,
         document_ids=[data.document_ids[row] for row in rows],
-        streams={s: [texts[row] for row in rows] for s, texts in data.streams.items()},
+        fields={s: [texts[row] for row in rows] for s, texts in data.fields.items()},
         judgements=Judgements(judged.query[kept], place[judged.document[kept]], judged.grade[kept]),
         links=None,
     )
@@ -73,7 +73,7 @@ def times(n_documents: int) -> None:
         pipeline = timed("load", lambda: ScoringPipeline.load(folder))
         added = timed(
             f"add {n_added:,} documents",
-            lambda: pipeline.with_documents(new.document_ids, new.streams),
+            lambda: pipeline.with_documents(new.document_ids, new.fields),
         )
         timed("save what was added", lambda: added.save_added(folder))
         timed("load with what was added", lambda: ScoringPipeline.load(folder))
@@ -135,7 +135,7 @@ def quality() -> None:
         for share in (0.1, 0.2, 0.4):
             n = round(share * data.n_documents)
             old, new = part_of(data, np.sort(order[n:])), part_of(data, np.sort(order[:n]))
-            pipeline = built_of(old, folds).with_documents(new.document_ids, new.streams)
+            pipeline = built_of(old, folds).with_documents(new.document_ids, new.fields)
             added = pipeline.features.added_
             unknown = 0.0 if added is None else added.drift().unknown
             found.setdefault(share, []).append((ndcg(pipeline, whole, test), rebuilt, unknown))

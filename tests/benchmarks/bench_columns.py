@@ -30,7 +30,7 @@ def wikispeedia() -> Collection:
         anchors[target].append(titles[target])
     rng = np.random.default_rng(0)
     keywords = [" ".join(rng.choice(body.split(), 10)) for body in bodies]
-    streams = {
+    fields = {
         "body": bodies,
         "title": titles,
         "anchor": [" ".join(texts) for texts in anchors],
@@ -40,7 +40,7 @@ def wikispeedia() -> Collection:
     return Collection(
         "wikispeedia",
         [str(i) for i in range(len(titles))],
-        streams,
+        fields,
         [str(i) for i in range(2 * len(titles))],
         [*titles, *keywords],
         Judgements(nothing, nothing, nothing),

@@ -65,6 +65,8 @@ MODELS = (
 #: These come after all others.
 SLOW = ("hash", "full", "bltm-pr", "bltm-pr-1v")
 START, DEFAULT = {"max_epochs": 0}, {}
+#: What models say that learned nothing.
+KEPT = ("kept its start", "gives its learned part no weight")
 OF_EPOCHS = {
     "init": ("identity", "lsi"),
     "margin": (0.1, 0.3, 1.0),
@@ -130,13 +132,15 @@ def start_of(model: str, separate: bool) -> tuple[str, Params] | None:
         return model, START
     if separate:
         return None
-    return ("unigram" if get_model(model).inputs == "counts" else "tfidf"), DEFAULT
+    return ("unigram" if get_model(model).inputs == "counts" else "vsm"), DEFAULT
 
 
 def grid_of(model: str) -> list[Params]:
     """The parameters to compare, without those that are the model's defaults."""
     default = get_model(model)().get_params()
     choices = OF_EPOCHS if trained_by_epochs(model) else OF_OTHERS
+    if model == "cross-language":
+        choices = {**choices, "init": ("normal", "cl-lsa")}  # no identity between two languages
     axes = {name: values for name, values in choices.items() if name in default}
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     return [{name: v for name, v in point.items() if v != default[name]} for point in points]
@@ -185,7 +189,7 @@ def facts_of(model: MatchingModel) -> Record:
     if isinstance(model, TrainableModel):
         history = model.history_
         facts |= {
-            "kept_start": history.best_epoch == 0 or model.learned_weight == 0,
+            "kept_start": any(said in remark for remark in model.remarks for said in KEPT),
             "best_epoch": history.best_epoch,
             "epochs": history.epochs[-1].number,
             "best_validation": history.best_validation,

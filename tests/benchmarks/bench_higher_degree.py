@@ -35,7 +35,7 @@ STEPS = 3e6  # links seen in training at most, in 3 to 60 epochs
 SETTINGS = {
     "rank": 50, "margin": 0.3, "learning_rate": 0.03, "init": "lsi", "scales": (1.0,),
     "batch_size": 256, "n_negatives": 256, "patience": 20, "validation_documents": 2000,
-    "threads": 1,
+    "symmetric": False, "threads": 1,
 }  # fmt: skip
 
 Make = Callable[..., TrainableModel]

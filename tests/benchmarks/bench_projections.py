@@ -21,7 +21,7 @@ Two cores that others used too, medians of 3, one split per run for ``s2net``:
   PyTorch 9.6 and 6.8 (4.3 and 5.0 x; 3.8 to 4.3 and 3.0 to 5.0 over four runs). Four negatives of
   its own per pair: L-BFGS 5.6 and 1.2, usual mini-batches in PyTorch 0.19 and 0.27 with SGD (30
   and 4.4 x), 0.14 and 0.16 with AdaGrad.
-- A step of NFCorpus takes 1.5 ms on one thread: slopes and their three matrix products 0.63, the
+- A step of NFCorpus takes 1.5 ms on one thread: gradients and their three matrix products 0.63, the
   update of words 0.25, texts projected 0.20, turned by word 0.11; one of the sentences 2.1 ms
   (0.88, 0.32, 0.35, 0.17), on two threads 1.8 ms.
 - OPCA matrix-free, 100 directions of NFCorpus and random words, one run on one thread: 40,000 words

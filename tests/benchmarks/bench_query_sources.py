@@ -57,7 +57,7 @@ def inside(collection: Collection) -> Collection:
     analyzer = Analyzer(stopwords="english")
     bodies = [
         {word for word in analyzer.tokens(text) if len(word) >= 3 and word.isalpha()}
-        for text in collection.streams["body"]
+        for text in collection.fields["body"]
     ]
     words, counts = np.unique([w for body in bodies for w in body], return_counts=True)
     frequent = set(words[counts >= MIN_DOCUMENTS].tolist())

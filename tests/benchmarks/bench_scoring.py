@@ -29,7 +29,7 @@ def collection(n_documents: int) -> Collection:
     return Collection(
         name="generated",
         document_ids=[f"d{d}" for d in range(n_documents)],
-        streams={"body": bodies, "title": [" ".join(body.split()[:8]) for body in bodies]},
+        fields={"body": bodies, "title": [" ".join(body.split()[:8]) for body in bodies]},
         query_ids=[f"q{q}" for q in range(N_QUERIES)],
         query_texts=texts,
         judgements=Judgements(pairs[0], pairs[1], np.ones(pairs.shape[1], np.int64)),

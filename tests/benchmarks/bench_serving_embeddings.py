@@ -38,11 +38,11 @@ FAMILIES = {
 def with_entities(data):
     rng = np.random.default_rng(1)
     names = iter(rng.choice(NAMES, data.n_documents + data.n_queries).tolist())
-    bodies = [f"{body} {next(names)}" for body in data.streams["body"]]
+    bodies = [f"{body} {next(names)}" for body in data.fields["body"]]
     texts = [f"{text} {next(names)}" for text in data.query_texts]
-    streams = {**data.streams, "body": bodies}
+    fields = {**data.fields, "body": bodies}
     return type(data)(
-        data.name, data.document_ids, streams, data.query_ids, texts, data.judgements
+        data.name, data.document_ids, fields, data.query_ids, texts, data.judgements
     )  # fmt: skip
 
 

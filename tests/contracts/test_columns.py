@@ -56,11 +56,11 @@ WORDS = np.array([f"word{i}" for i in range(50)])
 
 
 def random_collection(document_order):
-    """40 documents with all streams, empty ones among them, and their links, in a given order."""
+    """40 documents with all fields, empty ones among them, and their links, in a given order."""
     rng = np.random.default_rng(3)
     texts = {
-        stream: [" ".join(rng.choice(WORDS, rng.integers(0, longest))) for _ in range(40)]
-        for stream, longest in (("body", 40), ("title", 4), ("anchor", 6), ("keywords", 3))
+        field: [" ".join(rng.choice(WORDS, rng.integers(0, longest))) for _ in range(40)]
+        for field, longest in (("body", 40), ("title", 4), ("anchor", 6), ("keywords", 3))
     }
     texts["url"] = [f"http://ex.org/{i % 4}/{i}" if i % 5 else "" for i in range(40)]
     source, target = rng.integers(0, 40, (2, 120))
@@ -69,7 +69,7 @@ def random_collection(document_order):
     return Collection(
         "random",
         [f"d{i}" for i in document_order],
-        {stream: [column[i] for i in document_order] for stream, column in texts.items()},
+        {field: [column[i] for i in document_order] for field, column in texts.items()},
         [f"q{i}" for i in range(len(queries))],
         queries,
         Judgements(np.array([0, 1, 2]), new_row[[1, 2, 3]], np.array([1, 2, 1])),
@@ -174,7 +174,7 @@ def test_inputs_are_not_modified(family, context, pairs):
         context.query_counts.data,
         context.query_counts.indices,
         context.collection.links.source,
-        *(context.index.stream(s).counts for s in context.index.streams),
+        *(context.index.field(s).counts for s in context.index.fields),
     ]
     before = [array.copy() for array in watched]
     family.compute(context, pairs)
@@ -196,11 +196,11 @@ def test_copies_that_are_added_have_the_columns_of_the_documents(family, context
     """And those keep theirs: nothing that was learned from documents learns from added ones."""
     if not family.knows_added:
         return
-    texts = context.collection.streams
+    texts = context.collection.fields
     empty = np.zeros(0, np.int64)
     copies = Collection(
         "copies", [f"copy{d}" for d in range(39, -1, -1)],
-        {stream: column[::-1] for stream, column in texts.items()}, [], [],
+        {field: column[::-1] for field, column in texts.items()}, [], [],
         Judgements(empty, empty, empty),
     )  # fmt: skip
     added = context.of_added(copies).for_queries(context.collection.query_texts)
@@ -259,7 +259,7 @@ def test_contexts_of_other_collections_are_refused(context):
     fewer = dataclasses.replace(
         context.collection,
         document_ids=["d"],
-        streams={"body": ["word1"]},
+        fields={"body": ["word1"]},
         judgements=Judgements(*[np.zeros(0, dtype=np.int64)] * 3),
         links=None,
     )

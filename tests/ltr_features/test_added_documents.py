@@ -77,7 +77,7 @@ def pipeline(collection):
 
 #: A copy of d3 under another id; one that replaces d4; one of unknown words.
 def news(collection):
-    body, title, url = (collection.streams[s] for s in ("body", "title", "url"))
+    body, title, url = (collection.fields[s] for s in ("body", "title", "url"))
     return ["copy", "d4", "odd"], {
         "body": [body[3], f"{body[10]} common1", "common1 zzz zzz yyy"],
         "title": [title[3], title[10], ""],
@@ -134,7 +134,7 @@ def test_what_replaces_a_document_keeps_its_place_and_has_its_own_words(pipeline
 
 def test_unknown_words_count_in_lengths_alone(more, collection):
     """By the formulas, with the statistics of the build."""
-    index = more.features.context_.index.stream("body")
+    index = more.features.context_.index.field("body")
     word = more.features.context_.index.vocabulary.rows(["common1"])[0]
     idf = math.log(N / index.document_frequency[word])
     mean, p = index.lengths.mean(), index.collection_frequency[word] / index.lengths.sum()
@@ -176,7 +176,7 @@ def test_candidates_are_bm25_s_best_of_all_and_none_that_was_replaced(more, coll
 def test_drift_is_counted(more, collection):
     drift = more.features.added_.drift()
     bodies = [len(b.split()) for b in news(collection)[1]["body"]]
-    index = more.features.added_.context.index.stream("whole")
+    index = more.features.added_.context.index.field("whole")
     assert (drift.n_built, drift.n_new, drift.n_replaced) == (N, 2, 1)
     assert drift.share == 3 / (N + 2)
     assert drift.unknown == pytest.approx(3 / index.lengths.sum())
@@ -189,7 +189,7 @@ def test_what_is_added_later_joins_what_was_added_before(more, collection):
     later = more.with_documents(["odd", "d5"], {"body": ["common1 common2", "common3"]})
     added = later.features.added_
     assert list(added.context.collection.document_ids) == ["copy", "d4", "odd", "d5"]
-    assert list(added.context.collection.streams["title"])[2:] == ["", ""]
+    assert list(added.context.collection.fields["title"])[2:] == ["", ""]
     assert (added.drift().n_new, added.drift().n_replaced) == (2, 2)
     text = collection.query_texts[3]
     np.testing.assert_allclose(later.score(text, ["copy"]), more.score(text, ["copy"]))
@@ -244,11 +244,11 @@ def test_an_interrupt_leaves_what_was_there_before(
 
 def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
     for arguments, message in (
-        ((["a"], {"anchor": ["x"]}), "have no stream anchor; they have body, title, url"),
-        ((["a"], {}), "added documents need one of the streams body, title, url"),
+        ((["a"], {"anchor": ["x"]}), "have no field anchor; they have body, title, url"),
+        ((["a"], {}), "added documents need one of the fields body, title, url"),
         (([], {"body": []}), "has no documents"),
         ((["a", "a"], {"body": ["x", "y"]}), "document id 'a' occurs twice"),
-        ((["a"], {"body": ["x", "y"]}), "stream 'body' has 2 texts for 1 documents"),
+        ((["a"], {"body": ["x", "y"]}), "field 'body' has 2 texts for 1 documents"),
         ((["a"], {"body": [None]}), "body of document 'a' is None, not text"),
         (([7], {"body": ["x"]}), "document ids must be text, got 7"),
     ):
@@ -285,7 +285,7 @@ def test_every_model_scores_copies_as_the_documents_or_is_refused(collection, na
     params = {key: value for key, value in QUICK.items() if key in kind.default_params()}
     builder = FeatureBuilder([], [LearnedColumn("column", name, params)], threads=1)
     builder.fit(collection)
-    copies = (["a", "b"], {s: [texts[7], texts[3]] for s, texts in collection.streams.items()})
+    copies = (["a", "b"], {s: [texts[7], texts[3]] for s, texts in collection.fields.items()})
     if kind.of_its_documents:
         with pytest.raises(InputError, match="column family column: it does not say"):
             builder.with_documents(*copies)
@@ -308,10 +308,10 @@ def run(*arguments):
 
 def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp_path):
     pipeline.save(tmp_path / "p")
-    ids, streams = news(collection)
+    ids, fields = news(collection)
     lines = [
         {"_id": name, "text": body, "title": title, "url": url}
-        for name, body, title, url in zip(ids, *streams.values(), strict=True)
+        for name, body, title, url in zip(ids, *fields.values(), strict=True)
     ]
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -324,7 +324,7 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
     run("pipeline", "add", tmp_path / "p", table, "--column", "id=sku", "--column", "body=words")
     again = ScoringPipeline.load(tmp_path / "p")
     assert again.features.n_documents == N + 3
-    wanted = pipeline.with_documents(ids, streams).with_documents(
+    wanted = pipeline.with_documents(ids, fields).with_documents(
         ["odd", "last"], {"body": ["common1", "common2"]}
     )
     text, docnos = collection.query_texts[3], ["d3", "d4", "copy", "odd", "last"]
@@ -332,7 +332,7 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
     for arguments, message in (
         ((table,), r"more.csv: the columns are 'sku', 'words'; say which is the id"),
         ((table, "--column", "id=sku", "--column", "body=wrods"), "wrods"),
-        ((table, "--column", "id=sku", "--column", "anchor=words"), "have no stream anchor"),
+        ((table, "--column", "id=sku", "--column", "anchor=words"), "have no field anchor"),
     ):
         with pytest.raises(InputError, match=message):
             CliRunner().invoke(

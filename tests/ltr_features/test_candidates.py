@@ -92,7 +92,7 @@ def test_a_model_gives_the_best_of_all_documents(context, terms):
 
 def test_doc2vec_gives_the_greatest_cosines(context):
     options = {"dimension": 8, "epochs": 2, "min_count": 1}
-    found = find(context, doc2vec={"depth": 5, "stream": "body", **options})
+    found = find(context, doc2vec={"depth": 5, "field": "body", **options})
     query, document = np.divmod(np.arange(N_QUERIES * N_DOCUMENTS), N_DOCUMENTS)
     family = get_family("d2v-word", **options)
     values = family.compute(context, Pairs(query, document))
@@ -102,8 +102,8 @@ def test_doc2vec_gives_the_greatest_cosines(context):
         np.testing.assert_allclose(cosines[q, mine], np.sort(cosines[q])[:-6:-1], rtol=1e-5)
     # The last query's only word is in no document: it has no vector.
     assert N_QUERIES - 1 not in found.pairs.query
-    with pytest.raises(InputError, match="doc2vec: the collection has no stream 'anchor'"):
-        find(context, doc2vec={"stream": "anchor", **options})
+    with pytest.raises(InputError, match="doc2vec: the collection has no field 'anchor'"):
+        find(context, doc2vec={"field": "anchor", **options})
 
 
 def test_sources_are_united_in_their_order(context):

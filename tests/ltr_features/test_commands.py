@@ -86,7 +86,7 @@ def refused(*arguments):
 
 def test_index_says_what_it_read(beir, tmp_path):
     text = done("index", "beir", f"folder={beir}", "splits=['test']", "--out", tmp_path / "w")
-    assert "streams body, title" in text
+    assert "fields body, title" in text
     assert "documents: 80" in text
     assert "judged pairs: 400" in text
 
@@ -135,7 +135,7 @@ def test_recipes_of_columns_are_given_by_model(workspace, tmp_path):
     done(
         *build, "--option", "vsm.terms=letter-trigrams", "--option", "vsm.min_document_frequency=2",
         "--recipe", "tfidf.terms=letter-trigrams", "--recipe", "tfidf.min_document_frequency=2",
-        "--recipe", "lsi.terms=both", "--recipe", "lsi.stream=title",
+        "--recipe", "lsi.terms=both", "--recipe", "lsi.field=title",
     )  # fmt: skip
     rows = read_rows(tmp_path / "folds" / "Fold1" / "test.txt")
     assert rows.column_names == ["vsm", "tfidf", "lsi"]

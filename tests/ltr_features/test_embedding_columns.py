@@ -24,12 +24,12 @@ NONE = np.zeros(0, dtype=np.int64)
 WORDS = [f"word{i}" for i in range(40)]
 
 
-def context_of(streams, queries, **options):
-    n = len(next(iter(streams.values())))
+def context_of(fields, queries, **options):
+    n = len(next(iter(fields.values())))
     collection = Collection(
         "toy",
         [f"d{i}" for i in range(n)],
-        streams,
+        fields,
         [f"q{i}" for i in range(len(queries))],
         queries,
         Judgements(NONE, NONE, NONE),
@@ -45,11 +45,11 @@ def all_pairs(context):
 @pytest.fixture(scope="module")
 def random_context():
     rng = np.random.default_rng(0)
-    streams = {
+    fields = {
         "body": [" ".join(rng.choice(WORDS, rng.integers(0, 130))) for _ in range(30)],
         "title": [" ".join(rng.choice(WORDS, rng.integers(0, 5))) for _ in range(30)],
     }
-    return context_of(streams, ["word1 word2", "word3 unseen", "", "word4 word4 word5"])
+    return context_of(fields, ["word1 word2", "word3 unseen", "", "word4 word4 word5"])
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_word_cosines_by_hand(vectors):
     keywords = family.select(values, ["w2v_word_max_keywords"]).reshape(4, 4)
     np.testing.assert_allclose(keywords[0], [0, 0, 0.8, 1], rtol=1e-6, atol=1e-7)
     assert set(family.absent(context)) == {
-        f"w2v_word_{short}_{stream}" for short in ("avg", "max") for stream in ("title",
+        f"w2v_word_{short}_{field}" for short in ("avg", "max") for field in ("title",
         "description")
     }  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_document_cosines_equal_those_of_single_texts(random_context):
         return unit_rows(model.infer(csr_matrix(bag)))[0].astype(float)
 
     queries = [vector(analyzer.tokens(text)) for text in context.collection.query_texts]
-    bodies = [analyzer.tokens(text) for text in context.collection.streams["body"]]
+    bodies = [analyzer.tokens(text) for text in context.collection.fields["body"]]
     values = source.compute(context, pairs)
     whole = np.array([[q @ vector(body) for body in bodies] for q in queries])
     np.testing.assert_allclose(values[:, 0], whole.ravel(), rtol=1e-5, atol=1e-6)
@@ -184,7 +184,7 @@ def test_later_queries_get_their_own_columns(kind, random_context):
     assert got[30:].any()
 
 
-def test_training_reads_all_text_streams_but_no_url():
+def test_training_reads_all_text_fields_but_no_url():
     context = context_of(
         {"body": ["red fox"] * 2, "description": ["blue owl"] * 2, "url": ["http://ex.org"] * 2},
         ["fox"],

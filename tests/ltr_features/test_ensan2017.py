@@ -19,7 +19,7 @@ def context():
     collection = Collection(
         name="tiny",
         document_ids=[f"d{i}" for i in range(6)],
-        streams={"body": texts, "title": [text.split()[0] for text in texts]},
+        fields={"body": texts, "title": [text.split()[0] for text in texts]},
         query_ids=["q"],
         query_texts=["tax hat"],
         judgements=Judgements(NONE, NONE, NONE),

@@ -85,7 +85,7 @@ def test_overlaps_by_hand(context, pairs, options):
     shared = values[:, 0].reshape(3, 5)
     np.testing.assert_array_equal(shared, [[1, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0] * 5])
     np.testing.assert_allclose(values[:, 1].reshape(3, 5)[1], [0.5, 0.5, 0.5, 0, 0])
-    assert not values[:, 2:].any()  # no other stream
+    assert not values[:, 2:].any()  # no other field
 
 
 def test_thresholds_apply_to_stored_raw_scores(context, pairs, options):

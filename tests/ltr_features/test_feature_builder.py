@@ -17,10 +17,12 @@ from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features.candidates import candidate_sources
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.studies.kinds.ranking_parts import ModelConfig
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import TermIndex
 from ssi_models.ssi.low_rank import LowRankSSI
@@ -44,7 +46,7 @@ def collection():
     return Collection(
         name="topics",
         document_ids=[f"d{d}" for d in range(N_DOCUMENTS)],
-        streams={"body": documents, "title": [text.split()[0] for text in documents]},
+        fields={"body": documents, "title": [text.split()[0] for text in documents]},
         query_ids=[f"q{q}" for q in range(N_QUERIES)],
         query_texts=texts,
         judgements=Judgements(query, document, np.ones(len(query), np.int64)),
@@ -76,7 +78,7 @@ def test_models_hold_out_whole_groups_where_the_folds_keep_them(collection, tmp_
 
 MODELS = (
     LearnedColumn("ssi", "ssi", {"rank": 4, "max_epochs": 2, "batch_size": 16, "seed": 1}),
-    LearnedColumn("wtm", "wtm", {}, stream="title", word_weight=0.5),
+    LearnedColumn("wtm", "wtm", {}, field="title", word_weight=0.5),
 )
 
 
@@ -306,7 +308,7 @@ def two_documents(*ids, texts=("red shoe", "blue hat")):
     return Collection(
         name="two",
         document_ids=list(ids),
-        streams={"body": list(texts)},
+        fields={"body": list(texts)},
         query_ids=["q"],
         query_texts=["red"],
         judgements=Judgements(*np.array([[0], [0], [1]])),
@@ -333,7 +335,7 @@ class Length(ColumnFamily):
 
     def compute(self, context, pairs):
         context.check(pairs)
-        return context.index.stream("body").lengths[pairs.document][:, None].astype(np.float32)
+        return context.index.field("body").lengths[pairs.document][:, None].astype(np.float32)
 
 
 class OwnSSI(LowRankSSI):
@@ -379,6 +381,18 @@ def test_old_names_are_there_for_one_release():
     context = FeatureBuilder(["vsm"]).fit(two_documents("a", "b")).context_
     with pytest.warns(FutureWarning, match="once is called cached"):
         assert context.once("key", lambda: 1) == context.cached("key", lambda: 2) == 1
+    with pytest.warns(FutureWarning, match="stream is now field"):
+        assert LearnedColumn("x", "lsa", stream="title") == LearnedColumn("x", "lsa", field="title")
+    with pytest.warns(FutureWarning, match="Collection.streams is called fields now"):
+        assert context.collection.streams is context.collection.fields
+    with pytest.warns(FutureWarning, match="stream is now field"):
+        sources = candidate_sources({"lsi": {"stream": "title"}})
+    assert sources["lsi"].field == "title"
+    with pytest.warns(FutureWarning, match="stream is now field"):
+        assert ModelConfig(name="x", model="lsa", stream="title").field == "title"
+    assert (
+        LearnedColumn.from_json({"name": "x", "model": "lsa", "stream": "title"}).field == "title"
+    )
 
 
 def test_a_model_scores_no_documents_of_other_words():

@@ -61,7 +61,7 @@ def topical(planted_grade: int = 1) -> Collection:
     return Collection(
         name="topics",
         document_ids=[f"d{i}" for i in range(len(bodies))],
-        streams={"body": bodies},
+        fields={"body": bodies},
         query_ids=[f"q{i}" for i in range(len(queries))],
         query_texts=queries,
         judgements=Judgements(*(np.array(x, dtype=np.int64) for x in (query, document, grade))),
@@ -109,7 +109,7 @@ def test_labels_of_test_queries_reach_no_score(tmp_path):
     stripped = Collection(
         name=collection.name,
         document_ids=collection.document_ids,
-        streams=collection.streams,
+        fields=collection.fields,
         query_ids=collection.query_ids,
         query_texts=collection.query_texts,
         judgements=Judgements(j.query[kept], j.document[kept], j.grade[kept]),
@@ -258,7 +258,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
         "query_texts": list(whole.query_texts),
         "query_groups": [f"g{i // 2}" for i in range(whole.n_queries)],
         "query_sources": np.full(whole.n_queries, -1),
-        "streams": {"body": list(whole.streams["body"])},
+        "fields": {"body": list(whole.fields["body"])},
         "judgements": judged,
     }
     first = replace(whole, **known)
@@ -270,7 +270,7 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
     elif place == "source":
         changed["query_sources"][row] = 2
     elif place == "document":
-        changed["streams"]["body"][row] += " shared0"
+        changed["fields"]["body"][row] += " shared0"
     else:
         grade = judged.grade.copy()
         grade[row] += 1
@@ -287,10 +287,10 @@ def test_kept_models_are_those_of_the_same_texts_and_judgements(tmp_path, place,
 def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
     recipe = LearnedColumn("lsa", "lsa", {"rank": 2})
     whole = topical()
-    bodies = list(whole.streams["body"])
+    bodies = list(whole.fields["body"])
     bodies[3], bodies[4] = bodies[4], bodies[3]
     others = [
-        replace(whole, streams={"body": bodies}),
+        replace(whole, fields={"body": bodies}),
         replace(whole, query_texts=["shared0"] * whole.n_queries),
     ]
     paths = [
@@ -308,7 +308,7 @@ def test_every_judged_pair_has_its_grade(order):
     collection = Collection(
         name="pairs",
         document_ids=["a", "b", "c", "d"],
-        streams={"body": ["word"] * 4},
+        fields={"body": ["word"] * 4},
         query_ids=["x", "y"],
         query_texts=["word", "word"],
         judgements=Judgements(query[order], document[order], grade[order]),

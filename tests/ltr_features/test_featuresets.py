@@ -24,7 +24,7 @@ from ltr_features.text.collection import Collection, Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
 
 LETOR46 = get_family("letor46").column_names
-STREAMS = ("body", "anchor", "title", "url")
+FIELDS = ("body", "anchor", "title", "url")
 N, M = 30, 6
 
 
@@ -33,8 +33,8 @@ def context():
     rng = np.random.default_rng(0)
     words = [f"word{i}" for i in range(12)]
     texts = {
-        stream: [" ".join(rng.choice(words, size=n)) for n in rng.integers(longest, size=N)]
-        for stream, longest in zip(STREAMS, (90, 9, 7, 5), strict=True)
+        field: [" ".join(rng.choice(words, size=n)) for n in rng.integers(longest, size=N)]
+        for field, longest in zip(FIELDS, (90, 9, 7, 5), strict=True)
     }
     texts["url"] = [f"http://a.b/{text.replace(' ', '/')}" for text in texts["url"]]
     query, document = np.divmod(np.arange(N * M), N)
@@ -167,9 +167,9 @@ def test_solr_s_numbers_are_what_is_said_of_them(ours, engine):
         assert (made["name"], made["store"]) == (name, "_DEFAULT_")
         kind = made["class"].removeprefix("org.apache.solr.ltr.feature.")
         if of_terms(name) == "bm25":
-            stream = name.removeprefix("bm25_")
+            field = name.removeprefix("bm25_")
             assert feature.agreement == VARIANT
-            assert made["params"] == {"q": f"{{!dismax qf={stream} mm=0}}${{text}}"}
+            assert made["params"] == {"q": f"{{!dismax qf={field} mm=0}}${{text}}"}
             continue
         if of_terms(name) == "idf":
             assert (feature.agreement, kind) == (SAME, "ValueFeature")

@@ -18,12 +18,12 @@ NONE = np.zeros(0, dtype=np.int64)
 UNJUDGED = Judgements(NONE, NONE, NONE)
 
 
-def make_collection(streams, queries, links=None):
-    n = len(next(iter(streams.values())))
+def make_collection(fields, queries, links=None):
+    n = len(next(iter(fields.values())))
     return Collection(
         "toy",
         [f"d{i}" for i in range(n)],
-        streams,
+        fields,
         [f"q{i}" for i in range(len(queries))],
         queries,
         UNJUDGED,
@@ -212,15 +212,15 @@ def test_queries_without_known_words_have_only_lengths(three_documents, query):
         assert column.tolist() == expected, name
 
 
-def test_missing_streams_are_zero_and_said_to_be():
+def test_missing_fields_are_zero_and_said_to_be():
     collection = make_collection({"body": ["red fox", "owl"]}, ["fox"])
     context = context_of(collection)
     family = Letor46()
     values = family.compute(context, all_pairs(collection))
     absent = family.absent(context)
-    assert absent["bm25_title"] == "0: the collection has no stream 'title'"
+    assert absent["bm25_title"] == "0: the collection has no field 'title'"
     assert absent["pagerank"] == "0: the collection has no links"
-    assert absent["url_length"] == "0: the collection has no stream 'url'"
+    assert absent["url_length"] == "0: the collection has no field 'url'"
     for name, column in zip(family.column_names, values.T, strict=True):
         if name in absent:
             assert not column.any(), name
@@ -239,7 +239,7 @@ def test_keywords_and_description_count_in_the_whole():
 
 
 def slow_term_columns(texts, query, family):
-    """The formulas of the module on raw tokens of one stream: float64 [n, 8]."""
+    """The formulas of the module on raw tokens of one field: float64 [n, 8]."""
     documents = [Counter(text.split()) for text in texts]
     lengths = [sum(d.values()) for d in documents]
     df = Counter(t for d in documents for t in d)
@@ -269,15 +269,15 @@ def slow_term_columns(texts, query, family):
     return np.array(rows)
 
 
-def assert_equal_to_slow_twin(streams, queries, family, pairs):
-    collection = make_collection(streams, queries)
+def assert_equal_to_slow_twin(fields, queries, family, pairs):
+    collection = make_collection(fields, queries)
     values = family.compute(context_of(collection), pairs)
     analyzer = TermIndex.build(collection).analyzer
-    tokens = {s: [" ".join(analyzer.tokens(t)) for t in texts] for s, texts in streams.items()}
+    tokens = {s: [" ".join(analyzer.tokens(t)) for t in texts] for s, texts in fields.items()}
     tokens["whole"] = [" ".join(parts) for parts in zip(*tokens.values(), strict=True)]
     names = ("tf", "idf", "tfidf", "dl", "bm25", "lmir_abs", "lmir_dir", "lmir_jm")
-    for stream, texts in tokens.items():
-        mine = family.select(values, [f"{name}_{stream}" for name in names])
+    for field, texts in tokens.items():
+        mine = family.select(values, [f"{name}_{field}" for name in names])
         for query in np.unique(pairs.query):
             rows = pairs.query == query
             text = " ".join(analyzer.tokens(queries[query]))
@@ -295,11 +295,11 @@ def test_term_columns_equal_the_slow_formulas(family):
     def texts(n, longest):
         return [" ".join(rng.choice(words, rng.integers(0, longest))) for _ in range(n)]
 
-    streams = {"title": texts(60, 4), "body": texts(60, 60), "anchor": texts(60, 3)}
+    fields = {"title": texts(60, 4), "body": texts(60, 60), "anchor": texts(60, 3)}
     queries = [*texts(8, 9), "w00 w00 unseen w39"]
     m, n = len(queries), 60
     pairs = Pairs(rng.integers(0, m, 400), rng.integers(0, n, 400))
-    assert_equal_to_slow_twin(streams, queries, family, pairs)
+    assert_equal_to_slow_twin(fields, queries, family, pairs)
 
 
 @pytest.mark.data
@@ -309,13 +309,13 @@ def test_term_columns_equal_the_slow_formulas_on_cranfield(data_folder):
         documents = [json.loads(line) for line in lines]
     with open(folder / "queries.jsonl", encoding="utf-8") as lines:
         queries = [query["text"] for query in map(json.loads, lines)]
-    streams = {
+    fields = {
         "title": [document["title"] for document in documents],
         "body": [document["text"] for document in documents],
     }
     rng = np.random.default_rng(0)
     pairs = Pairs(np.repeat(np.arange(0, 225, 75), 200), rng.integers(0, len(documents), 600))
-    assert_equal_to_slow_twin(streams, queries, Letor46(), pairs)
+    assert_equal_to_slow_twin(fields, queries, Letor46(), pairs)
 
 
 def test_long_queries_stay_finite():

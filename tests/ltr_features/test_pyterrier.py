@@ -37,7 +37,7 @@ def collection():
     return Collection(
         name="topics",
         document_ids=[f"d{d}" for d in range(N_DOCUMENTS)],
-        streams={"body": bodies},
+        fields={"body": bodies},
         query_ids=[f"q{q}" for q in range(N_QUERIES)],
         query_texts=[f"t{q % N_TOPICS}w{q % 5} c{q % 7}" for q in range(N_QUERIES)],
         judgements=Judgements(query, document, np.ones(len(query), np.int64)),

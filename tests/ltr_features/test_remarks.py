@@ -53,7 +53,7 @@ def collection(n_queries=N_QUERIES, per_query=10) -> Collection:
     return Collection(
         name="random",
         document_ids=[f"d{i}" for i in range(N_DOCUMENTS)],
-        streams={"body": [" ".join(words) for words in texts]},
+        fields={"body": [" ".join(words) for words in texts]},
         query_ids=[f"q{i}" for i in range(n_queries)],
         query_texts=[f"asked{q}" for q in range(n_queries)],
         judgements=Judgements(query, np.concatenate(relevant), grades),
@@ -66,7 +66,7 @@ def workspace(tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("random"), collection()
     documents = [
         {"_id": i, "text": text}
-        for i, text in zip(made.document_ids, made.streams["body"], strict=True)
+        for i, text in zip(made.document_ids, made.fields["body"], strict=True)
     ]
     queries = [
         {"_id": i, "text": text} for i, text in zip(made.query_ids, made.query_texts, strict=True)

@@ -52,8 +52,8 @@ def test_all_forms_hold_the_same(sample):
     for form in forms:
         assert list(form.document_ids) == list(collection.document_ids)
         assert relevant(form) == relevant(collection)
-        words = [text.split() for text in form.streams["body"]]
-        assert words == [text.split() for text in collection.streams["body"]]
+        words = [text.split() for text in form.fields["body"]]
+        assert words == [text.split() for text in collection.fields["body"]]
     assert (forms[2].judgements.grade == 0).sum() > 500
 
 

@@ -37,7 +37,7 @@ def asked(grade=1):
         name="asked",
         document_ids=[f"d{j}" for j in range(N_DOCUMENTS)],
         # Queries' words occur in the bodies, so that the index knows them.
-        streams={"title": titles, "body": [" ".join(queries), *[""] * (N_DOCUMENTS - 1)]},
+        fields={"title": titles, "body": [" ".join(queries), *[""] * (N_DOCUMENTS - 1)]},
         query_ids=[f"q{i}" for i in range(N_QUERIES)],
         query_texts=queries,
         judgements=Judgements(*judged),
@@ -67,7 +67,7 @@ PARAMS = {
 def column(context, model, folder, words=0.0, **options):
     weighs = {"word_weight", "lambda2"} & set(signature(get_model(model)).parameters)
     weight = words if weighs else None
-    recipe = LearnedColumn(model, model, PARAMS[model], stream="title", word_weight=weight)
+    recipe = LearnedColumn(model, model, PARAMS[model], field="title", word_weight=weight)
     return TrainedColumn(context, recipe, folder, **options)
 
 
@@ -98,7 +98,7 @@ def test_models_rank_titles_that_share_no_word_with_the_query(name, tmp_path):
 
 def test_the_text_that_a_query_was_drawn_from_is_not_fed_back_to_it(tmp_path):
     plain, sources = asked(), np.full(N_QUERIES, -1)
-    plain = replace(plain, query_texts=[plain.streams["title"][5], *plain.query_texts[1:]])
+    plain = replace(plain, query_texts=[plain.fields["title"][5], *plain.query_texts[1:]])
     sources[0] = 5
     drawn = replace(plain, query_sources=sources)
     found = []
@@ -186,8 +186,8 @@ def test_impossible_recipes_are_refused(tmp_path):
         LearnedColumn("x", "wtm", word_weight=2)
     with pytest.raises(InputError, match="model 'ssi' has no word_weight"):
         LearnedColumn("x", "ssi", word_weight=0.3)
-    with pytest.raises(InputError, match="no stream 'keywords'; it has"):
-        TrainedColumn(context, LearnedColumn("x", "ssi", stream="keywords"), tmp_path)
+    with pytest.raises(InputError, match="no field 'keywords'; it has"):
+        TrainedColumn(context, LearnedColumn("x", "ssi", field="keywords"), tmp_path)
     with pytest.raises(InputError, match="none of the 0 training queries"):
         column(context, "bltm", tmp_path)(np.zeros(0, np.int64), EVERY)
 
@@ -223,8 +223,8 @@ def test_parameters_out_of_range_are_refused_with_the_recipe():
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
     context = context_of(asked())
-    share = LearnedColumn("ssi", "ssi", {**PARAMS["ssi"], "list_share": 0.5}, stream="title")
-    plain = LearnedColumn("ssi", "ssi", PARAMS["ssi"], stream="title")
+    share = LearnedColumn("ssi", "ssi", {**PARAMS["ssi"], "list_share": 0.5}, field="title")
+    plain = LearnedColumn("ssi", "ssi", PARAMS["ssi"], field="title")
     few = Pairs(EVERY.query[::3], EVERY.document[::3])
     queries = np.arange(12)
 

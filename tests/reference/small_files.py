@@ -85,7 +85,7 @@ def collection() -> Collection:
     return Collection(
         name="words",
         document_ids=[f"d{i}" for i in range(N)],
-        streams={"body": [" ".join(w) for w in words], "title": [" ".join(w[:2]) for w in words]},
+        fields={"body": [" ".join(w) for w in words], "title": [" ".join(w[:2]) for w in words]},
         query_ids=[f"q{i}" for i in range(6)],
         query_texts=[f"word{i} word{i + 6} word{i + 12}" for i in range(6)],
         judgements=Judgements(query, document, np.ones(len(query), np.int64)),
@@ -267,7 +267,7 @@ def _id_vectors(suffix: str, folder: Path) -> None:
 
 
 def _doc2vec(folder: Path, *, hs: int) -> None:
-    texts = [text.split() for text in collection().streams["body"]]
+    texts = [text.split() for text in collection().fields["body"]]
     tagged = [TaggedDocument(text, [row]) for row, text in enumerate(texts)]
     model = GensimDoc2Vec(tagged, dm=0, vector_size=4, min_count=1, epochs=2, seed=1, workers=1,
                           hs=hs, negative=0 if hs else 3)  # fmt: skip

@@ -241,6 +241,19 @@ def test_a_weight_is_left_to_words_unless_it_is_better():
     assert any("by default" in remark for remark in alone.remarks)
 
 
+@pytest.mark.parametrize("name", ["opca", "cl-lsa"])
+def test_two_vocabularies_have_no_words_in_common_to_weigh(name):
+    Q, D, query, document = problem()
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    texts = matrices(name, Q[:, :50], D)
+    model = get_model(name)(vocabularies="separate", threads=1).fit(*texts, preferences)
+    assert model.weight_of_words == model.word_weight_ == 0
+    assert model.remarks == []
+    few = preferences.only(np.array([0]))
+    alone = get_model(name)(vocabularies="separate", threads=1).fit(*texts, few)
+    assert not any("word" in remark for remark in alone.remarks)
+
+
 def test_impossible_parts_are_refused():
     Q, D, query, document = problem()
     preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)

@@ -55,7 +55,7 @@ def allowed():
 
 @pytest.mark.parametrize("rank_weight", RANK_WEIGHTS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_are_the_twins(loss, rank_weight):
+def test_gradients_are_the_twins(loss, rank_weight):
     given = loss, rank_weight, np.float32(0.8)
     ok, own = allowed(), BATCH.own >= 0
     share = np.where(own.any(axis=1), 0.3, 0.0)[:, None]
@@ -73,7 +73,7 @@ def test_slopes_are_the_twins(loss, rank_weight):
         assert violations == (every & (positive[:, None] - negative < np.float32(0.8))).sum()
 
 
-def test_slopes_of_own_negatives_by_hand():
+def test_gradients_of_own_negatives_by_hand():
     """Two shared negatives, of which one violates, and three own ones, of which one is none."""
     batch = Batch(
         np.array([1]),
@@ -117,7 +117,7 @@ def test_own_negatives_have_their_share_of_the_weight(rank_weight):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_are_derivatives_of_the_loss(loss):
+def test_gradients_are_derivatives_of_the_loss(loss):
     positive, negative, (A, *_) = gradients(loss, "uniform", batch=SHARED)
     ok = allowed()
 
@@ -130,7 +130,7 @@ def test_slopes_are_derivatives_of_the_loss(loss):
 
 
 @pytest.mark.parametrize("rank_weight", RANK_WEIGHTS)
-def test_slopes_do_not_depend_on_threads(rank_weight):
+def test_gradients_do_not_depend_on_threads(rank_weight):
     one, two = (gradients("logistic", rank_weight, threads=n)[2] for n in (1, 2))
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1:] == two[1:]

@@ -226,7 +226,7 @@ def test_a_step_of_a_batch_follows_the_gradient(monkeypatch):
 
 
 @pytest.mark.parametrize("gamma", [0.6, 10.0, 40.0])
-def test_slopes_of_a_batch_are_the_losses_derivatives(gamma):
+def test_gradients_of_a_batch_are_the_losses_derivatives(gamma):
     rng = np.random.default_rng(7)
     n, K = 9, 40
     positive, negative = rng.uniform(-1, 1, n), rng.uniform(-1, 1, (n, K))

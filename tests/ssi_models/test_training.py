@@ -8,7 +8,9 @@ import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
 
+from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.low_rank import LowRankSSI
+from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
 from ssi_models.training.loop import DivergenceWarning, Settings, train
 from ssi_models.training.preferences import Preferences
@@ -38,7 +40,7 @@ def model(**more):
 
 
 def bytes_of(fitted):
-    return fitted.U_.tobytes() + fitted.V_.tobytes()
+    return b"".join(getattr(fitted, f"{name}_").tobytes() for name in fitted.tensors)
 
 
 def test_training_finds_words_that_go_together():
@@ -205,6 +207,57 @@ def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
     assert LowRankSSI.load(tmp_path / "model.safetensors").margin_ == best.margin_
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     assert bytes_of(each[0]) != bytes_of(each[1])
+
+
+@pytest.mark.parametrize("kind", [LowRankSSI, PSI, S2Net])
+def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_path):
+    """The fit is that of the two whose validation is the better, to the byte."""
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
+    each = [kind(symmetric=v, margin=0.3, **quick).fit(*problem()) for v in (False, True)]
+    best = max(each, key=lambda fitted: fitted.history_.best_validation)
+    chosen = kind(margin=0.3, **quick).fit(*problem(), checkpoint=tmp_path / "state")
+    assert chosen.symmetric_ is best.symmetric_
+    assert bytes_of(chosen) == bytes_of(best)
+    assert bytes_of(each[0]) != bytes_of(each[1])
+    assert list(tmp_path.iterdir()) == []
+    chosen.save(tmp_path / "model.safetensors")
+    assert kind.load(tmp_path / "model.safetensors").symmetric_ is best.symmetric_
+    again = kind(margin=0.3, warm_start=True, **quick).fit(*problem())
+    again.save(tmp_path / "model.safetensors")
+    loaded = kind.load(tmp_path / "model.safetensors")
+    assert loaded.symmetric_ is again.symmetric_
+    assert loaded.fit(*problem()).symmetric_ is again.symmetric_  # goes on from what it was
+    if kind is not S2Net:
+        shared = each[1].V_[0] if kind is PSI else each[1].V_
+        np.testing.assert_array_equal(shared, each[1].U_)
+    with pytest.raises(ValueError, match="symmetric 'yes' is unknown"):
+        kind(symmetric="yes").fit(*problem())
+
+
+@pytest.mark.parametrize("kind", [LowRankSSI, PSI])
+def test_few_links_between_documents_teach_shared_embeddings(kind):
+    """Documents of 12 topics that link to some others of their own, four of its 20 words each."""
+    rng, n = np.random.default_rng(0), 240
+    topic, D = np.arange(n) % 12, np.zeros((n, 300), np.float32)
+    for i in range(n):
+        D[i, topic[i] * 20 + rng.choice(20, 4, replace=False)] = 1
+        D[i, 240 + rng.choice(60, 6, replace=False)] = 1
+    D = sp.csr_matrix(D / np.linalg.norm(D, axis=1, keepdims=True))
+    query, document = np.nonzero((topic[:, None] == topic) & (rng.random((n, n)) < 0.12))
+    links = Preferences.from_pairs(query, document, n_queries=n, n_documents=n)
+    options = {"batch_size": 64, "margin": 0.3, "threads": 1, "max_epochs": 20}
+    model = kind(8, **options).fit(D, D, links, excluded=np.arange(n))
+    apart = kind(8, symmetric=False, **options).fit(D, D, links, excluded=np.arange(n))
+    assert model.symmetric_
+    assert model.history_.best_validation > 1.05 * apart.history_.best_validation
+
+
+def test_embeddings_that_start_at_word_matching_are_not_shared():
+    assert model(init="identity").fit(*problem()).symmetric_ is False
+    with pytest.raises(ValueError, match="symmetric: separate degrees"):
+        PSI(symmetric=True, separate=True).fit(*problem())
+    quick = {"rank": 6, "batch_size": 32, "max_epochs": 2, "threads": 1}
+    assert PSI(separate=True, **quick).fit(*problem()).symmetric_ is False
 
 
 def test_many_queries_are_trained_on_once(monkeypatch):

@@ -89,7 +89,7 @@ def test_unconstrained_step_is_the_margin_ranking_perceptron():
     [FullSSI, SparseSSI, DiagonalSSI, LowRankSSI, PSI, HashKernelSSI, CorrelatedHashSSI,
      CrossLanguageSSI],
 )  # fmt: skip
-def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
+def test_a_step_climbs_by_the_gradients_of_the_loss(kind, loss, optimizer):
     """With the scorer's steps tested by themselves: the gradients are those of the slow twin."""
     known = kind().get_params()
     options = {"rank": 3, "init": "normal", "batch_size": 20, "n_negatives": 9, "threads": 1}
@@ -119,10 +119,13 @@ def test_a_step_climbs_by_the_slopes_of_the_loss(kind, loss, optimizer):
         np.testing.assert_allclose(run.scorer.state()[name], values, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("separate", [False, True])
-def test_polynomial_of_degree_2_is_low_rank(separate):
-    low_rank = LowRankSSI(5, **QUICK).fit(*data())
-    polynomial = PSI(5, degree=2, separate=separate, **QUICK).fit(*data())
+@pytest.mark.parametrize(
+    "options", [{}, {"symmetric": True}, {"symmetric": False}, {"separate": True}]
+)
+def test_polynomial_of_degree_2_is_low_rank(options):
+    symmetric = False if "separate" in options else options.get("symmetric", "auto")
+    low_rank = LowRankSSI(5, symmetric=symmetric, **QUICK).fit(*data())
+    polynomial = PSI(5, degree=2, **options, **QUICK).fit(*data())
     assert polynomial.U_.tobytes() == low_rank.U_.tobytes()
     assert polynomial.V_[0].tobytes() == low_rank.V_.tobytes()
     assert scores(polynomial).tobytes() == scores(low_rank).tobytes()
@@ -148,7 +151,7 @@ def test_lsi_start_of_texts_with_fewer_dimensions_is_filled_up():
     model = LowRankSSI(5, init="lsi", **QUICK).fit(Q, D, data()[2])
     assert model.U_.any(axis=0).all()
     quick = {**QUICK, "max_epochs": 0}
-    start = PSI(5, degree=2, init="lsi", **quick).fit(Q, D, data()[2])
+    start = PSI(5, degree=2, init="lsi", symmetric=False, **quick).fit(Q, D, data()[2])
     assert not start.V_[0][:, 2:].any()
     assert start.V_[0][:2, :2].any(axis=0).all()
 

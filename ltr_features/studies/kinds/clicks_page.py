@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from letor.measures import parse_measure
+from ltr_features.remarks import alike
 from ltr_features.studies.kinds.clicks_simulation import PRODUCTION, TRUE
 from ltr_features.studies.kinds.clicks_tables import Results
 from ltr_features.studies.page.charts.curves import curves
@@ -16,9 +16,6 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_value, signed, value
-
-#: Numbers of a remark, which differ from fit to fit.
-_NUMBERS = re.compile(r"(only )?\b\d[\d,.]*\b")
 
 
 def document(every: Sequence[Results]) -> Document:
@@ -134,15 +131,15 @@ def _checks(results: Results) -> list[tuple[str, str]]:
 
 def _remarks(results: Results) -> list[tuple[str, str]]:
     """What must be heard of fits, each sentence once, with the fits that it is about."""
-    about: dict[str, Counter[str]] = {}
-    for told in results.told:
-        for judge, remarks in told["remarks"].items():
-            for remark in remarks:
-                fits = about.setdefault(_NUMBERS.sub("some", remark), Counter())
-                fits[f"{judge}, {told['sessions']:,} sessions"] += 1
+    told = (
+        (f"{judge}, {fits['sessions']:,} sessions", remark)
+        for fits in results.told
+        for judge, remarks in fits["remarks"].items()
+        for remark in remarks
+    )
     return [
-        ("; ".join(f"{fit} ({n})" for fit, n in fits.items()), remark)
-        for remark, fits in about.items()
+        ("; ".join(f"{fit} ({n})" for fit, n in Counter(about).items()), remark)
+        for about, remark in alike(told)
     ]
 
 

@@ -8,14 +8,14 @@ task, alone or mixed with word matching, beside the numbers of a paper.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
-from ltr_features.text.collection import STREAMS
+from ltr_features.text.collection import FIELDS, FORMER_KEYS
 from ssi_models.registry import get_model
 
 Relation = Literal["<", "<=", "~"]
@@ -28,17 +28,19 @@ class TaskConfig(Section):
         folder: relative to the folder of data sets.
         train, test: judgement files (of ``qrels``, without ``.tsv``). Without ``train``, the
             queries of ``test`` are dealt at random: ``train_share`` of them train.
-        stream: the text of a document that models read and rank by.
+        field: the text of a document that models read and rank by.
         groups: a file, query id, tab, group, relative to the folder of data sets: test queries that
             belong together and are tested together.
         seed: of the dealing, and of the two halves that tune the mixtures for each other.
     """
 
+    former_keys: ClassVar[Mapping[str, str]] = FORMER_KEYS
+
     folder: str
     train: str | None = None
     test: str = "test"
     train_share: float = Field(0.5, gt=0, lt=1)
-    stream: str = "title"
+    field: str = "title"
     stopwords: str = ""
     stemmer: str | None = None
     groups: str | None = None
@@ -46,8 +48,8 @@ class TaskConfig(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> TaskConfig:
-        if self.stream not in STREAMS:
-            raise ValueError(f"there is no stream {self.stream!r}; use one of {', '.join(STREAMS)}")
+        if self.field not in FIELDS:
+            raise ValueError(f"there is no field {self.field!r}; use one of {', '.join(FIELDS)}")
         if self.train == self.test:
             raise ValueError("train and test are the same judgements; leave train out to deal them")
         return self

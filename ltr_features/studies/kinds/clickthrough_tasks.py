@@ -135,14 +135,14 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     """Read a collection and make a task of it.
 
     Raises:
-        InputError: a file is missing or has another form, the documents lack the stream, or there
+        InputError: a file is missing or has another form, the documents lack the field, or there
             are fewer than two queries for training or testing.
     """
     test = read_beir(data / config.folder, splits=[config.test])
-    if config.stream not in test.streams:
+    if config.field not in test.fields:
         raise InputError(
-            f"{data / config.folder}: documents have no {config.stream!r}, only "
-            f"{', '.join(test.streams)}"
+            f"{data / config.folder}: documents have no {config.field!r}, only "
+            f"{', '.join(test.fields)}"
         )
     rng = np.random.default_rng([config.seed, 0])
     if config.train is None:
@@ -160,7 +160,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         )
     order = np.argsort(np.array(test.document_ids), kind="stable")
     place = np.argsort(order)
-    titles = [test.streams[config.stream][row] for row in order.tolist()]
+    titles = [test.fields[config.field][row] for row in order.tolist()]
     texts = [train.query_texts[row] for row in chosen.tolist()]
     analyzer = Analyzer(stopwords=config.stopwords or (), stemmer=config.stemmer)
     words, counts = count_terms([*titles, *texts], analyzer, threads=threads)

@@ -142,7 +142,7 @@ def map_of_documents(
     if fitted is None:
         family = _family(experiment, name)
         assert isinstance(family, Doc2VecSource)
-        vectors = family.stream_vectors(context, WHOLE)[rows]
+        vectors = family.field_vectors(context, WHOLE)[rows]
         return embedding_map(name, "documents", titles, vectors)
     model = next(model for model in config.models if model.name == name)
     D = ModelTexts.of(context, model_column(model)).D[rows]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ltr_features.studies.config import Section
+from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
 
@@ -60,15 +62,17 @@ class ModelConfig(Section):
 
     Attributes:
         name: the column's. model: a name of :mod:`ssi_models.registry`. params: the model's.
-        stream: the text that it reads. terms: what texts are counted in.
+        field: the text that it reads. terms: what texts are counted in.
         min_document_frequency: terms of fewer documents are left out.
         word_weight: of the cosine of words beside the model's own score.
     """
 
+    former_keys: ClassVar[Mapping[str, str]] = FORMER_KEYS
+
     name: str
     model: str
     params: dict[str, Any] = Field({})
-    stream: str = WHOLE
+    field: str = WHOLE
     min_document_frequency: int = Field(1, ge=1)
     word_weight: float | None = Field(None, ge=0, le=1)
     terms: Terms = "words"

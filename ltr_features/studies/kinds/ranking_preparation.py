@@ -285,8 +285,8 @@ class Preparation(Study):
     def title(self, document: str) -> str:
         """A document's title, or the beginning of its text."""
         row = self._document_rows[document]
-        streams = self.collection.streams
-        texts = (streams[s][row] for s in ("title", "body") if s in streams)
+        fields = self.collection.fields
+        texts = (fields[s][row] for s in ("title", "body") if s in fields)
         text = next((t for t in texts if t.strip()), document)
         return " ".join(text[:200].split())[:90]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.page.tables import aligned
+from ltr_features.studies.page.tables import aligned, wrapped
 from ltr_features.studies.page.verdicts import outcome_of, value, verdict_sentence
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
@@ -68,6 +68,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _remarks(remarks: Sequence[str]) -> list[str]:
-    lines = [clipped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
-    hidden = len(remarks) - len(lines)
-    return [*lines, f"! {hidden} more, in the report"] if hidden > 0 else lines
+    # Whole: what helps stands at the end of each.
+    shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
+    hidden = len(remarks) - len(shown)
+    return [*shown, f"! {hidden} more, in the report"] if hidden > 0 else shown

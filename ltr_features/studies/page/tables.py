@@ -163,9 +163,9 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) 
     return "\n".join([lines[0], "─" * (sum(widths) + 2 * (len(widths) - 1)), *lines[1:]])
 
 
-def wrapped(text: str) -> str:
-    """The text in lines of at most 100 characters."""
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ") if text else ""
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """The text in lines of at most 100 characters, or of another width."""
+    return textwrap.fill(text, width, subsequent_indent="  ") if text else ""
 
 
 def row_remarks(table: Any, results: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:

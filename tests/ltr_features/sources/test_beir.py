@@ -35,7 +35,7 @@ def test_a_folder_by_hand(tmp_path):
     c = read_beir(write(tmp_path), name="tiny")
     assert c.name == "tiny"
     assert c.document_ids == ["d1", "d2", "d3"]
-    assert c.streams == {
+    assert c.fields == {
         "body": ["first text", "zweiter Text", ""],
         "title": ["One", "", ""],
         "keywords": ["", "two", ""],

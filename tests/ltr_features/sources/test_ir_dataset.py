@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from letor.errors import InputError
-from ltr_features.sources.ir_dataset import document_streams, read_ir_dataset
+from ltr_features.sources.ir_dataset import document_fields, read_ir_dataset
 
 ir_datasets = pytest.importorskip("ir_datasets", reason="the extra ir-datasets is not installed")
 
@@ -77,7 +77,7 @@ def registered():
 def test_a_registered_dataset(registered):
     c = read_ir_dataset(registered)
     assert c.document_ids == ["a", "b"]
-    assert c.streams == {
+    assert c.fields == {
         "title": ["One", "Two"],
         "body": ["first", "second"],
         "url": ["http://a", ""],
@@ -125,15 +125,15 @@ def test_the_catalogue_has_the_papers_own_case():
     assert ir_datasets.load("gov2/trec-mq-2008").has_qrels()
 
 
-def test_streams_of_web_pages_and_of_other_documents():
+def test_fields_of_web_pages_and_of_other_documents():
     html = b"<title>Tax</title><script>no</script><p>Pay</p>\xff"
     page = Page("GX0", "http://x.gov", "HTTP/1.1 200", html, "text/html")
-    streams = document_streams(page)
-    assert (streams["title"], streams["url"]) == ("Tax", "http://x.gov")
-    assert streams["body"].startswith("Pay")
+    fields = document_fields(page)
+    assert (fields["title"], fields["url"]) == ("Tax", "http://x.gov")
+    assert fields["body"].startswith("Pay")
 
     class Odd:
         def default_text(self):
             return "all there is"
 
-    assert document_streams(Odd()) == {"body": "all there is"}
+    assert document_fields(Odd()) == {"body": "all there is"}

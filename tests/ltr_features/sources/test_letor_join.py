@@ -25,7 +25,7 @@ def texts(documents=("GX0", "GX2", "GX1"), queries=("20", "10")):
     return Collection(
         name="gov",
         document_ids=list(documents),
-        streams={"body": [f"tax law {d}" for d in documents]},
+        fields={"body": [f"tax law {d}" for d in documents]},
         query_ids=list(queries),
         query_texts=[f"tax {q}" for q in queries],
         judgements=Judgements(NONE, NONE, NONE),

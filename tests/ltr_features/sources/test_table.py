@@ -58,7 +58,7 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
     )
     assert c.name == "products"
     assert c.document_ids == ["007", "8", "9"]
-    assert c.streams == {
+    assert c.fields == {
         "title": ["Red shoe", "Blue, big hat", ""],
         "body": ["for running light\nand red", 'a "hat"', "x y"],
         "url": ["/shoe", "/hat", "/x"],
@@ -88,7 +88,7 @@ def test_queries_in_a_table_of_their_own(tmp_path):
     [
         ({"document_columns": {"id": "id", "title": "name"}}, r"p\.csv: no column id; it has sku"),
         ({"document_columns": {"id": "sku", "text": "name"}}, "text unknown; use id and body"),
-        ({"document_columns": {"id": "sku"}}, "id and a stream are needed"),
+        ({"document_columns": {"id": "sku"}}, "id and a field are needed"),
         ({"judgement_columns": {"query": "query"}}, "no query texts: name a table"),
         ({"judgement_columns": {**JUDGED, "who": "x"}}, "judgement_columns: who unknown"),
         ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
@@ -172,14 +172,14 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
         with pytest.raises(InputError, match=r"line [12]: byte 0xe9 .*encoding='cp1252'"):
             read_table(path, ratings, **given, grades=GRADES)
         found = read_table(path, ratings, **given, grades=GRADES, encoding="latin-1")
-        assert found.streams["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+        assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     save(products, tmp_path / "p.csv")
     (tmp_path / "p.csv").write_bytes((tmp_path / "p.csv").read_text("utf-8").encode("utf-16"))
     (tmp_path / "r.csv").write_bytes((tmp_path / "r.csv").read_text("utf-8").encode("utf-16"))
     found = read_table(
         tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
     )
-    assert found.streams["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+    assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     with pytest.raises(InputError, match=r"p\.csv: byte 0xff is not ascii; name another"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
     with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
@@ -210,7 +210,7 @@ ONE_TABLE = {
 def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
     c = read_table(save(one_table, tmp_path / f"ratings{suffix}"), **ONE_TABLE)
     assert c.document_ids == ["7", "8", "9"]
-    assert c.streams == {"title": ["Red shoe", "Hat", "Cap"]}
+    assert c.fields == {"title": ["Red shoe", "Hat", "Cap"]}
     assert c.query_texts == ["shoe", "red"]
     j = c.judgements
     rows = list(zip(j.query, j.document, j.grade, strict=True))
@@ -227,7 +227,7 @@ def test_tables_may_be_frames(tmp_path, one_table, kind):
 
     c = read_collection("table", documents=made(one_table), **ONE_TABLE)
     read = read_table(save(one_table, tmp_path / "ratings.csv"), **ONE_TABLE)
-    assert (c.name, c.document_ids, c.streams) == ("frame", read.document_ids, read.streams)
+    assert (c.name, c.document_ids, c.fields) == ("frame", read.document_ids, read.fields)
     assert (c.query_texts, c.judgements.grade.tolist()) == (read.query_texts, [1, 0, 2, 2])
     queries = pd.DataFrame({"qid": ["a"], "text": ["shoe"]})
     judged = pd.DataFrame({"qid": ["a"], "docno": ["8"], "label": [1]})
@@ -249,7 +249,7 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
         c = read_table(path, **ONE_TABLE, on_other_text=choice)
-        assert list(c.streams["title"]) == [title, "Hat", "Cap"]
+        assert list(c.fields["title"]) == [title, "Hat", "Cap"]
         told = f"rows of documents that were there, with other texts; the {choice} taken"
         assert c.description[told] == 1
     with pytest.raises(InputError, match="on_other_text must be"):

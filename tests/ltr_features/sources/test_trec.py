@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from ltr_features.sources import trec_documents as documents
 from ltr_features.sources.trec import read_trec
-from ltr_features.sources.trec_documents import trec_documents, web_streams
+from ltr_features.sources.trec_documents import trec_documents, web_fields
 from ltr_features.sources.trec_topics import read_topics
 
 TEXT = """<DOC>
@@ -60,8 +60,8 @@ def write(folder, text=TEXT, topics=TOPICS, qrels="301 0 FT911-1 1\n302 0 FT911-
 def test_news_documents_and_classic_topics(tmp_path):
     c = read_trec(*write(tmp_path), topic_fields=("title", "desc"), on_unknown="raise")
     assert c.document_ids == ["FT911-1", "FT911-2"]
-    assert c.streams["title"] == ["Trade & war", ""]
-    assert c.streams["body"] == ["First paragraph .", "no element around this text"]
+    assert c.fields["title"] == ["Trade & war", ""]
+    assert c.fields["body"] == ["First paragraph .", "no element around this text"]
     assert c.query_texts == ["International Organized Crime Identify organizations.", "Polio"]
     assert c.judgements.grade.tolist() == [1, 0]
     assert c.description["judged pairs"] == 2
@@ -69,7 +69,7 @@ def test_news_documents_and_classic_topics(tmp_path):
 
 def test_web_pages(tmp_path):
     files = write(tmp_path, WEB, "301:tax\n", "301 0 GX000-00-0000000 2\n")
-    assert {k: v[0] for k, v in read_trec(*files).streams.items()} == {
+    assert {k: v[0] for k, v in read_trec(*files).fields.items()} == {
         "title": "A <page>",
         "body": "Pay tax here",
         "keywords": "tax, law",
@@ -102,7 +102,7 @@ def test_the_size_of_pieces_does_not_matter(size, tmp_path_factory):
 def test_encodings_are_named(tmp_path):
     path = tmp_path / "docs"
     path.write_bytes("<DOC><DOCNO>1</DOCNO>caf\xe9</DOC>".encode("latin-1"))
-    assert next(trec_documents(path, "latin-1")).streams["body"] == "café"
+    assert next(trec_documents(path, "latin-1")).fields["body"] == "café"
     with pytest.raises(InputError, match=r'document 1 is not utf-8.*"latin-1" for example'):
         list(trec_documents(path))
 
@@ -123,7 +123,7 @@ def test_encodings_are_named(tmp_path):
     ],
 )
 def test_broken_pages_do_not_stop_the_reader(text, body):
-    assert web_streams(text)["body"] == body
+    assert web_fields(text)["body"] == body
 
 
 def test_numbers_of_characters_that_there_are_none_of(tmp_path):

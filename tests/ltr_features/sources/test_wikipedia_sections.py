@@ -20,7 +20,7 @@ def dump(tmp_path):
     pages = [
         page_xml("River", f"[[Water]] {RIVER}\n== Use ==\n[[H2O|wet]] [[Sea|salt]] {RIVER} {SEA}\n"
                  f"== Law ==\n[[Court]] {RIVER}\n== See also ==\n{RIVER}", page_id=1),
-        page_xml("Sea", f"{SEA} [[River|stream]] [[River#Law|rules]] [[River#Use|trade]]\n"
+        page_xml("Sea", f"{SEA} [[River|field]] [[River#Law|rules]] [[River#Use|trade]]\n"
                  f"== Tides ==\n{SEA} [[River|mouth]]", page_id=2),
         page_xml("Single", RIVER, page_id=3),
         page_xml("Stub", f"Short.\n== Long ==\n{RIVER}", page_id=5),
@@ -31,16 +31,16 @@ def dump(tmp_path):
     return path
 
 
-def test_documents_streams_and_grades_by_hand(dump):
+def test_documents_fields_and_grades_by_hand(dump):
     c = section_collection(dump, words_per_query=3, min_words=5, min_document_frequency=1)
     # "Use" and "Tides" give queries, and "Long" none, as its article has no document; "See also"
     # is apparatus; the redirect is no document.
     assert c.document_ids == ["River", "River~Law", "Sea", "Single"]
-    assert c.streams["title"] == ["River", "River: Law", "Sea", "Single"]
+    assert c.fields["title"] == ["River", "River: Law", "Sea", "Single"]
     # Anchors of links from other articles' documents: to the article or to a section that is no
     # document (its lead), or to the section. Those of "Use" and "Tides" are in none.
-    assert c.streams["anchor"] == ["stream\ntrade", "rules", "", ""]
-    assert c.streams["url"][1] == "https://en.wikipedia.org/wiki/River#Law"
+    assert c.fields["anchor"] == ["field\ntrade", "rules", "", ""]
+    assert c.fields["url"][1] == "https://en.wikipedia.org/wiki/River#Law"
     judged = {
         (c.query_ids[q], c.document_ids[d]): int(g)
         for q, d, g in zip(
@@ -60,7 +60,7 @@ def test_query_words_follow_the_rule(tmp_path):
     path.write_bytes(topical_dump(12, 4))
     c = section_collection(path, words_per_query=6, min_document_frequency=3)
     analyzer = Analyzer(stopwords="english")
-    bodies = [set(analyzer.tokens(text)) for text in c.streams["body"]]
+    bodies = [set(analyzer.tokens(text)) for text in c.fields["body"]]
     articles = [record for record in read_dump(path) if isinstance(record, Article)]
     sources = [set(analyzer.tokens(a.sections[s].text)) for a in articles for s in (1, 3)]
     assert len(c.query_texts) == len(sources) == len(bodies) == 24

@@ -36,7 +36,7 @@ def test_properties_count_words_relevant_documents_and_what_they_share():
     collection = Collection(
         name="c",
         document_ids=["a", "b", "c"],
-        streams={"body": ["red green blue", "red cat", "dog"]},
+        fields={"body": ["red green blue", "red cat", "dog"]},
         query_ids=["q1", "q2", "q3"],
         query_texts=["red green cat red", "dog unknownword", "blue"],
         judgements=Judgements(rows, np.array([0, 1, 2, 2, 0]), np.array([1, 2, 0, 1, 0])),
@@ -93,7 +93,7 @@ def test_queries_are_classed_by_the_entities_that_the_experiment_s_linker_finds(
     collection = Collection(
         name="c",
         document_ids=["a"],
-        streams={"body": ["fox"]},
+        fields={"body": ["fox"]},
         query_ids=[f"q{i}" for i in range(5)],
         query_texts=texts,
         judgements=Judgements(np.arange(5), first, first + 1),

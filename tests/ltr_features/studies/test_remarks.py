@@ -95,6 +95,10 @@ def test_the_verdict_says_it_once(run):
     assert summary.index("Column mine") < summary.index("NDCG@10 difference")
     verdict = page[page.index('id="verdict"') : page.index('id="s1"')]
     assert len(re.findall(sentence, verdict)) == 1
+    lines = (folder / "verdict.txt").read_text(encoding="utf-8").splitlines()
+    assert max(map(len, lines)) <= 80
+    ending = " ".join(" ".join(lines).split())
+    assert re.search(f"! {sentence}.*judge more queries, or leave the column out", ending)
 
 
 def test_the_table_of_columns_has_the_distance(run):

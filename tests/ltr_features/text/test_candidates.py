@@ -157,7 +157,7 @@ def test_bad_parameters_are_refused():
         BM25Retriever(index).top(index.query_counts(["fox"]), 0)[0]
     with pytest.raises(InputError, match="5 columns, the index has 2 words"):
         BM25Retriever(index).top(index_of(["a1 b1 c1 d1 e1"]).query_counts(["a1"]), 5)[0]
-    with pytest.raises(InputError, match="no stream 'title'"):
+    with pytest.raises(InputError, match="no field 'title'"):
         BM25Retriever(index, "title").top(index.query_counts(["fox"]), 5)[0]
     with pytest.raises(InputError, match="b must lie between 0 and 1, got 2"):
         BM25(b=2)

@@ -14,7 +14,7 @@ def collection(**changes) -> Collection:
     values = {
         "name": "tiny",
         "document_ids": ["a", "b", "ü c"],
-        "streams": {"body": ["one\ttwo", "", "drei\nvier"], "title": ["A", "B", ""]},
+        "fields": {"body": ["one\ttwo", "", "drei\nvier"], "title": ["A", "B", ""]},
         "query_ids": ["q1", "q2"],
         "query_texts": ["one", "vier"],
         "judgements": Judgements(np.array([0, 1]), np.array([1, 2]), np.array([2, 1])),
@@ -36,7 +36,7 @@ def test_round_trip(tmp_path, bare):
     given = ("document_ids", "query_ids", "query_texts", "query_groups", "withheld", "description")
     for name in ("name", *given):
         assert getattr(after, name) == getattr(before, name)
-    assert {k: list(v) for k, v in after.streams.items()} == before.streams
+    assert {k: list(v) for k, v in after.fields.items()} == before.fields
     for part, fields in (("judgements", ("query", "document", "grade")), ("links", ("source",))):
         for field in fields if getattr(before, part) is not None else ():
             np.testing.assert_array_equal(
@@ -89,4 +89,4 @@ def test_collections_check_themselves():
     with pytest.raises(InputError, match=r"query_sources \+ 1 holds row 4, outside 0\.\.3"):
         collection(query_sources=np.array([3, -1]))
     with pytest.raises(InputError, match="has no documents"):
-        collection(document_ids=[], streams={})
+        collection(document_ids=[], fields={})

@@ -26,10 +26,10 @@ def collection(n=200):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, rng.integers(0, 40))) for _ in range(n)]
     titles = [" ".join(rng.choice(WORDS, 3)) if i % 3 else "" for i in range(n)]
-    streams = {"body": texts, "title": titles}
+    fields = {"body": texts, "title": titles}
     none = np.zeros(0, np.int64)
     judged = Judgements(none, none, none)
-    return Collection("some", [f"d{i}" for i in range(n)], streams, ["q"], ["runs"], judged)
+    return Collection("some", [f"d{i}" for i in range(n)], fields, ["q"], ["runs"], judged)
 
 
 @pytest.fixture
@@ -166,8 +166,8 @@ def test_damaged_counts_are_refused(tmp_path):
         except InputError:
             refused += 1
             continue
-        for (stream, block), (stream_found, block_found) in zip(blocks, found, strict=True):
-            assert stream == stream_found
+        for (field, block), (field_found, block_found) in zip(blocks, found, strict=True):
+            assert field == field_found
             for array, array_found in zip(block, block_found, strict=True):
                 np.testing.assert_array_equal(array, array_found)
     assert refused > 150
@@ -212,8 +212,8 @@ def test_blocks_of_several_units_come_back_in_order(tmp_path, monkeypatch):
     blocks = document_workers._read(counted(tmp_path))
     assert len(blocks) > 10
     words, matrices = merge_counted(blocks, ("title", "body"), ANALYZER)
-    for stream, matrix in zip(("title", "body"), matrices, strict=True):
-        for text, row in zip(collection().streams[stream], matrix, strict=True):
+    for field, matrix in zip(("title", "body"), matrices, strict=True):
+        for text, row in zip(collection().fields[field], matrix, strict=True):
             tokens = ANALYZER.tokens(text)
             found = zip([words[j] for j in row.indices], row.data.tolist(), strict=True)
             assert dict(found) == {token: tokens.count(token) for token in tokens}

@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.mapped import GrowingArray, empty_array
-from ltr_features.text import stream_counts, term_counts
+from ltr_features.text import field_counts, term_counts
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements
@@ -16,10 +16,10 @@ from ltr_features.text.index import WHOLE, TermIndex
 NONE = np.zeros(0, dtype=np.int64)
 
 
-def collection(**streams):
-    n = len(next(iter(streams.values())))
+def collection(**fields):
+    n = len(next(iter(fields.values())))
     ids = [f"d{i}" for i in range(n)]
-    return Collection("toy", ids, streams, [], [], Judgements(NONE, NONE, NONE))
+    return Collection("toy", ids, fields, [], [], Judgements(NONE, NONE, NONE))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def index():
 
 def test_counts_and_statistics(index):
     assert index.vocabulary.words == ("blue", "fox", "owl", "red")
-    assert index.streams == ("body", "title")
+    assert index.fields == ("body", "title")
     assert index.n_documents == 3
     assert index.counts("body").toarray().tolist() == [[0, 1, 0, 2], [2, 0, 1, 0], [0, 0, 0, 0]]
     assert index.counts("title").toarray().tolist() == [[0, 1, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
@@ -41,14 +41,14 @@ def test_counts_and_statistics(index):
     assert index.document_frequency("whole").tolist() == [1, 1, 2, 1]
     assert index.document_frequency("title").tolist() == [0, 1, 1, 1]
     assert index.collection_frequency("whole").tolist() == [2, 2, 2, 3]
-    assert index.stream("body").mean_length == 2.0
+    assert index.field("body").mean_length == 2.0
 
 
-def test_the_whole_of_one_stream_is_that_stream(tmp_path):
+def test_the_whole_of_one_field_is_that_field(tmp_path):
     index = TermIndex.build(collection(body=["red fox", "owl"]))
     index.save(tmp_path / "index")
     for one in (index, TermIndex.open(tmp_path / "index")):
-        assert one.streams == ("body",)
+        assert one.fields == ("body",)
         assert (one.counts("whole") != one.counts("body")).nnz == 0
     assert not (tmp_path / "index" / "whole.terms.npy").exists()
 
@@ -61,10 +61,10 @@ def test_queries_are_analysed_by_the_same_recipe_and_unseen_words_left_out(index
     assert index.query_counts([]).shape == (0, 4)
 
 
-def test_a_missing_stream_is_named(index):
+def test_a_missing_field_is_named(index):
     assert "anchor" not in index
     assert "whole" in index
-    with pytest.raises(InputError, match="no stream 'anchor'; it has body, title, whole"):
+    with pytest.raises(InputError, match="no field 'anchor'; it has body, title, whole"):
         index.counts("anchor")
 
 
@@ -73,12 +73,12 @@ def test_save_and_open_give_the_same_index(index, tmp_path):
     again = TermIndex.open(tmp_path / "index")
     assert again.vocabulary == index.vocabulary
     assert again.analyzer == index.analyzer
-    assert again.streams == index.streams
+    assert again.fields == index.fields
     assert again.fingerprint == index.fingerprint
-    for stream in ("body", "title", "whole"):
-        assert (again.counts(stream) != index.counts(stream)).nnz == 0
+    for field in ("body", "title", "whole"):
+        assert (again.counts(field) != index.counts(field)).nnz == 0
         for name in ("ends", "terms", "counts", "lengths", "document_frequency"):
-            ours, theirs = getattr(again.stream(stream), name), getattr(index.stream(stream), name)
+            ours, theirs = getattr(again.field(field), name), getattr(index.field(field), name)
             np.testing.assert_array_equal(ours, theirs)
             assert ours.dtype == theirs.dtype
     # Saving again replaces the folder; nothing else is left beside it.
@@ -88,7 +88,7 @@ def test_save_and_open_give_the_same_index(index, tmp_path):
 
 def test_changes_in_memory_never_reach_the_files(index, tmp_path):
     index.save(tmp_path / "index")
-    TermIndex.open(tmp_path / "index").stream("body").counts[:] = 99
+    TermIndex.open(tmp_path / "index").field("body").counts[:] = 99
     again = TermIndex.open(tmp_path / "index")
     assert again.counts("body").max() == 2
 
@@ -119,21 +119,21 @@ def test_a_missing_text_is_named_by_its_document(missing):
 
 
 def test_building_from_blocks_equals_building_at_once():
-    streams = {"title": ["red", "", "owl fox", "x"], "body": ["fox", "blue owl", "", "zebra red"]}
-    index = TermIndex.build(collection(**streams))
-    blocks = ({s: texts[i : i + 1] for s, texts in streams.items()} for i in range(4))
+    fields = {"title": ["red", "", "owl fox", "x"], "body": ["fox", "blue owl", "", "zebra red"]}
+    index = TermIndex.build(collection(**fields))
+    blocks = ({s: texts[i : i + 1] for s, texts in fields.items()} for i in range(4))
     streamed = TermIndex.build_from_blocks(blocks, threads=2)
     assert streamed.vocabulary == index.vocabulary
-    for stream in ("title", "body", "whole"):
-        assert (streamed.counts(stream) != index.counts(stream)).nnz == 0
+    for field in ("title", "body", "whole"):
+        assert (streamed.counts(field) != index.counts(field)).nnz == 0
 
 
 def test_bad_blocks_are_refused():
-    with pytest.raises(InputError, match="needs documents with at least one stream"):
+    with pytest.raises(InputError, match="needs documents with at least one field"):
         TermIndex.build_from_blocks([])
-    with pytest.raises(InputError, match="unknown streams colour"):
+    with pytest.raises(InputError, match="unknown fields colour"):
         TermIndex.build_from_blocks([{"colour": ["red"]}])
-    with pytest.raises(InputError, match="block 1 of documents has the streams title"):
+    with pytest.raises(InputError, match="block 1 of documents has the fields title"):
         TermIndex.build_from_blocks([{"body": ["red"]}, {"title": ["red"]}])
 
 
@@ -192,8 +192,8 @@ def opens_or_is_refused(folder):
     except InputError as error:
         said = str(error)
     else:
-        for stream in (*index.streams, WHOLE):
-            np.asarray(index.counts(stream).sum(axis=0))
+        for field in (*index.fields, WHOLE):
+            np.asarray(index.counts(field).sum(axis=0))
         asked = csr_matrix(np.ones((1, len(index.vocabulary)), np.int32))
         assert len(BM25Retriever(index).top(asked, 5)[0]) <= 5
         return True
@@ -203,12 +203,12 @@ def opens_or_is_refused(folder):
 
 @pytest.mark.parametrize("rows", [2, 1000])
 def test_postings_are_the_counts_by_term(index, tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(stream_counts, "_ROWS", rows)
+    monkeypatch.setattr(field_counts, "_ROWS", rows)
     index.save(tmp_path / "index")
     by_term = index.counts(WHOLE).tocsc()
     for postings in (
-        index.stream(WHOLE).postings,
-        TermIndex.open(tmp_path / "index").stream(WHOLE).stored_postings,
+        index.field(WHOLE).postings,
+        TermIndex.open(tmp_path / "index").field(WHOLE).stored_postings,
     ):
         np.testing.assert_array_equal(postings.ends, by_term.indptr)
         np.testing.assert_array_equal(postings.documents, by_term.indices)
@@ -219,15 +219,15 @@ def test_an_index_of_an_earlier_version_has_no_postings(index, tmp_path):
     index.save(tmp_path / "index")
     for path in (tmp_path / "index").glob("postings.*"):
         path.unlink()
-    whole = TermIndex.open(tmp_path / "index").stream(WHOLE)
+    whole = TermIndex.open(tmp_path / "index").field(WHOLE)
     assert whole.stored_postings is None
-    np.testing.assert_array_equal(whole.postings.counts, index.stream(WHOLE).postings.counts)
+    np.testing.assert_array_equal(whole.postings.counts, index.field(WHOLE).postings.counts)
 
 
-def test_a_collection_without_streams_is_refused():
+def test_a_collection_without_fields_is_refused():
     nothing = Collection("toy", ["d"], {}, [], [], Judgements(NONE, NONE, NONE))
     for counted in (None, iter(())):
-        with pytest.raises(InputError, match="collection 'toy' has no streams to index"):
+        with pytest.raises(InputError, match="collection 'toy' has no fields to index"):
             TermIndex.build(nothing, counted=counted)
 
 
@@ -241,12 +241,12 @@ def test_counts_on_the_disk_are_those_in_memory(monkeypatch):
     for made in (GrowingArray.__init__, empty_array):
         monkeypatch.setitem(made.__kwdefaults__, "memory", 64)
     on_disk = TermIndex.build(c)
-    for stream in ("title", "body", WHOLE):
+    for field in ("title", "body", WHOLE):
         for name in ("ends", "terms", "counts", "lengths", "document_frequency"):
-            expected, found = (getattr(i.stream(stream), name) for i in (in_memory, on_disk))
+            expected, found = (getattr(i.field(field), name) for i in (in_memory, on_disk))
             np.testing.assert_array_equal(found, expected)
         for expected, found in zip(
-            in_memory.stream(stream).postings, on_disk.stream(stream).postings, strict=True
+            in_memory.field(field).postings, on_disk.field(field).postings, strict=True
         ):
             np.testing.assert_array_equal(found, expected)
 

@@ -25,9 +25,9 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 def collection(bodies, titles=None):
     none = np.zeros(0, np.int64)
-    streams = {"body": bodies} | ({} if titles is None else {"title": titles})
+    fields = {"body": bodies} | ({} if titles is None else {"title": titles})
     ids = [f"d{i}" for i in range(len(bodies))]
-    return Collection("c", ids, streams, ["q"], ["x"], Judgements(none, none, none))
+    return Collection("c", ids, fields, ["q"], ["x"], Judgements(none, none, none))
 
 
 @settings(max_examples=50, deadline=None)
@@ -36,10 +36,10 @@ def test_texts_are_those_that_were_written(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("stored")
     bodies, titles = (list(column) for column in zip(*texts, strict=True))
     save_documents(collection(bodies, titles), folder)
-    ids, streams = open_documents(folder)
+    ids, fields = open_documents(folder)
     assert ids == [f"d{i}" for i in range(len(texts))]
-    assert list(streams) == ["body", "title"]
-    for found, expected in zip(streams.values(), (bodies, titles), strict=True):
+    assert list(fields) == ["body", "title"]
+    for found, expected in zip(fields.values(), (bodies, titles), strict=True):
         assert list(found) == expected
         assert [found[i] for i in range(-len(texts), len(texts))] == expected * 2
         assert found[1:7] == expected[1:7]
@@ -52,19 +52,19 @@ def test_texts_of_many_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(stored_texts, "_BLOCK", 3)
     bodies = [f"text {i}" for i in range(10)]
     save_documents(collection(bodies), tmp_path)
-    _, streams = open_documents(tmp_path)
-    assert list(streams["body"]) == bodies
-    assert streams["body"][2:5] == bodies[2:5]
+    _, fields = open_documents(tmp_path)
+    assert list(fields["body"]) == bodies
+    assert fields["body"][2:5] == bodies[2:5]
 
 
 def test_a_collection_is_loaded_from_them(tmp_path):
     save_collection(collection(["one", "two"]), tmp_path)
     assert open_documents(tmp_path) is None
-    assert load_collection(tmp_path).streams["body"] == ["one", "two"]
+    assert load_collection(tmp_path).fields["body"] == ["one", "two"]
     save_documents(collection(["one", "two"]), tmp_path)
     loaded = load_collection(tmp_path)
-    assert isinstance(loaded.streams["body"], StoredTexts)
-    assert list(loaded.streams["body"]) == ["one", "two"]
+    assert isinstance(loaded.fields["body"], StoredTexts)
+    assert list(loaded.fields["body"]) == ["one", "two"]
     assert loaded.document_ids == ["d0", "d1"]
 
 
@@ -75,7 +75,7 @@ def test_a_collection_is_loaded_from_them(tmp_path):
     st.data(),
 )
 def test_texts_that_come_one_after_the_other(texts, held, data):
-    """A stream is there from its first text on, or if it was asked for; wherever it lies."""
+    """A field is there from its first text on, or if it was asked for; wherever it lies."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored_texts, "_HELD", held)
         made = DocumentTexts(["title"])
@@ -83,18 +83,18 @@ def test_texts_that_come_one_after_the_other(texts, held, data):
             made.add(of_document)
     assert len(made) == len(texts)
     expected = {
-        stream: [of_document.get(stream, "") for of_document in texts]
-        for stream in ("body", "title", "url")
+        field: [of_document.get(field, "") for of_document in texts]
+        for field in ("body", "title", "url")
     }
     expected = {s: found for s, found in expected.items() if s == "title" or any(found)}
-    streams = made.streams()
-    assert {stream: list(found) for stream, found in streams.items()} == expected
-    assert list(streams) == list(expected)
+    fields = made.fields()
+    assert {field: list(found) for field, found in fields.items()} == expected
+    assert list(fields) == list(expected)
     n_characters = sum(map(len, (t for found in expected.values() for t in found)))
-    assert isinstance(streams["title"], StoredTexts) == (n_characters >= held)
+    assert isinstance(fields["title"], StoredTexts) == (n_characters >= held)
     rows = data.draw(st.permutations(range(len(texts))))[: len(texts) // 2]
-    for stream, found in made.streams(rows).items():
-        assert list(found) == [expected[stream][row] for row in rows]
+    for field, found in made.fields(rows).items():
+        assert list(found) == [expected[field][row] for row in rows]
 
 
 def test_a_collection_of_texts_on_the_disk_is_stored(tmp_path, monkeypatch):
@@ -103,10 +103,10 @@ def test_a_collection_of_texts_on_the_disk_is_stored(tmp_path, monkeypatch):
     made = DocumentTexts()
     for i in range(20):
         made.add({"body": f"text {i}", "title": "t" * (i == 15)})
-    streams = made.streams()
-    assert isinstance(streams["title"], StoredTexts)
+    fields = made.fields()
+    assert isinstance(fields["title"], StoredTexts)
     held = collection([f"text {i}" for i in range(20)], ["t" * (i == 15) for i in range(20)])
-    for name, c in (("disk", collection(streams["body"], streams["title"])), ("held", held)):
+    for name, c in (("disk", collection(fields["body"], fields["title"])), ("held", held)):
         (tmp_path / name).mkdir()
         save_collection(c, tmp_path / name)
         save_documents(c, tmp_path / name)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 import ltr_features.text.term_counts as term_counts
 from letor.errors import InputError
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.term_counts import count_streams, count_terms, renumbered
+from ltr_features.text.term_counts import count_fields, count_terms, renumbered
 
 # Characters at which the rule turns: expanding folds, final sigma, marks, format characters,
 # compositions, Hangul letters, astral letters, a lone surrogate, the ends of UTF-8's widths.
@@ -119,26 +119,26 @@ def test_no_texts_and_no_words():
     assert (words, counts.shape) == ([], (2, 0))
 
 
-def test_streams_share_one_vocabulary():
+def test_fields_share_one_vocabulary():
     blocks = [
         {"title": ["Red fox"], "body": ["a red red fox"]},
         {"title": ["Owl"], "body": ["blue owl"]},
     ]
-    words, (title, body) = count_streams(blocks, ("title", "body"))
+    words, (title, body) = count_fields(blocks, ("title", "body"))
     assert words == ["blue", "fox", "owl", "red"]
     assert title.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
     assert body.toarray().tolist() == [[0, 1, 0, 2], [1, 0, 1, 0]]
 
 
 def test_bad_texts_are_named():
-    with pytest.raises(InputError, match="text 1 of stream 'text' in block 0 is NoneType"):
+    with pytest.raises(InputError, match="text 1 of field 'text' in block 0 is NoneType"):
         count_terms(["a", None])
     with pytest.raises(InputError, match="sequence of texts is wanted, got a string"):
         count_terms("one text")
     with pytest.raises(InputError, match="unequal number"):
-        count_streams([{"title": ["a"], "body": []}], ("title", "body"))
-    with pytest.raises(InputError, match="block 0 of documents lacks the streams body"):
-        count_streams([{"title": ["a"]}], ("title", "body"))
+        count_fields([{"title": ["a"], "body": []}], ("title", "body"))
+    with pytest.raises(InputError, match="block 0 of documents lacks the fields body"):
+        count_fields([{"title": ["a"]}], ("title", "body"))
     with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
         count_terms(["a"], threads=0)
 

@@ -15,6 +15,6 @@ class TitleLength(ColumnFamily):
 
     def compute(self, context, pairs):
         context.check(pairs)
-        titles = context.collection.streams.get("title", [""] * context.collection.n_documents)
+        titles = context.collection.fields.get("title", [""] * context.collection.n_documents)
         lengths = context.cached("title lengths", lambda: np.array([len(t) for t in titles]))
         return lengths[pairs.document].astype(np.float32)[:, None]

@@ -14,7 +14,7 @@ def read_lines(file, query):
     return Collection(
         name="lines",
         document_ids=[f"line{i}" for i in range(len(lines))],
-        streams={"body": lines, "title": [line.split()[0] for line in lines]},
+        fields={"body": lines, "title": [line.split()[0] for line in lines]},
         query_ids=["q"],
         query_texts=[query],
         judgements=Judgements(ones * 0, found, ones),

@@ -1,4 +1,4 @@
-"""How often each word occurs in a stream of each document, and what ranking needs of that."""
+"""How often each word occurs in a field of each document, and what ranking needs of that."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Postings(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamCounts:
-    """Term counts of one stream in compressed rows, and the statistics that ranking needs.
+class FieldCounts:
+    """Term counts of one field in compressed rows, and the statistics that ranking needs.
 
     Attributes:
         ends: int64 [n_documents + 1], document i owns entries ``ends[i]:ends[i + 1]``.
         terms: int32 [nnz], columns of the vocabulary, increasing within a document.
         counts: int32 [nnz], 1 or more.
-        lengths: int64 [n_documents], tokens of the document in this stream.
-        document_frequency: int64 [V], documents that have the word in this stream.
-        collection_frequency: int64 [V], occurrences of the word in this stream.
+        lengths: int64 [n_documents], tokens of the document in this field.
+        document_frequency: int64 [V], documents that have the word in this field.
+        collection_frequency: int64 [V], occurrences of the word in this field.
         unknown: int64 [n_documents], distinct words of the document that the vocabulary lacks,
             which ``lengths`` count too; None where it has them all.
-        statistics: the stream of the documents that ``document_frequency``,
+        statistics: the field of the documents that ``document_frequency``,
             ``collection_frequency`` and all that is made of them are of; None for these documents.
         stored_postings: the entries by term, where they were stored with the counts.
     """
@@ -55,11 +55,11 @@ class StreamCounts:
     document_frequency: NDArray[np.int64]
     collection_frequency: NDArray[np.int64]
     unknown: NDArray[np.int64] | None = None
-    statistics: StreamCounts | None = None
+    statistics: FieldCounts | None = None
     stored_postings: Postings | None = None
 
     @classmethod
-    def from_matrix(cls, matrix: csr_matrix) -> StreamCounts:
+    def from_matrix(cls, matrix: csr_matrix) -> FieldCounts:
         """Take over counts (int32 [n, V], columns sorted) and derive the statistics."""
         n, n_words = matrix.shape
         ends = matrix.indptr.astype(np.int64)

@@ -1,0 +1,66 @@
+"""Choosing parameters by held-out queries: training with several values, and keeping the best."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from ssi_models.persistence import checkpoint_of
+from ssi_models.training.loop import History
+from ssi_models.training.run import JointRun
+
+#: For each parameter its values, the usual one first.
+Choices: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+class Trained(NamedTuple):
+    """Training that ended, and the values that it was given."""
+
+    run: JointRun
+    history: History
+    chosen: Mapping[str, Any]
+
+
+def choose(
+    choices: Choices,
+    files: Sequence[Path | None],
+    train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
+) -> Trained:
+    """Training with the values that serve held-out queries best: those of one parameter after the
+    other, with the others as they are best so far. The margin is the one with the best measure;
+    another value of anything else must be better than the usual one beyond what chance may do.
+
+    Args:
+        choices: what may be chosen.
+        files: for checkpoints, of :func:`checkpoints`.
+        train: trains with a value for each parameter, and a file for its checkpoint.
+    """
+    unused = iter(files)
+
+    def trained(chosen: Mapping[str, Any]) -> Trained:
+        return Trained(*train(chosen, next(unused)), chosen)
+
+    best = trained(usual(choices))
+    for name, values in choices.items():
+        for other in [trained({**best.chosen, name: value}) for value in values[1:]]:
+            if name == "margin":
+                better = other.history.best_validation > best.history.best_validation
+            else:
+                better = other.run.is_better_than(best.run)
+            best = other if better else best
+    return best
+
+
+def usual(choices: Choices) -> dict[str, Any]:
+    """The first value of each parameter."""
+    return {name: values[0] for name, values in choices.items()}
+
+
+def checkpoints(path: str | os.PathLike[str] | None, choices: Choices) -> list[Path | None]:
+    """A file for each training that :func:`choose` may do: the given one for the first, files
+    beside it for the others; None for each where none is given."""
+    first = None if path is None else Path(path)
+    others = range(1, sum(map(len, choices.values())))
+    return [first, *(checkpoint_of(path, str(number)) for number in others)]
