@@ -225,11 +225,6 @@ class RankingData:
             raise InputError("rows are ordered by document ids, but these have none")
         return np.unique(np.asarray(self.document_ids, dtype=str), return_inverse=True)[1]
 
-    @property
-    def is_grouped(self) -> bool:
-        """Whether rows of a query are adjacent and queries come in ``query_ids`` order."""
-        return bool(np.all(self.query_index[1:] >= self.query_index[:-1]))
-
     def column(self, name: str) -> NDArray[np.float32]:
         """float32 [n]: the values of one column."""
         return self.X[:, self._column_positions([name])[0]]

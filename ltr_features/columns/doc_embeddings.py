@@ -15,134 +15,23 @@ Rules (field s of document d, query q):
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.word_embeddings import (
-    EMBEDDING_FIELDS,
-    ENSAN,
-    TRAIN,
-)
+from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, ENSAN
+from ltr_features.columns.vector_sources import Doc2VecSource
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
-from ltr_features.embeddings.doc2vec import Doc2Vec
-from ltr_features.embeddings.settings import TrainingSettings
-from ltr_features.embeddings.vectors import served_tokens, unit_rows
 from ltr_features.text.collection import Pairs
-from ltr_features.text.term_counts import renumbered
 
 #: Lengths of chunks, in tokens.
 CHUNK_LENGTHS = (10, 30, 50)
-
-
-@dataclass(frozen=True)
-class Doc2VecSource:
-    """Where the doc2vec model comes from.
-
-    Attributes:
-        model: a file that :meth:`Doc2Vec.save` wrote, or ``"train"``: train on the collection.
-        dimension, epochs, min_count, negative, seed: of training, see
-            :class:`ltr_features.embeddings.settings.TrainingSettings`; negative = 0 trains by
-            hierarchical softmax.
-        folder: where trained models are kept and looked for; None keeps them in memory only.
-
-    Raises:
-        InputError: no such file, or a setting of training outside its range.
-    """
-
-    model: str = TRAIN
-    dimension: int = 100
-    epochs: int = 20
-    min_count: int = 2
-    negative: int = 5
-    seed: int = 1
-    folder: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        TrainingSettings.of(self)  # checks them
-        if self.model != TRAIN and not Path(self.model).is_file():
-            raise InputError(
-                f"model: no file {self.model}; name a doc2vec model, or {TRAIN!r} to train on the "
-                "collection"
-            )
-
-    @property
-    def trained_on(self) -> str:
-        """For the provenance of columns."""
-        if self.model == TRAIN:
-            return "text of all documents, no labels"
-        return f"doc2vec model {Path(self.model).name}, no labels"
-
-    def load(self, context: ColumnContext) -> Doc2Vec:
-        """The model; trained on the documents' texts once per context, and once per folder."""
-        context = context.learned_from
-        return context.cached(self.model_key, lambda: self._load(context))
-
-    @property
-    def model_key(self) -> tuple[object, ...]:
-        """Equal for sources of one model."""
-        return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
-
-    def _load(self, context: ColumnContext) -> Doc2Vec:
-        if self.model != TRAIN:
-            return Doc2Vec.load(self.model)
-        # gensim takes seconds to import; files do not need it.
-        from ltr_features.embeddings import training
-
-        return training.trained(
-            Doc2Vec,
-            training.train_doc2vec,
-            context.collection,
-            context.index.analyzer,
-            TrainingSettings.of(self),
-            self.folder,
-        )
-
-    def text_vectors(
-        self, context: ColumnContext, tokens: Sequence[str], bags: csr_matrix
-    ) -> NDArray[np.float32]:
-        """float32 [n, dimension]: the unit vectors of texts given as bags of tokens; 0 for a text
-        without known words.
-
-        Args:
-            tokens: what the columns of ``bags`` stand for, tokens of the index's recipe. A word
-                of the model serves a token by the rules of :meth:`WordVectors.load`.
-            bags: [n, len(tokens)], occurrences.
-        """
-        model = self.load(context)
-        analyzer = context.index.analyzer
-        served = context.learned_from.cached(
-            (model, "tokens"), lambda: served_tokens(model.words, analyzer)
-        )
-        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
-        counts = renumbered(bags, rows, len(model.words))
-        counts.sum_duplicates()  # several tokens may be served by one word
-        return unit_rows(model.infer(counts, context.threads))
-
-    def field_vectors(self, context: ColumnContext, field: str) -> NDArray[np.float32]:
-        """float32 [n_documents, dimension], see :meth:`text_vectors`."""
-        index = context.index
-        return context.cached(
-            (self.model_key, field),
-            lambda: self.text_vectors(context, index.vocabulary, index.counts(field)),
-        )
-
-    def query_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
-        """float32 [n_queries, dimension], see :meth:`text_vectors`."""
-        words, counts = context.query_words
-        return context.cached_for_queries(
-            (self.model_key, "queries"), lambda: self.text_vectors(context, words, counts)
-        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
 from ltr_features.columns.entities import DocumentEmbeddingEntity, WordEmbeddingEntity
-from ltr_features.columns.word_embeddings import ENSAN, WordEmbeddingWord
+from ltr_features.columns.field_cosines import ENSAN
+from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.parameters import check_names
 from ltr_features.text.collection import Pairs
 

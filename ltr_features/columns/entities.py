@@ -27,13 +27,9 @@ from scipy.sparse import csr_matrix
 
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.entity_source import EntitySource
-from ltr_features.columns.word_embeddings import (
-    EMBEDDING_FIELDS,
-    FieldCosines,
-    WordVectorSource,
-)
+from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
+from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.embeddings.cosines import Bags
 from ltr_features.text.collection import Pairs, places_of
 from ltr_features.text.term_counts import count_terms, renumbered

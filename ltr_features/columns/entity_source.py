@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.word_embeddings import EMBEDDING_FIELDS
+from ltr_features.columns.field_cosines import EMBEDDING_FIELDS
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path

@@ -7,6 +7,9 @@ from typing import Any
 
 from letor.errors import InputError
 
+#: What the provenance of a column made from trained vectors says.
+TRAINED_ON = "text of all documents, no labels"
+
 
 @dataclass(frozen=True)
 class TrainingSettings:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import gensim
 import numpy as np
@@ -20,7 +20,7 @@ from gensim.models.doc2vec import TaggedDocument
 
 from letor.errors import InputError
 from ltr_features.embeddings.doc2vec import Doc2Vec
-from ltr_features.embeddings.settings import TrainingSettings
+from ltr_features.embeddings.settings import TRAINED_ON, TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, unit_rows
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, Collection
@@ -29,12 +29,7 @@ from ssi_models.vocabulary import Vocabulary
 #: Fields that are read as sentences; a URL is none.
 TEXT_FIELDS = tuple(field for field in FIELDS if field != "url")
 
-#: What the provenance of a column made from these vectors says.
-TRAINED_ON = "text of all documents, no labels"
-
 T = TypeVar("T", WordVectors, Doc2Vec)
-
-_NAMES: Mapping[type, str] = {WordVectors: "word2vec", Doc2Vec: "doc2vec"}
 
 
 def train_word_vectors(
@@ -111,22 +106,23 @@ def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict
 
 def trained(
     kind: type[T],
-    train: Callable[[Collection, Analyzer, TrainingSettings], T],
     collection: Collection,
     analyzer: Analyzer,
     settings: TrainingSettings,
     folder: str | os.PathLike[str] | None,
 ) -> T:
-    """``train(collection, analyzer, settings)``, once per folder: a file there is loaded.
+    """Vectors of the collection's documents, trained once per folder: a file there is loaded.
 
     Args:
         kind: what is trained.
         folder: where it is kept and looked for; None keeps it nowhere.
     """
+    of_words = ("word2vec", train_word_vectors)
+    name, train = of_words if kind is WordVectors else ("doc2vec", train_doc2vec)
     if folder is None:
-        return train(collection, analyzer, settings)
-    name = training_key(_NAMES[kind], collection, analyzer, settings)
-    path = Path(folder) / f"{name}{SUFFIX}"
+        return cast("T", train(collection, analyzer, settings))
+    key = training_key(name, collection, analyzer, settings)
+    path = Path(folder) / f"{key}{SUFFIX}"
     if not path.is_file():
         train(collection, analyzer, settings).save(path)
     return kind.load(path)

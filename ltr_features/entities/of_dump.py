@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from letor.errors import InputError
-from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
-from ltr_features.sources.wikipedia import excerpt_path
 
 #: Names the dump that is installed with gensim, see :func:`excerpt_path`.
 EXCERPT_NAME = "wikipedia-excerpt"
@@ -24,6 +22,8 @@ def dump_path(dump: str) -> Path:
     Raises:
         InputError: there is no such file.
     """
+    from ltr_features.sources.wikipedia import excerpt_path
+
     path = excerpt_path() if dump == EXCERPT_NAME else Path(dump)
     if not path.is_file():
         raise InputError(
@@ -50,6 +50,9 @@ def base_of_dump(
     Raises:
         InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
     """
+    # Reading dumps takes longer to import than all columns that need none.
+    from ltr_features.entities.build import build_knowledge_base
+
     path = dump_path(dump)
     build = partial(build_knowledge_base, path, withhold_query_sections=withhold_query_sections)
     if folder is None:

@@ -26,6 +26,9 @@ collections and models that were asked for, and p-values are corrected over thes
 
     LTR_DATA=<folder of data sets> python tests/benchmarks/bench_defaults.py --out FOLDER
         [--collections cranfield,npl] [--models ssi,opca] [--no-grid] [--threads 2] [--table]
+
+``--own FOLDER`` (may be repeated) tries the models on a collection of your own, in BEIR's layout,
+instead: its judgements, or its links where it has a ``links.tsv``.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -43,7 +47,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from ranking_tasks import COLLECTIONS, AbsentError, Split, Task
+from ranking_tasks import COLLECTIONS, AbsentError, Split, Task, of_folder
 from threadpoolctl import threadpool_limits
 
 from ltr_features.studies.statistics.paired_tests import bootstrap_interval, fisher_randomisation
@@ -464,9 +468,10 @@ def write_table(store: Store, collections: Sequence[str], models: Sequence[str])
 def compute(arguments: argparse.Namespace, store: Store) -> None:
     """All fits that are missing, the most telling first."""
     tasks = []
+    readers = {path.name: partial(of_folder, path) for path in arguments.own} or COLLECTIONS
     for name in arguments.collections:
         try:
-            tasks.append(COLLECTIONS[name]())
+            tasks.append(readers[name]())
         except AbsentError as error:
             print(f"{name}: skipped: {error}", flush=True)
     slow = [model for model in arguments.models if model in SLOW]
@@ -485,10 +490,13 @@ def main() -> None:
         parser.add_argument(
             f"--{name}", type=names_of(known), default=list(known), help=", ".join(known)
         )
+    parser.add_argument("--own", type=Path, action="append", default=[], metavar="FOLDER")
     parser.add_argument("--no-grid", action="store_true", help="starts and defaults only")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print what there is; compute nothing")
     arguments = parser.parse_args()
+    if arguments.own:
+        arguments.collections = [path.name for path in arguments.own]
     arguments.out.mkdir(parents=True, exist_ok=True)
     store = Store(arguments.out)
     if not arguments.table:

@@ -197,6 +197,29 @@ def sentences() -> Task:
     return Task("enja", (Q, D), (Q_counts, D_counts), preferences, [split], separate=True)
 
 
+def of_folder(path: Path) -> Task:
+    """A collection of your own, in BEIR's layout: find the documents that a document links to, by
+    its text, where there is a ``links.tsv``; or else those judged relevant to a query.
+
+    Of more queries than are trained on and tested here, random ones are taken.
+    """
+    linked = "links.tsv" if (path / "links.tsv").is_file() else None
+    collection = read_collection("beir", folder=path, links=linked)
+    (Q, D), (of_queries, of_documents) = of_collection(collection)
+    if linked:
+        links = collection.links
+        other = links.source != links.target
+        Q, of_queries = D, of_documents
+        preferences = pairs((Q, D), links.source[other], links.target[other])
+    else:
+        judged = collection.judgements
+        preferences = pairs((Q, D), judged.query, judged.document, judged.grade)
+    asked = np.random.default_rng(0).permutation(preferences.queries)[: N_TRAINING + N_TEST]
+    splits = in_parts(np.sort(asked), N_PARTS)
+    itself = np.arange(D.shape[0]) if linked else collection.query_sources
+    return Task(path.name, (Q, D), (of_queries, of_documents), preferences, splits, itself)
+
+
 #: How to read each collection, the quick ones first.
 COLLECTIONS: dict[str, Callable[[], Task]] = {
     "cranfield": lambda: classic("cranfield"),

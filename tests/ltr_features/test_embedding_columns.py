@@ -201,7 +201,7 @@ def test_provenance_says_what_was_learned_from(random_context, vectors):
     pairs = all_pairs(random_context)
     families = [WordEmbeddingWord(vectors=vectors), DocumentEmbeddingWord(dimension=4, epochs=1)]
     data = build_columns(random_context, pairs, families)
-    assert data.provenance["w2v_word_avg_body"]["trained on"] == "vectors of tiny.vec, no labels"
+    assert data.provenance["w2v_word_avg_body"]["trained on"] == "vector file tiny.vec, no labels"
     said = data.provenance["d2v_word_body"]["trained on"]
     assert said == "text of all documents, no labels"
     assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")

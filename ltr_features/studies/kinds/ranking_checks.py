@@ -15,10 +15,9 @@ from letor.measures import run_measure
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_base.names import nearest
 from ltr_features.candidates import candidate_sources, source_kind
-from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
-from ltr_features.columns.word_embeddings import WordVectorSource
+from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times

@@ -9,11 +9,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ltr_features.columns.base import ColumnFamily
-from ltr_features.columns.doc_embeddings import Doc2VecSource
 from ltr_features.columns.fitted import ModelTexts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import families
-from ltr_features.columns.word_embeddings import WordVectorSource
+from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs, model_column
 from ltr_features.studies.page.charts.drawing import clipped

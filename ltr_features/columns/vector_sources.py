@@ -1,0 +1,183 @@
+"""Where word vectors and doc2vec models come from: a file, or training on the collection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from letor.errors import InputError
+from ltr_features.columns.context import ColumnContext
+from ltr_features.embeddings.doc2vec import Doc2Vec
+from ltr_features.embeddings.settings import TRAINED_ON, TrainingSettings
+from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens, unit_rows
+from ltr_features.text.term_counts import renumbered
+
+T = TypeVar("T", WordVectors, Doc2Vec)
+
+#: Instead of a file's name: train on the collection.
+TRAIN = "train"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What both have; a subclass has the file's name too, under the name ``_parameter``."""
+
+    dimension: int = 100
+    epochs: int = 10
+    min_count: int = 2
+    negative: int = 5
+    seed: int = 1
+    folder: str | os.PathLike[str] | None = None
+
+    _parameter: ClassVar[str]
+    _called: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        TrainingSettings.of(self)  # checks them
+        if self._file != TRAIN and not Path(self._file).is_file():
+            raise InputError(
+                f"{self._parameter}: no file {self._file}; name a {self._called}, or {TRAIN!r} to "
+                "train on the collection"
+            )
+
+    @property
+    def trained_on(self) -> str:
+        """For the provenance of columns."""
+        if self._file == TRAIN:
+            return TRAINED_ON
+        return f"{self._called} {Path(self._file).name}, no labels"
+
+    @property
+    def _file(self) -> str:
+        file: str = getattr(self, self._parameter)
+        return file
+
+    def _trained(self, context: ColumnContext, kind: type[T]) -> T:
+        """Trained on the documents' texts, or found in the folder."""
+        # gensim takes seconds to import; files do not need it.
+        from ltr_features.embeddings.training import trained
+
+        analyzer, settings = context.index.analyzer, TrainingSettings.of(self)
+        return trained(kind, context.collection, analyzer, settings, self.folder)
+
+
+@dataclass(frozen=True)
+class WordVectorSource(_Source):
+    """Where word vectors come from.
+
+    Attributes:
+        vectors: a file (see :meth:`WordVectors.load`), or ``"train"``: train on the collection. A
+            file of :meth:`WordVectors.save` is mapped into memory; any other is read again for
+            later queries with words that no document has, which takes seconds.
+        dimension, epochs, window, min_count, negative, seed: of training, see
+            :class:`ltr_features.embeddings.settings.TrainingSettings`.
+        folder: where trained vectors are kept and looked for; None keeps them in memory only.
+
+    Raises:
+        InputError: no such file, or a setting of training outside its range.
+    """
+
+    vectors: str = TRAIN
+    window: int = 5
+
+    _parameter: ClassVar[str] = "vectors"
+    _called: ClassVar[str] = "vector file"
+
+    def load(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
+        """float32 [len(tokens), dimension]: unit vectors, 0 for tokens without one.
+
+        Vectors are trained on the documents' texts once per context, and once per folder.
+        """
+        context = context.learned_from
+        if self.vectors == TRAIN:
+            key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
+            made = context.cached(key, lambda: self._trained(context, WordVectors))
+            return made.rows_for(tokens)
+        analyzer = context.index.analyzer
+        if Path(self.vectors).suffix != SUFFIX:
+            return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
+        # Mapped into memory: kept open for the words of later queries.
+        key = ("word vectors", self.vectors)
+        mapped = context.cached(key, lambda: WordVectors.load(self.vectors))
+        served = context.cached((*key, "tokens"), lambda: served_tokens(mapped.words, analyzer))
+        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
+        units = np.zeros((len(rows), mapped.dimension), dtype=np.float32)
+        units[rows >= 0] = mapped.units[rows[rows >= 0]]
+        return units
+
+
+@dataclass(frozen=True)
+class Doc2VecSource(_Source):
+    """Where the doc2vec model comes from.
+
+    Attributes:
+        model: a file that :meth:`Doc2Vec.save` wrote, or ``"train"``: train on the collection.
+        dimension, epochs, min_count, negative, seed: of training, see
+            :class:`ltr_features.embeddings.settings.TrainingSettings`; negative = 0 trains by
+            hierarchical softmax.
+        folder: where trained models are kept and looked for; None keeps them in memory only.
+
+    Raises:
+        InputError: no such file, or a setting of training outside its range.
+    """
+
+    model: str = TRAIN
+    epochs: int = 20
+
+    _parameter: ClassVar[str] = "model"
+    _called: ClassVar[str] = "doc2vec model"
+
+    def load(self, context: ColumnContext) -> Doc2Vec:
+        """The model; trained on the documents' texts once per context, and once per folder."""
+        context = context.learned_from
+        if self.model == TRAIN:
+            return context.cached(self.model_key, lambda: self._trained(context, Doc2Vec))
+        return context.cached(self.model_key, lambda: Doc2Vec.load(self.model))
+
+    @property
+    def model_key(self) -> tuple[object, ...]:
+        """Equal for sources of one model."""
+        return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
+
+    def text_vectors(
+        self, context: ColumnContext, tokens: Sequence[str], bags: csr_matrix
+    ) -> NDArray[np.float32]:
+        """float32 [n, dimension]: the unit vectors of texts given as bags of tokens; 0 for a text
+        without known words.
+
+        Args:
+            tokens: what the columns of ``bags`` stand for, tokens of the index's recipe. A word
+                of the model serves a token by the rules of :meth:`WordVectors.load`.
+            bags: [n, len(tokens)], occurrences.
+        """
+        model = self.load(context)
+        analyzer = context.index.analyzer
+        served = context.learned_from.cached(
+            (model, "tokens"), lambda: served_tokens(model.words, analyzer)
+        )
+        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
+        counts = renumbered(bags, rows, len(model.words))
+        counts.sum_duplicates()  # several tokens may be served by one word
+        return unit_rows(model.infer(counts, context.threads))
+
+    def field_vectors(self, context: ColumnContext, field: str) -> NDArray[np.float32]:
+        """float32 [n_documents, dimension], see :meth:`text_vectors`."""
+        index = context.index
+        return context.cached(
+            (self.model_key, field),
+            lambda: self.text_vectors(context, index.vocabulary, index.counts(field)),
+        )
+
+    def query_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
+        """float32 [n_queries, dimension], see :meth:`text_vectors`."""
+        words, counts = context.query_words
+        return context.cached_for_queries(
+            (self.model_key, "queries"), lambda: self.text_vectors(context, words, counts)
+        )
