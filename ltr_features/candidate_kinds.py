@@ -185,7 +185,7 @@ class ModelCandidates(CandidateSource):
         recipe = LearnedColumn(
             "candidates", self.model, self.params, terms=self.terms, field=self.field
         )
-        if recipe.kind.learns_from != "documents":
+        if recipe.looks_at_labels:
             usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
             raise InputError(
                 f"candidates: model {self.model!r} learns from judgements, its candidates would "

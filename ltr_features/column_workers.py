@@ -154,7 +154,7 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
         spread: list[tuple[TrainedColumn, PartFolder]] = []
         for column, store in zip(columns, stores, strict=True):
             _begin(store, column)
-            once = column.recipe.kind.learns_from == "documents"
+            once = not column.recipe.looks_at_labels
             if once and isinstance(store, PartFolder) and column.recipe.new_model().in_pieces:
                 spread.append((column, store))
                 continue

@@ -141,6 +141,12 @@ class MatchingModel(Parameters):
         learned others: ``remarks`` say why."""
         return False
 
+    @property
+    def looks_at_labels(self) -> bool:
+        """Whether what is fitted depends on judgements; those of a row that it is to score must
+        then be kept from it."""
+        return self.learns_from == "preferences"
+
     def copy(self) -> Self:
         """A model with the same parameters and whatever was fitted; arrays are shared."""
         return copy.copy(self)

@@ -30,8 +30,6 @@ from ssi_models.training.preferences import Preferences, check_preferences
 
 #: Weights of word matching that "auto" compares.
 WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-#: The weight where there are no two queries with judgements to choose by.
-UNCHOSEN = 0.5
 #: Of few queries each half is held out once; of many, a tenth.
 _FEW_PARTS, _MANY_PARTS = 2, 10
 _VALIDATION_DOCUMENTS = 10_000
@@ -53,6 +51,8 @@ class WeighsWords(MatchingModel):
 
     #: The constructor's parameter that is a number or "auto".
     weight_parameter: ClassVar[str] = "word_weight"
+    #: The weight where there are no two queries with judgements to choose by.
+    unchosen: ClassVar[float] = 0.5
     seed: int = 0
 
     word_weight_: float = 0.0
@@ -62,8 +62,7 @@ class WeighsWords(MatchingModel):
 
     @property
     def remarks(self) -> list[str]:
-        # Those that learn from documents are not expected to see judgements.
-        if self.learns_from == "documents" or not hasattr(self, "n_words_"):
+        if not self.looks_at_labels or not hasattr(self, "n_words_"):
             return []
         found = of_amount(self.n_queries_, self.n_pairs_)
         if getattr(self, self.weight_parameter) == AUTO and len(self.word_weights) > 1:
@@ -84,7 +83,7 @@ class WeighsWords(MatchingModel):
     def restore_weight(self, fitted: Mapping[str, Any]) -> None:
         """The inverse of :meth:`weight_header`; models of before have a fixed weight."""
         found = {
-            "word_weight": UNCHOSEN, "chosen": True, "n_queries": 0, "n_pairs": 0, **fitted,
+            "word_weight": self.unchosen, "chosen": True, "n_queries": 0, "n_pairs": 0, **fitted,
         }  # fmt: skip
         self.word_weight_, self._chosen = found["word_weight"], bool(found["chosen"])
         check_word_weight(self.word_weight_)
@@ -109,7 +108,7 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None or self.learns_from == "documents":
+        if asked != AUTO or preferences is None or not self.looks_at_labels:
             parts: list[NDArray[np.int64]] = []
         else:
             parts = self._parts(Q, D, preferences, groups)
@@ -117,7 +116,7 @@ class WeighsWords(MatchingModel):
             parts = []  # what was fitted before saw the labels of all parts
         if preferences is None or not parts:
             if not self._goes_on:
-                self.word_weight_ = UNCHOSEN if asked == AUTO else float(asked)
+                self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
                 self._chosen = False
             self._count(preferences)
             self.fit_alone(Q, D, preferences, groups=groups, **options)
@@ -211,9 +210,13 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
+        alike = self.learns_from == "documents"  # all but the weight
+        if alike:
+            self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
             model, others = self.copy(), preferences.without(part)
-            model.fit_alone(Q, D, others, checkpoint=path, **options)
+            if not alike:
+                model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
             if len(held_out) and asked == AUTO:
                 most = n_validated(part, n_held_out)
@@ -221,8 +224,9 @@ class WeighsWords(MatchingModel):
             model._count(others)
             copies.append(model)
         self._count(preferences)
-        self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
-        weight, rank = UNCHOSEN if asked == AUTO else float(asked), self.ranks[-1]
+        if not alike:
+            self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
+        weight, rank = self.unchosen if asked == AUTO else float(asked), self.ranks[-1]
         if values:
             measured = np.concatenate(values, axis=1)
             best = int(np.argmax([mean_value(row) for row in measured]))

@@ -80,7 +80,7 @@ class FittedColumn(ColumnFamily):
 
     @property
     def trained_on(self) -> str:
-        labelled = self.recipe.kind.learns_from == "preferences"
+        labelled = self.recipe.looks_at_labels
         return "judgements of other queries" if labelled else NO_LABELS
 
     @property
@@ -154,7 +154,7 @@ def save_fitted(
             learns from documents.
     """
     path = Path(path)
-    labelled = column.recipe.kind.learns_from == "preferences"
+    labelled = column.recipe.looks_at_labels
     notes = {
         "recipe": column.recipe.to_json(),
         "train_queries": sorted(train_queries) if labelled else [],

@@ -153,6 +153,11 @@ class LearnedColumn:
         return next((name for name in ("word_weight", "lambda2") if name in known), None)
 
     @property
+    def looks_at_labels(self) -> bool:
+        """Whether what is fitted depends on judgements."""
+        return self.new_model().looks_at_labels
+
+    @property
     def learns_from_lists(self) -> bool:
         """Whether the recipe gives the candidates of a query a share of its negatives."""
         return bool(self.params.get("list_share"))
@@ -191,7 +196,7 @@ class LearnedColumn:
             "family": self.name,
             "description": self.spec.description,
             "reference": self.spec.reference,
-            "trained on": NO_LABELS if self.kind.learns_from == "documents" else LEAK_FREE,
+            "trained on": LEAK_FREE if self.looks_at_labels else NO_LABELS,
         }
 
 

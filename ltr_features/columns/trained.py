@@ -238,7 +238,7 @@ class TrainedColumn:
 
     @property
     def _unlabelled(self) -> bool:
-        return self.recipe.kind.learns_from == "documents"
+        return not self.recipe.looks_at_labels
 
     def _lists(self, pairs: Pairs) -> CandidateLists:
         collection = self.context.collection

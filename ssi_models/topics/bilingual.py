@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ssi_models.base import LearnsFrom
-from ssi_models.parameters import check_least, model_class
+from ssi_models.parameters import AUTO, check_least, model_class
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
@@ -20,8 +20,8 @@ from ssi_models.training.preferences import Preferences
 class PLSA(TopicModel):
     """Topics of titles alone, by MAP estimation: P(w|d) = sum_z phi_zw theta_dz.
 
-    Every non-empty row of D is a text of its own. Queries and preferences teach nothing, so that
-    the weight of the title's own words is not chosen by them.
+    Every non-empty row of D is a text of its own. Queries and preferences teach nothing but the
+    weight of the title's own words, ``lambda2``; without preferences it is .95.
 
     Reference:
         Hofmann: "Probabilistic latent semantic indexing", SIGIR 1999; MAP as in Gao, Toutanova,
@@ -37,7 +37,11 @@ class PLSA(TopicModel):
     shared: ClassVar[bool] = True
     weighs_pairs: ClassVar[bool] = False
 
-    lambda2: float | str = 0.95
+    unchosen: ClassVar[float] = 0.95
+
+    @property
+    def looks_at_labels(self) -> bool:
+        return self.lambda2 == AUTO
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None

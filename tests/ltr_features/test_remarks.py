@@ -258,7 +258,9 @@ def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
 
 
 def test_models_of_documents_miss_no_judgements():
-    builder = FeatureBuilder([], [LearnedColumn("plsa", "plsa", {"n_topics": 2})], threads=1)
+    builder = FeatureBuilder(
+        [], [LearnedColumn("plsa", "plsa", {"n_topics": 2, "lambda2": 0.95})], threads=1
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnWarning)
         builder.fit(collection())

@@ -241,6 +241,26 @@ def test_a_weight_is_left_to_words_unless_it_is_better():
     assert any("by default" in remark for remark in alone.remarks)
 
 
+def test_judgements_teach_plsa_the_weight_of_words_and_nothing_else():
+    D, others = problem()[1], problem(seed=1)[1]  # of the same topics, in the same words
+    models = []
+    for noise in (False, True):
+        *_, query, document = problem(noise)
+        preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+        model = get_model("plsa")(n_topics=TOPICS, threads=1)
+        copies = model.fit_parts(*matrices("plsa", others, D), preferences, PARTS)
+        assert {one.word_weight_ for one in copies} == {model.word_weight_}
+        assert {one.phi_q_.tobytes() for one in copies} == {model.phi_q_.tobytes()}
+        models.append(model)
+    learned, kept = models
+    assert learned.word_weight_ < 1
+    assert kept.word_weight_ == 1
+    assert any("is plain word matching" in remark for remark in kept.remarks)
+    alone = get_model("plsa")(n_topics=TOPICS, threads=1).fit(*matrices("plsa", others, D))
+    assert alone.word_weight_ == 0.95
+    assert alone.phi_q_.tobytes() == learned.phi_q_.tobytes() == kept.phi_q_.tobytes()
+
+
 @pytest.mark.parametrize("name", ["opca", "cl-lsa"])
 def test_two_vocabularies_have_no_words_in_common_to_weigh(name):
     Q, D, query, document = problem()

@@ -213,7 +213,7 @@ class RankingStages(Preparation):
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
-        unlabelled = model_column(model).kind.learns_from == "documents"
+        unlabelled = not model_column(model).looks_at_labels
 
         def make(path: Path) -> None:
             n_parts = 1 if unlabelled else split.n_folds
