@@ -122,7 +122,7 @@ def write_gallery(
 
     Args:
         folders: output folders of finished experiments; the names of the folders are theirs here.
-            They stand first in the index, in this order, and what was there after them.
+            In the index they keep the place that they had; those that had none stand first.
         out: the folder; its README.md is the index.
 
     Returns:
@@ -142,7 +142,7 @@ def write_gallery(
     named = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
     there = [name for name in named if (target / name / INDEX).is_file()]
     new = {one.name: one for one in exhibits}
-    order, entries = list(dict.fromkeys([*names, *there])), []
+    order, entries = [*(name for name in names if name not in there), *there], []
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()
         for name in order:

@@ -1,0 +1,162 @@
+"""Collections with links that every Debian has, in BEIR's layout, to try models on data that nobody
+tuned them for (``bench_defaults.py --own FOLDER/manuals``):
+
+- manuals: the pages of the package manpages and manpages-dev; links are those under SEE ALSO,
+  which are in no text.
+- foldoc, jargon: the entries of two dictionaries (dict-foldoc, dict-jargon) and their links,
+  whose words stay in the text, as on the web.
+- packages: names and one-line descriptions of programs; links are their recommended and suggested
+  packages.
+- tags: the same documents; a query is a tag, relevant are the 3 to 200 packages that have it.
+
+    python tests/benchmarks/debian_collections.py --root / --out FOLDER
+
+reads what is installed below ``--root`` (``dpkg-deb -x PACKAGE.deb ROOT`` unpacks without
+installing), and what ``apt-cache dumpavail`` says. Numbers depend on Debian's release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+DICTIONARIES = ("foldoc", "jargon")
+#: The digits of the numbers in a dictionary's index.
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+#: Packages that are parts of others, or come by the hundred.
+_PARTS = re.compile(
+    r"^(lib|linux-|task-|gir1|golang-|python3-|ruby-|node-|r-|fonts-|elpa-|hunspell)"
+    r"|-(dev|dbg|dbgsym|doc|data|common|l10n.*)$|^(firefox-esr|thunderbird)-l"
+)
+_TAGGED = range(3, 201)
+
+Documents = Mapping[str, tuple[str, str]]
+Pairs = set[tuple[str, str]]
+
+
+def write(folder: Path, documents: Documents, links: Pairs, queries: Mapping[str, str]) -> None:
+    """A BEIR folder; ``links`` are of documents, or judgements where there are queries."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    # The layout wants a query, also where links are all that is used.
+    asked, judged = (queries, links) if queries else ({"q": "none"}, {("q", next(iter(documents)))})
+    lines = [
+        {"_id": name, "title": title, "text": text} for name, (title, text) in documents.items()
+    ]
+    _write(folder / "corpus.jsonl", map(json.dumps, lines))
+    _write(
+        folder / "queries.jsonl",
+        (json.dumps({"_id": name, "text": text}) for name, text in asked.items()),
+    )
+    header = "query-id\tcorpus-id\tscore"
+    _write(folder / "qrels/test.tsv", [header, *(f"{q}\t{d}\t1" for q, d in sorted(judged))])
+    if not queries:
+        _write(folder / "links.tsv", ("\t".join(link) for link in sorted(links)))
+    print(f"{folder}: {len(documents):,} documents, {len(links):,} links or judged pairs")
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def dictionary(root: Path, name: str) -> tuple[Documents, Pairs]:
+    """Entries of a dictd dictionary by their place in the file."""
+    with gzip.open(root / f"usr/share/dictd/{name}.dict.dz") as file:
+        data = file.read()
+    entries, place_of = {}, {}
+    index = root / f"usr/share/dictd/{name}.index"
+    for line in index.read_text(encoding="utf-8").splitlines():
+        head, start, size = line.split("\t")[:3]
+        if not head.startswith("00"):  # of the dictionary itself
+            place = _number(start)
+            place_of[head.lower()] = place
+            entries[place] = data[place : place + _number(size)].decode("utf-8", "replace")
+    documents, links = {}, set()
+    for place, entry in entries.items():
+        title, _, text = entry.partition("\n")
+        text = " ".join(text.split())
+        documents[str(place)] = (title.strip(), re.sub("[{}]", "", text))
+        targets = (place_of.get(m.strip().lower()) for m in re.findall(r"\{([^{}]+)\}", text))
+        links |= {(str(place), str(t)) for t in targets if t not in (None, place)}
+    return documents, links
+
+
+def _number(digits: str) -> int:
+    value = 0
+    for digit in digits:
+        value = 64 * value + _DIGITS.index(digit)
+    return value
+
+
+def manuals(root: Path) -> tuple[Documents, Pairs]:
+    """Manual pages of sections 1 to 8 in English, without their SEE ALSO."""
+    pages = {}
+    for path in sorted((root / "usr/share/man").glob("man[1-8]/*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
+            page = file.read()
+        if not page.lstrip().startswith(".so"):  # another name of a page
+            pages[path.name.removesuffix(".gz").lower()] = page
+    documents, links = {}, set()
+    for name, page in pages.items():
+        text, _, rest = page.partition(".SH SEE ALSO")
+        named = re.findall(r"^\.BR (\S+) \((\d)\)", rest.split("\n.SH")[0], re.M)
+        targets = {f"{other}.{section}".lower() for other, section in named}
+        links |= {(name, target) for target in targets & pages.keys() - {name}}
+        documents[name] = (name, _plain(text)[:6000])
+    return documents, links
+
+
+def _plain(page: str) -> str:
+    """The words of a page without its typesetting."""
+    page = re.sub(r'^[.\']\\?".*$|^\.[a-z]+.*$|^\.[A-Z]{1,2}\b', "", page, flags=re.M)
+    page = re.sub(r"\\f.|\\-|\\&|\\c|\\\(..|\\\[[^]]*\]|\\.", "", page)
+    return " ".join(page.split())
+
+
+def packages() -> tuple[Documents, Pairs, dict[str, list[str]]]:
+    """Programs, links between them, and the packages of each tag."""
+    available = subprocess.run(
+        ["apt-cache", "dumpavail"], check=True, capture_output=True, text=True
+    ).stdout
+    found = {}
+    for paragraph in available.split("\n\n"):
+        lines = [line.split(": ", 1) for line in paragraph.split("\n") if line[:1] != " "]
+        about = {line[0]: line[1] for line in reversed(lines) if len(line) == 2}
+        name = about.get("Package", "")
+        if name and "Description" in about and not _PARTS.search(name):
+            found[name] = about
+    links, tags = set(), defaultdict(list)
+    for name, about in found.items():
+        named = ",".join(about.get(kind, "") for kind in ("Recommends", "Suggests", "Enhances"))
+        targets = {part.split(" ")[0].split(":")[0] for part in re.split(r"[,|]\s*", named)}
+        links |= {(name, target) for target in targets & found.keys() - {name}}
+        for tag in re.findall(r"[^,\s]+::[^,\s{]+", about.get("Tag", "")):
+            tags[tag].append(name)
+    documents = {name: (name, about["Description"]) for name, about in found.items()}
+    return documents, links, {t: names for t, names in tags.items() if len(names) in _TAGGED}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where packages lie")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the collections")
+    arguments = parser.parse_args()
+    for name in DICTIONARIES:
+        write(arguments.out / name, *dictionary(arguments.root, name), {})
+    write(arguments.out / "manuals", *manuals(arguments.root), {})
+    documents, links, tags = packages()
+    write(arguments.out / "packages", documents, links, {})
+    queries = {tag: re.sub(r"[:-]+", " ", tag.split("::")[1]) for tag in tags}
+    judged = {(tag, name) for tag, names in tags.items() for name in names}
+    write(arguments.out / "tags", documents, judged, queries)
+
+
+if __name__ == "__main__":
+    main()
