@@ -97,9 +97,11 @@ def manuals(root: Path) -> tuple[Documents, Pairs]:
     """Manual pages of sections 1 to 8 in English, without their SEE ALSO."""
     pages = {}
     for path in sorted((root / "usr/share/man").glob("man[1-8]/*.gz")):
+        if path.is_symlink():  # another name of a page
+            continue
         with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
             page = file.read()
-        if not page.lstrip().startswith(".so"):  # another name of a page
+        if not page.lstrip().startswith(".so"):  # the same
             pages[path.name.removesuffix(".gz").lower()] = page
     documents, links = {}, set()
     for name, page in pages.items():
