@@ -210,7 +210,7 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        alike = self.learns_from == "documents"  # all but the weight
+        alike = self.learns_from == "documents" and self.looks_at_labels  # for the weight alone
         if alike:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
