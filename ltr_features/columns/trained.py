@@ -173,7 +173,8 @@ class TrainedColumn:
         if not len(preferences):
             raise InputError(
                 f"none of the {len(train_queries)} training queries has a relevant document; "
-                "a model cannot learn from them"
+                f"{self.recipe.kind.name} cannot learn from them: judge queries, or take a model "
+                "that learns from the texts alone (lsa, or plsa with a number for lambda2)"
             )
         return preferences
 
