@@ -1,5 +1,6 @@
 """The experiment on default parameters: its fits are kept, and its table compares them."""
 
+import gzip
 import importlib
 from pathlib import Path
 
@@ -83,3 +84,49 @@ def test_marks_need_a_sure_difference(bench):
     report = bench.report_of(table)
     assert "Influenced the defaults: cisi. Checked once: npl." in report
     assert report.count("▲ |") == report.count("▼ |") == 1
+
+
+def test_a_folder_of_one_s_own_is_a_task_of_links_or_of_judgements(bench, tmp_path):
+    made, tasks = (importlib.import_module(n) for n in ("debian_collections", "ranking_tasks"))
+    documents = {f"d{i}": (f"title{i}", f"word{i % 3} word{i}") for i in range(9)}
+    links = {(f"d{i}", f"d{(i + 3) % 9}") for i in range(9)}
+    made.write(tmp_path / "links", documents, links, {})
+    task = tasks.of_folder(tmp_path / "links")
+    assert task.name == "links"
+    assert np.array_equal(task.excluded, np.arange(9))  # no document is found for itself
+    assert task.preferences.documents_of(1).tolist() == [4]
+    tested = np.concatenate([split.test for split in task.splits])
+    assert sorted(tested.tolist()) == list(range(9))
+
+    made.write(tmp_path / "judged", documents, {("q2", "d2"), ("q5", "d5")}, {
+        "q2": "word2", "q5": "word5",
+    })  # fmt: skip
+    task = tasks.of_folder(tmp_path / "judged")
+    assert task.excluded is None
+    assert task.preferences.documents_of(1).tolist() == [5]
+    assert task.rows[0].shape[0] == 2
+
+
+def test_pages_and_dictionaries_of_debian_are_read(bench, tmp_path):
+    made = importlib.import_module("debian_collections")
+    pages, words = tmp_path / "usr/share/man/man1", tmp_path / "usr/share/dictd"
+    pages.mkdir(parents=True)
+    words.mkdir()
+    see = ".SH SEE ALSO\n.BR sort (1),\n.BR gone (1)\n"
+    texts = {"cat": f".TH CAT 1\n\\fBcat\\fR joins\n{see}", "sort": "sorts", "c": ".so man1/cat.1"}
+    for name, text in texts.items():
+        (pages / f"{name}.1.gz").write_bytes(gzip.compress(text.encode()))
+    documents, links = made.manuals(tmp_path)
+    assert documents == {"cat.1": ("cat.1", "CAT 1 cat joins"), "sort.1": ("sort.1", "sorts")}
+    assert links == {("cat.1", "sort.1")}
+
+    entries = ["bit\n   A {binary digit} of a\n   {byte}.\n", "byte\n   Eight of {bit}, {Byte}.\n"]
+    (words / "foldoc.dict.dz").write_bytes(gzip.compress("".join(entries).encode()))
+    digits, size = made._DIGITS, len(entries[0])
+    (words / "foldoc.index").write_text(
+        f"00database\tA\tB\nbit\tA\t{digits[size]}\n"
+        f"Byte\t{digits[size]}\t{digits[len(entries[1])]}\n"
+    )
+    documents, links = made.dictionary(tmp_path, "foldoc")
+    assert documents["0"] == ("bit", "A binary digit of a byte.")
+    assert links == {("0", str(size)), (str(size), "0")}
