@@ -101,7 +101,7 @@ def test_explain_shows_what_a_word_is_hashed_to(tmp_path):
 
 
 def test_explain_shows_topics_and_translations(tmp_path):
-    path = saved(tmp_path, PLSA(n_topics=2, threads=1), counts=True)
+    path = saved(tmp_path, PLSA(n_topics=2, lambda2=0.5, threads=1), counts=True)
     found = lines("explain", path, "--count", 3)
     assert [line.split(":")[0] for line in found] == [
         "topic 0, query", "topic 0, title", "topic 1, query", "topic 1, title"
