@@ -53,8 +53,7 @@ class MatchingModel(Parameters):
     former_names: ClassVar[tuple[str, ...]] = ()
     #: What the entries of the matrices are: weighted unit rows, or counts of words.
     inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
-    #: What ``fit`` learns from: judged pairs, or the texts of D alone, without any label but for a
-    #: weight that is chosen by them (see :attr:`looks_at_labels`).
+    #: What ``fit`` learns from: judged pairs, or the texts of D alone (see ``looks_at_labels``).
     learns_from: ClassVar[LearnsFrom] = "preferences"
     #: Constructor parameters that only scoring reads: models that differ in them alone have the
     #: same fitted parameters.

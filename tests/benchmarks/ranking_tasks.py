@@ -110,15 +110,6 @@ def in_parts(queries: NDArray[np.int64], n: int, names: Sequence[str] = ()) -> l
     ]
 
 
-def classic(name: str) -> Task:
-    """A collection in BEIR's layout; its queries are held out in parts."""
-    collection = read_collection("beir", folder=folder(name))
-    judged = collection.judgements
-    rows, counts = of_collection(collection)
-    preferences = pairs(rows, judged.query, judged.document, judged.grade)
-    return Task(name, rows, counts, preferences, in_parts(preferences.queries, N_PARTS))
-
-
 def nfcorpus() -> Task:
     """NFCorpus with its official training and test queries."""
     path = folder("nfcorpus")
@@ -135,14 +126,9 @@ def nfcorpus() -> Task:
 def citations() -> Task:
     """CACM's citations: find the papers that a paper cites or that cite it, by its text."""
     collection = read_collection("beir", folder=folder("cacm"), links="citations.tsv")
-    (_, D), (_, of_documents) = of_collection(collection)
     links = collection.links
     both = np.concatenate([[links.source, links.target], [links.target, links.source]], axis=1)
-    query, document = both[:, both[0] != both[1]]
-    preferences = pairs((D, D), query, document)
-    splits, own = in_parts(preferences.queries, N_PARTS), np.arange(D.shape[0])
-    counts = of_documents, of_documents
-    return Task("citations", (D, D), counts, preferences, splits, own)
+    return of_links("citations", collection, *both)
 
 
 def sections() -> Task:
@@ -205,29 +191,39 @@ def of_folder(path: Path) -> Task:
     """
     linked = "links.tsv" if (path / "links.tsv").is_file() else None
     collection = read_collection("beir", folder=path, links=linked)
-    (Q, D), (of_queries, of_documents) = of_collection(collection)
     if linked:
-        links = collection.links
-        other = links.source != links.target
-        Q, of_queries = D, of_documents
-        preferences = pairs((Q, D), links.source[other], links.target[other])
-    else:
-        judged = collection.judgements
-        preferences = pairs((Q, D), judged.query, judged.document, judged.grade)
-    asked = np.random.default_rng(0).permutation(preferences.queries)[: N_TRAINING + N_TEST]
-    splits = in_parts(np.sort(asked), N_PARTS)
-    itself = np.arange(D.shape[0]) if linked else collection.query_sources
-    return Task(path.name, (Q, D), (of_queries, of_documents), preferences, splits, itself)
+        return of_links(path.name, collection, collection.links.source, collection.links.target)
+    judged = collection.judgements
+    rows, counts = of_collection(collection)
+    preferences = pairs(rows, judged.query, judged.document, judged.grade)
+    return Task(path.name, rows, counts, preferences, in_parts(drawn(preferences), N_PARTS))
+
+
+def of_links(
+    name: str, collection: Collection, source: NDArray[np.int64], target: NDArray[np.int64]
+) -> Task:
+    """Find the documents that a document links to, by its text."""
+    (_, D), (_, counts) = of_collection(collection)
+    other = source != target
+    preferences = pairs((D, D), source[other], target[other])
+    splits, own = in_parts(drawn(preferences), N_PARTS), np.arange(D.shape[0])
+    return Task(name, (D, D), (counts, counts), preferences, splits, own)
+
+
+def drawn(preferences: Preferences) -> NDArray[np.int64]:
+    """The query rows, ascending; of more than are trained on and tested here, random ones."""
+    asked = np.random.default_rng(0).permutation(preferences.queries)
+    return np.sort(asked[: N_TRAINING + N_TEST])
 
 
 #: How to read each collection, the quick ones first.
 COLLECTIONS: dict[str, Callable[[], Task]] = {
-    "cranfield": lambda: classic("cranfield"),
-    "cacm": lambda: classic("cacm"),
-    "cisi": lambda: classic("cisi"),
+    "cranfield": lambda: of_folder(folder("cranfield")),
+    "cacm": lambda: of_folder(folder("cacm")),
+    "cisi": lambda: of_folder(folder("cisi")),
     "enja": sentences,
     "citations": citations,
-    "npl": lambda: classic("npl"),
+    "npl": lambda: of_folder(folder("npl")),
     "demo": sections,
     "wikispeedia": articles,
     "nfcorpus": nfcorpus,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from letor.errors import InputError
 from ltr_features.columns.out_of_fold import check_folds
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.ranking_parts import (
@@ -17,7 +19,6 @@ from ltr_features.studies.kinds.ranking_parts import (
     RankerConfig,
     TextConfig,
 )
-from ssi_models.registry import find_model
 
 
 class SplitConfig(Section):
@@ -324,8 +325,11 @@ class ExperimentConfig(Section):
     @property
     def _learned(self) -> set[str]:
         """The columns of models that learn from judgements."""
-        kinds = {m.name: find_model(m.model) for m in self.models}
-        return {name for name, kind in kinds.items() if kind and kind.learns_from != "documents"}
+        found = set()
+        for model in self.models:
+            with suppress(InputError):  # the checks tell of a model that there is not
+                found |= {model.name} if model.recipe.looks_at_labels else set()
+        return found
 
     def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
         """The ranker of a system; None for a score, and for a ranker that is not described."""

@@ -14,7 +14,7 @@ from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import families
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
-from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs, model_column
+from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve, NearestWords
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
@@ -144,7 +144,7 @@ def map_of_documents(
         vectors = family.field_vectors(context, WHOLE)[rows]
         return embedding_map(name, "documents", titles, vectors)
     model = next(model for model in config.models if model.name == name)
-    D = ModelTexts.of(context, model_column(model)).D[rows]
+    D = ModelTexts.of(context, model.recipe).D[rows]
     return _of_model(experiment, name, "documents", titles, fitted, D)
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.studies.config import Section
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
@@ -76,6 +77,15 @@ class ModelConfig(Section):
     min_document_frequency: int = Field(1, ge=1)
     word_weight: float | None = Field(None, ge=0, le=1)
     terms: Terms = "words"
+
+    @property
+    def recipe(self) -> LearnedColumn:
+        """What makes the column.
+
+        Raises:
+            InputError: no such model, or a parameter that it does not have or take.
+        """
+        return LearnedColumn(**self.model_dump())
 
 
 class RankerConfig(Section):

@@ -160,7 +160,7 @@ class RankingStages(Preparation):
             values[:, position] = np.load(folder / f"{name}.npy")
             facts = read_json(folder / "facts.json")
             # Scores may be those of an earlier run that called the column otherwise.
-            provenance[model.name] = {**facts[name], **model_column(model).provenance}
+            provenance[model.name] = {**facts[name], **model.recipe.provenance}
         return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
     def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
@@ -184,7 +184,7 @@ class RankingStages(Preparation):
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
         """The recipe of a model's column in a split. Models that learn from documents alone are the
         same in every fit."""
-        recipe = model_column(model)
+        recipe = model.recipe
         own = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
         params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
@@ -213,7 +213,7 @@ class RankingStages(Preparation):
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
-        unlabelled = not model_column(model).looks_at_labels
+        unlabelled = not model.recipe.looks_at_labels
 
         def make(path: Path) -> None:
             n_parts = 1 if unlabelled else split.n_folds
@@ -327,11 +327,6 @@ class RankingStages(Preparation):
             # A fold's rows are read with all columns.
             after=[self.scores_stage(split, model).name for model in self.models_of(split)],
         )  # fmt: skip
-
-
-def model_column(model: ModelConfig) -> LearnedColumn:
-    """The recipe of a model's column."""
-    return LearnedColumn(**model.model_dump())
 
 
 def _seen(system: SystemConfig) -> set[str | None]:

@@ -9,7 +9,6 @@ import pytest
 from letor.errors import InputError
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
-from ltr_features.studies.kinds.ranking_stages import model_column
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
@@ -131,8 +130,25 @@ def test_a_split_without_a_title_is_called_by_its_name(tmp_path):
 
 def test_models_are_told_their_terms(tmp_path):
     text = DEMO.replace('model = "ssi"', 'model = "ssi"\nterms = "both"', 1)
-    recipes = {model.name: model_column(model) for model in load(tmp_path, text).models}
+    recipes = {model.name: model.recipe for model in load(tmp_path, text).models}
     assert (recipes["ssi"].terms, recipes["lsa"].terms) == ("both", "words")
+
+
+@pytest.mark.parametrize(
+    ("of", "fits"),
+    [
+        ('model = "lsa"', 0),
+        ('model = "plsa"', 3),  # its weight of words looks at labels
+        ('model = "plsa"\nword_weight = 0.9', 0),
+        ('model = "plsa"\nparams = { lambda2 = 0.9 }', 0),
+        ('model = "bltm"', 3),
+    ],
+)
+def test_a_score_is_fitted_again_where_it_looks_at_labels(tmp_path, of, fits):
+    text = DEMO.replace("[[rankers]]", f'[[models]]\nname = "own"\n{of}\n\n[[rankers]]', 1)
+    config = load(tmp_path, text.replace('score = "ssi"', 'score = "own"'))
+    (system,) = (system for system in config.systems if system.score == "own")
+    assert config.fits_of(system) == fits
 
 
 def test_mistakes_of_types_do_not_hide_those_of_names(tmp_path):
