@@ -24,7 +24,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.judged_runs import judged_rows, unjudged_queries
 from letor.trec import qrels_lines, qrels_of, read_run, run_of
-from ltr_features.sources.judging import whole_grade
+from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
     QUERY_NAMES,
@@ -98,10 +98,7 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
         where, pair = f"{path}, line {number}", (row["query"], row["document"])
         label = whole_grade(where, row["grade"])
         if labels.setdefault(pair, label) != label:
-            raise InputError(
-                f"{where}: query {pair[0]!r} and document {pair[1]!r} were judged {labels[pair]} "
-                f"before, now {label}; keep one of the lines"
-            )
+            raise InputError(other_grade(where, *map(repr, pair), labels[pair], label))
     ids = pd.DataFrame(list(labels), columns=["qid", "docno"], dtype=object)
     return ids.assign(label=np.array(list(labels.values()), dtype=np.int64))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,13 @@ from ltr_features.text.collection import Judgements
 
 #: Grades beyond this are slips; labels are held in single precision, exact up to here.
 _LARGEST = 1 << 24
+
+#: Which of two grades of a pair counts.
+_OF_TWO_GRADES: dict[str, Callable[[int, int], int] | None] = {
+    "raise": None,
+    "highest": max,
+    "lowest": min,
+}
 
 #: A file, or what else judgements come from; for messages.
 Origin = str | os.PathLike[str]
@@ -35,28 +42,51 @@ def whole_grade(where: str, grade: str) -> int:
     return value
 
 
+def other_grade(where: str, query: str, document: str, before: int, now: int) -> str:
+    """What is wrong with a pair that has two grades; ``where`` names file and line."""
+    return (
+        f"{where}: query {query} and document {document} were judged {before} before, now "
+        f"{now}; keep one of the lines, or of tables that are indexed say which grade counts by "
+        "the option on_other_grade: highest or lowest"
+    )
+
+
 class JudgedPairs:
     """Collects (query id, document id, grade) and checks them.
 
     Args:
-        queries: the known query ids. documents: rows by the known document ids.
+        queries: the known query ids, or their texts by id.
+        documents: rows by the known document ids.
         on_unknown: "raise" or "skip" judgements of other queries or documents.
+        on_other_grade: of a pair that is judged again with another grade: "raise", or take the
+            "highest" or "lowest" grade.
 
     Attributes:
         n_skipped: judgements of unknown queries or documents that were left out.
+        n_other: judgements whose pair had another grade before.
 
     Raises:
-        InputError: another ``on_unknown``.
+        InputError: another ``on_unknown`` or ``on_other_grade``.
     """
 
     def __init__(
-        self, queries: Container[str], documents: Mapping[str, int], on_unknown: str = "raise"
+        self,
+        queries: Container[str],
+        documents: Mapping[str, int],
+        on_unknown: str = "raise",
+        on_other_grade: str = "raise",
     ) -> None:
         if on_unknown not in ("raise", "skip"):
             raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+        if on_other_grade not in _OF_TWO_GRADES:
+            raise InputError(
+                f"on_other_grade must be one of {', '.join(map(repr, _OF_TWO_GRADES))}, got "
+                f"{on_other_grade!r}"
+            )
         self._queries, self._documents, self._skip = queries, documents, on_unknown == "skip"
+        self._of_two = _OF_TWO_GRADES[on_other_grade]
         self._grades: dict[str, dict[int, int]] = {}
-        self.n_skipped = 0
+        self.n_skipped = self.n_other = 0
 
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
@@ -84,11 +114,15 @@ class JudgedPairs:
                 "with on_unknown='skip'"
             )
         known = self._grades.setdefault(query, {})
-        if known.setdefault(row, value) != value:
-            raise InputError(
-                f"{where}: query {query!r} and document {document!r} were judged {known[row]} "
-                f"before, now {value}; keep one of the lines"
-            )
+        before = known.setdefault(row, value)
+        if before != value:
+            if self._of_two is None:
+                called = repr(query)
+                if isinstance(self._queries, Mapping):  # an id may be a number of ours
+                    called += f" ({self._queries[query]!r})"
+                raise InputError(other_grade(where, called, repr(document), before, value))
+            known[row] = self._of_two(before, value)
+            self.n_other += 1
 
     def add_rows(self, path: Origin, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Take the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""

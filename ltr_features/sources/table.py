@@ -29,6 +29,7 @@ def read_table(
     grades: Mapping[str, int] | None = None,
     grade_thresholds: Sequence[float] | None = None,
     on_other_text: Literal["raise", "first", "last"] = "raise",
+    on_other_grade: Literal["raise", "highest", "lowest"] = "raise",
     encoding: str = "utf-8",
     keep_unjudged: bool = False,
     on_unknown: str = "raise",
@@ -55,6 +56,8 @@ def read_table(
             thresholds a number reaches. By ``[2.33, 2.67]`` 2 is 0, 2.33 is 1, 3 is 2.
         on_other_text: a document id that comes again with other texts: "raise", or take the texts
             of its "first" or "last" row (such rows are counted).
+        on_other_grade: a pair that is judged again with another grade, by a second rater for
+            example: "raise", or take the "highest" or "lowest" grade (such rows are counted).
         encoding: of text; Parquet has its own.
         keep_unjudged: keep queries without judgement (only with ``queries``).
         on_unknown: "raise" or "skip" (and count) judgements of other documents or queries.
@@ -62,8 +65,8 @@ def read_table(
 
     Raises:
         InputError: a file or column that there is not, a row without id, an id with two texts, two
-            texts of one query, a grade that is not known, bytes of another encoding; named by
-            file, and line or row.
+            texts of one query, a grade that is not known, a pair with two grades, bytes of another
+            encoding; named by file, and line or row.
     """
     documents = table_of(documents)
     judgements = documents if judgements is None else table_of(judgements)
@@ -82,7 +85,7 @@ def read_table(
     else:
         texts = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
-    judged = JudgedPairs(texts, row_of, on_unknown)
+    judged = JudgedPairs(texts, row_of, on_unknown, on_other_grade)
     for number, row in judged_rows:
         where = f"{judgements}, line {number}"
         judged.add(
@@ -106,6 +109,11 @@ def read_table(
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
+            **(
+                {f"judgements of pairs with another grade; the {on_other_grade} taken": n_other}
+                if (n_other := judged.n_other)
+                else {}
+            ),
         },
     )
 

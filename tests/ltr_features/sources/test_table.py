@@ -256,6 +256,20 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         read_table(path, **ONE_TABLE, on_other_text="longest")
 
 
+def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
+    raters = pd.concat([one_table, one_table.assign(relevance=[1, 3, 3, 1])])
+    path = save(raters, tmp_path / "ratings.csv")
+    with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
+        read_table(path, **ONE_TABLE)
+    for choice, grades in (("highest", [1, 2, 2, 2]), ("lowest", [0, 0, 2, 0])):
+        c = read_table(path, **ONE_TABLE, on_other_grade=choice)
+        assert c.judgements.grade.tolist() == grades
+        told = f"judgements of pairs with another grade; the {choice} taken"
+        assert c.description[told] == 3
+    with pytest.raises(InputError, match="on_other_grade must be one of 'raise', 'highest', 'lo"):
+        read_table(path, **ONE_TABLE, on_other_grade="mean")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
