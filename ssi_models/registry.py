@@ -73,12 +73,23 @@ def get_model(name: str) -> type[MatchingModel]:
     Warns:
         FutureWarning: it is a former name.
     """
-    kind = find_model(name)
+    kind = find_model(present_name(name, stacklevel=3))
     if kind is None:
         raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
-    if name not in MODELS:
-        warnings.warn(f"model {name!r} is now {kind.name!r}", FutureWarning, stacklevel=2)
     return kind
+
+
+def present_name(name: str, stacklevel: int = 2) -> str:
+    """What a model is called now; names that no model has or had stay as they are.
+
+    Warns:
+        FutureWarning: it is a former name.
+    """
+    kind = find_model(name)
+    if kind is None or name in MODELS:
+        return name
+    warnings.warn(f"model {name!r} is now {kind.name!r}", FutureWarning, stacklevel=stacklevel)
+    return kind.name
 
 
 def make_model(name: str, **params: Any) -> MatchingModel:

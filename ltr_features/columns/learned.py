@@ -17,7 +17,7 @@ from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
-from ssi_models.registry import MODELS, get_model
+from ssi_models.registry import MODELS, get_model, present_name
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
@@ -68,6 +68,8 @@ class LearnedColumn:
             self._take(self.model)
         elif isinstance(self.model, type) and is_registered(self.model):
             object.__setattr__(self, "model", self.model.name)
+        elif isinstance(self.model, str):
+            object.__setattr__(self, "model", present_name(self.model, stacklevel=4))
         if not self.name or set(self.name) & set("/\\\0"):
             raise InputError(
                 f"column {self.name!r}: the name must be that of a file, without / and \\"

@@ -75,17 +75,19 @@ def columns_build(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="A trained model as a column, for example ssi; once for each.",
+            help="A trained model as a column, for example ssi, or titles=ssi for a column of "
+            "another name; once for each.",
             autocompletion=completion.models,
         ),
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option(help="MODEL.KEY=VALUE: a parameter of a model.")
+        list[str] | None,
+        typer.Option(help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: a parameter of a model."),
     ] = None,
     recipe: Annotated[
         list[str] | None,
         typer.Option(
-            help="MODEL.KEY=VALUE: how a model's column is made, by field, "
+            help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made, by field, "
             "min_document_frequency, word_weight or terms (words, letter-trigrams, both)."
         ),
     ] = None,
@@ -232,7 +234,7 @@ def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]
 
 
 def _recipes(
-    names: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
+    models: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
 ) -> list[LearnedColumn]:
     import inspect
     from dataclasses import fields, replace
@@ -242,15 +244,18 @@ def _recipes(
     from ltr_features.parameters import check_names, check_values
     from ltr_features.text.collection import FORMER_KEYS
 
+    # NAME=MODEL, or a model's name for both.
+    pairs = [(name, model or name) for name, _, model in (m.partition("=") for m in models)]
+    names = [name for name, _ in pairs]
     by_model = settings_by_owner(params, "param", names, "--model")
     made_by = settings_by_owner(recipe, "recipe", names, "--model")
     keys = [f.name for f in fields(LearnedColumn) if f.name not in ("name", "model", "params")]
     recipes = []
-    for name in names:
+    for name, model in pairs:
         given = present_names(made_by.get(name, {}), FORMER_KEYS)
         check_names(given, keys, f"--recipe {name}", "setting")
         check_values(LearnedColumn, given, f"--recipe {name}")
-        column = LearnedColumn(name, name, by_model.get(name, {}), **given)
+        column = LearnedColumn(name, model, by_model.get(name, {}), **given)
         if "seed" in inspect.signature(column.kind).parameters:
             column = replace(column, params={"seed": seed, **column.params})
         recipes.append(column)

@@ -103,6 +103,15 @@ def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config |
     return problems, None
 
 
+#: What TOML calls a container that is not there, by Pydantic's type of the error.
+_CONTAINERS = {
+    "dict_type": "one table, [{0}]",
+    "model_type": "one table, [{0}]",
+    "list_type": "a list, {0} = [...] or [[{0}]]",
+    "tuple_type": "a list, {0} = [...] or [[{0}]]",
+}
+
+
 def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return len(place) > len(other) and place[: len(other)] == other
 
@@ -112,6 +121,8 @@ def _said(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         known = _keys_beside(error["loc"], kind)
         return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
+    if error["type"] in _CONTAINERS:
+        return f"{place}: must be {_CONTAINERS[error['type']].format(place)}"
     return f"{place}: {error['msg'].removeprefix('Value error, ')}"
 
 

@@ -130,15 +130,15 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
 
 def test_recipes_of_columns_are_given_by_model(workspace, tmp_path):
     build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
-             tmp_path / "folds", "--model", "tfidf", "--model", "lsi", "--param", "lsi.rank=4",
-             "--folds", 4, "--depth", 20)  # fmt: skip
+             tmp_path / "folds", "--model", "letters=vsm", "--model", "lsi", "--param",
+             "lsi.rank=4", "--folds", 4, "--depth", 20)  # fmt: skip
     done(
         *build, "--option", "vsm.terms=letter-trigrams", "--option", "vsm.min_document_frequency=2",
-        "--recipe", "tfidf.terms=letter-trigrams", "--recipe", "tfidf.min_document_frequency=2",
+        "--recipe", "letters.terms=letter-trigrams", "--recipe", "letters.min_document_frequency=2",
         "--recipe", "lsi.terms=both", "--recipe", "lsi.field=title",
     )  # fmt: skip
     rows = read_rows(tmp_path / "folds" / "Fold1" / "test.txt")
-    assert rows.column_names == ["vsm", "tfidf", "lsi"]
+    assert rows.column_names == ["vsm", "letters", "lsi"]
     np.testing.assert_array_equal(rows.X[:, 0], rows.X[:, 1])
     assert np.ptp(rows.X[:, 2]) > 0
     said = [rows.provenance[name]["description"] for name in rows.column_names]

@@ -383,6 +383,13 @@ def test_old_names_are_there_for_one_release():
         assert context.once("key", lambda: 1) == context.cached("key", lambda: 2) == 1
     with pytest.warns(FutureWarning, match="stream is now field"):
         assert LearnedColumn("x", "lsa", stream="title") == LearnedColumn("x", "lsa", field="title")
+    with pytest.warns(FutureWarning, match="model 'tfidf' is now 'vsm'") as told:
+        described = ModelConfig(name="x", model="tfidf")
+    assert (len(told), described.model) == (1, "vsm")
+    assert described.recipe == LearnedColumn("x", "vsm")  # without a word
+    with pytest.warns(FutureWarning, match="model 'tfidf' is now 'vsm'") as told:
+        column = LearnedColumn("x", "tfidf")
+    assert (len(told), column.model, column.kind.name) == (1, "vsm", "vsm")
     with pytest.warns(FutureWarning, match="Collection.streams is called fields now"):
         assert context.collection.streams is context.collection.fields
     with pytest.warns(FutureWarning, match="stream is now field"):
@@ -396,7 +403,7 @@ def test_old_names_are_there_for_one_release():
 
 
 def test_a_model_scores_no_documents_of_other_words():
-    column = LearnedColumn("x", "tfidf")
+    column = LearnedColumn("x", "vsm")
     fitted = FeatureBuilder([], [column]).fit(two_documents("a", "b")).fitted_[0]
     other = FeatureBuilder(["vsm"]).fit(two_documents("a", "b", texts=("red cap", "green hat")))
     pairs = Pairs(np.zeros(2, np.int64), np.arange(2))

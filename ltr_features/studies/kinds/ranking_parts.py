@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.studies.config import Section
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
+from ssi_models.registry import present_name
 
 
 class CollectionConfig(BaseModel):
@@ -77,6 +78,11 @@ class ModelConfig(Section):
     min_document_frequency: int = Field(1, ge=1)
     word_weight: float | None = Field(None, ge=0, le=1)
     terms: Terms = "words"
+
+    @field_validator("model")
+    @classmethod
+    def _called_as_now(cls, model: str) -> str:
+        return present_name(model)
 
     @property
     def recipe(self) -> LearnedColumn:

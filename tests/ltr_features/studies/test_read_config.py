@@ -7,10 +7,18 @@ from letor.errors import InputError
 from ltr_features.studies.config import read_config, read_toml
 
 
+class Inner(BaseModel):
+    n: int = 1
+
+
 class Small(BaseModel):
     model_config = ConfigDict(extra="forbid")
     title: str
     n: int = 1
+    options: dict[str, int] = {}
+    values: list[int] = []
+    pair: tuple[int, ...] = ()
+    inner: Inner | None = None
 
 
 def test_a_file_becomes_a_typed_description(tmp_path):
@@ -26,6 +34,12 @@ def test_a_file_becomes_a_typed_description(tmp_path):
         (
             b"n = 'x'\nm = 1",
             r"3 mistakes:\n  title: Field required\n  n: Input .* integer.*\n  m: ",
+        ),
+        (
+            b"title = 'a'\nvalues = 3\npair = 3\ninner = 3\n[[options]]\na = 1",
+            r"options: must be one table, \[options\]\n"
+            r"  values: must be a list, values = \[...\] or \[\[values\]\]\n"
+            r"  pair: must be a list.*\n  inner: must be one table, \[inner\]",
         ),
         (b"n = ", "cannot be read as TOML"),
         (b"\xff", "cannot be read as TOML"),
