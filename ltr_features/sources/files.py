@@ -98,7 +98,7 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
         where, pair = f"{path}, line {number}", (row["query"], row["document"])
         label = whole_grade(where, row["grade"])
         if labels.setdefault(pair, label) != label:
-            raise InputError(other_grade(where, *map(repr, pair), labels[pair], label))
+            raise InputError(other_grade(where, repr(pair[0]), repr(pair[1]), labels[pair], label))
     ids = pd.DataFrame(list(labels), columns=["qid", "docno"], dtype=object)
     return ids.assign(label=np.array(list(labels.values()), dtype=np.int64))
 
