@@ -7,6 +7,11 @@ from ssi_models.training.loop import History
 #: The start of models whose learned part is nothing before they are trained.
 WORD_MATCHING = "the tf-idf cosine"
 
+LEAVE_OUT = "judge more queries, or leave the column out"
+#: Starts that match other words than the same ones, and what to do about a model that kept one.
+LATENT = ("latent semantic indexing", "LSA", "CL-LSA", "cross-language LSA")
+MAY_HELP = "judge more queries; what it started from may help as it is"
+
 #: Fewer relevant pairs, or queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
 
@@ -39,7 +44,6 @@ def of_training(
         f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
         "to queries held out of them"
     )
-    advice = "judge more queries, or leave the column out"
     remarks = []
     last = history.epochs[-1].number
     if history.stopped == "diverged":
@@ -53,9 +57,11 @@ def of_training(
     elif last == 0:
         remarks.append(f"was not trained at all, and is its start ({start})")
     elif learned_weight == 0:
-        remarks.append(f"gives its learned part no weight and is plain word matching: {nothing}; "
-                       f"{advice}")  # fmt: skip
+        remarks.append(
+            f"gives its learned part no weight and is plain word matching: {nothing}; {LEAVE_OUT}"
+        )
     elif history.best_epoch == 0:
+        advice = MAY_HELP if start.startswith(LATENT) else LEAVE_OUT
         remarks.append(f"kept its start ({start}): {nothing}; {advice}")
     elif history.best_epoch == last and history.stopped in ("max_epochs", "max_seconds"):
         limit = f"epoch {last}" if history.stopped == "max_epochs" else "second"
@@ -77,6 +83,6 @@ def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
         return [
             "gives its learned part no weight and is plain word matching: its "
             f"{n_queries:,} training queries with judgements teach it nothing that carries over "
-            "to queries held out of them; judge more queries, or leave the column out"
+            f"to queries held out of them; {LEAVE_OUT}"
         ]
     return []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.letor46 import Letor46
     from ltr_features.columns.registry import families, get_family
-    from ltr_features.columns.term_space import VectorSpace
+    from ltr_features.columns.term_space import LetterSpace, VectorSpace
     from ltr_features.columns.word_embeddings import WordEmbeddingWord
 
 _HOMES = {
@@ -40,6 +40,7 @@ _HOMES = {
     "GivenVectors": ".given_vectors",
     "LearnedColumn": ".learned",
     "Letor46": ".letor46",
+    "LetterSpace": ".term_space",
     "VectorSpace": ".term_space",
     "WordEmbeddingEntity": ".entities",
     "WordEmbeddingWord": ".word_embeddings",
@@ -60,6 +61,7 @@ __all__ = [
     "GivenVectors",
     "LearnedColumn",
     "Letor46",
+    "LetterSpace",
     "VectorSpace",
     "WordEmbeddingEntity",
     "WordEmbeddingWord",

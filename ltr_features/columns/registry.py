@@ -24,6 +24,7 @@ ENTRY_POINT_GROUP = "ltr_features.columns"
 _BUILT_IN = {
     "letor46": "ltr_features.columns.letor46:Letor46",
     "vsm": "ltr_features.columns.term_space:VectorSpace",
+    "letters": "ltr_features.columns.term_space:LetterSpace",
     "w2v-word": "ltr_features.columns.word_embeddings:WordEmbeddingWord",
     "d2v-word": "ltr_features.columns.doc_embeddings:DocumentEmbeddingWord",
     "d2v-chunk": "ltr_features.columns.doc_embeddings:DocumentEmbeddingChunk",

@@ -269,7 +269,7 @@ class VectorSpace(ColumnFamily):
         description, reference = described(
             self.terms, "q . d of unit tf-idf vectors over all fields together", self.reference
         )
-        return (ColumnSpec("vsm", description, "cosine", "0 to 1", reference),)
+        return (ColumnSpec(self.name, description, "cosine", "0 to 1", reference),)
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
@@ -290,3 +290,18 @@ class VectorSpace(ColumnFamily):
             len(pairs),
         )
         return out.astype(np.float32)[:, None]
+
+
+@dataclass(frozen=True)
+class LetterSpace(VectorSpace):
+    """The cosine of letter trigrams: words that are spelled alike, plurals, compounds and
+    misspellings among them, have trigrams in common. ``VectorSpace(terms="letter-trigrams")`` by
+    a name of its own, so that both cosines can stand side by side.
+    """
+
+    name: ClassVar[str] = "letters"
+    description: ClassVar[str] = (
+        "cosine of the query's and the document's letter trigrams: what is spelled alike matches"
+    )
+
+    terms: Terms = "letter-trigrams"

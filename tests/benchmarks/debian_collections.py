@@ -8,6 +8,9 @@ tuned them for (``bench_defaults.py --own FOLDER/manuals``):
 - packages: names and one-line descriptions of programs; links are their recommended and suggested
   packages.
 - tags: the same documents; a query is a tag, relevant are the 3 to 200 packages that have it.
+- ratings.csv: the same queries as a shop has them, a table of up to 8 packages of each tag and up
+  to 12 others that share a word with it, or another tag with its packages. What columns are worth
+  there, ``ltr-features run tests/benchmarks/rated_packages.toml --data FOLDER --out OUT`` says.
 
     python tests/benchmarks/debian_collections.py --root / --out FOLDER
 
@@ -18,8 +21,10 @@ installing), and what ``apt-cache dumpavail`` says. Numbers depend on Debian's r
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import json
+import random
 import re
 import subprocess
 from collections import defaultdict
@@ -35,6 +40,7 @@ _PARTS = re.compile(
     r"|-(dev|dbg|dbgsym|doc|data|common|l10n.*)$|^(firefox-esr|thunderbird)-l"
 )
 _TAGGED = range(3, 201)
+_MOST_RELEVANT, _MOST_OTHERS = 8, 12
 
 Documents = Mapping[str, tuple[str, str]]
 Pairs = set[tuple[str, str]]
@@ -143,6 +149,39 @@ def packages() -> tuple[Documents, Pairs, dict[str, list[str]]]:
     return documents, links, {t: names for t, names in tags.items() if len(names) in _TAGGED}
 
 
+def ratings(documents: Documents, relevant: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """(query, id, title, text, label) of some documents of each query; ``relevant`` by its text."""
+    rng = random.Random(7)
+    with_word, queries_of = defaultdict(list), defaultdict(list)
+    for name, texts in documents.items():
+        for word in sorted(_words(" ".join(texts))):
+            with_word[word].append(name)
+    for query, names in relevant.items():
+        for name in names:
+            queries_of[name].append(query)
+
+    def some(names: Iterable[str], most: int) -> list[str]:
+        ordered = sorted(names)
+        return rng.sample(ordered, min(most, len(ordered)))
+
+    rows = []
+    for query, names in relevant.items():
+        good = some(names, _MOST_RELEVANT)
+        near = {n for word in sorted(_words(query)) for n in some(with_word[word], 15)}
+        for name in good:
+            for other in queries_of[name]:
+                near.update(some(relevant[other], 2))
+        labels = dict.fromkeys(good, "Exact") | dict.fromkeys(
+            some(near - names, _MOST_OTHERS), "None"
+        )
+        rows += [(query, name, *documents[name], label) for name, label in labels.items()]
+    return rows
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -158,6 +197,13 @@ def main() -> None:
     queries = {tag: re.sub(r"[:-]+", " ", tag.split("::")[1]) for tag in tags}
     judged = {(tag, name) for tag, names in tags.items() for name in names}
     write(arguments.out / "tags", documents, judged, queries)
+    relevant = defaultdict(set)  # several tags may have one text
+    for tag, names in tags.items():
+        relevant[queries[tag]].update(names)
+    with (arguments.out / "ratings.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("query", "product_id", "title", "text", "label"))
+        table.writerows(ratings(documents, relevant))
 
 
 if __name__ == "__main__":

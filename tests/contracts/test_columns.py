@@ -28,7 +28,7 @@ from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import column_table, families, get_family
-from ltr_features.columns.term_space import VectorSpace
+from ltr_features.columns.term_space import LetterSpace, VectorSpace
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.text.collection import Collection, Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
@@ -37,6 +37,7 @@ GIVEN = given_files()
 INSTANCES: dict[str, ColumnFamily] = {
     "letor46": Letor46(),
     "vsm": VectorSpace(),
+    "letters": LetterSpace(),
     "w2v-word": WordEmbeddingWord(dimension=8, epochs=2),
     "d2v-word": DocumentEmbeddingWord(dimension=8, epochs=2),
     "d2v-chunk": DocumentEmbeddingChunk(dimension=8, epochs=2),

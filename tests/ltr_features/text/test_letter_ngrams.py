@@ -15,8 +15,9 @@ from letor.errors import InputError
 from ltr_features import FeatureBuilder, LearnedColumn, get_family
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import load_fitted, notes_path, save_fitted
-from ltr_features.columns.term_space import TermCounts, TermSpace, VectorSpace
+from ltr_features.columns.term_space import LetterSpace, TermCounts, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
+from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.index import TermIndex
@@ -211,6 +212,15 @@ def test_queries_that_come_later_get_the_batch_s_numbers(context, terms):
         assert TermSpace.of(alone, terms=terms).D is documents
 
 
+def test_letters_stand_beside_words_as_a_family_of_their_own(context):
+    pairs = every_pair(context)
+    table = build_columns(context, pairs, [VectorSpace(), LetterSpace()])
+    assert table.column_names == ["vsm", "letters"]
+    for column, terms in enumerate(("words", "letter-trigrams")):
+        expected = cosines(context, terms).ravel()
+        np.testing.assert_array_equal(table.X[:, column], expected)
+
+
 def test_other_terms_are_refused_with_the_choices():
     message = "terms must be 'words' or 'letter-trigrams' or 'both', got 'trigrams'"
     with pytest.raises(InputError, match=f"column family 'vsm': {message}"):
@@ -229,6 +239,7 @@ def test_columns_say_their_terms():
     assert parts.provenance["description"].endswith("; terms: letter trigrams")
     assert both.provenance["description"].endswith("; terms: words and letter trigrams")
     assert "CIKM 2013" in parts.provenance["reference"]
+    assert LetterSpace().columns[0].description.endswith("; terms: letter trigrams")
     (spec,) = VectorSpace(terms="both").columns
     assert spec.description.endswith("; terms: words and letter trigrams")
 
