@@ -317,6 +317,7 @@ class MatchingModel(Parameters):
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
         params = {cls.former_params.get(k, k): v for k, v in params.items()}
+        params = {**cls.before_params, **params}
         check_kinds(params, cls.default_params())
         model = cls(**params)
         model.check_params()

@@ -48,6 +48,8 @@ class Parameters:
 
     #: Names that files and settings may still have for parameters, and the present ones.
     former_params: ClassVar[Mapping[str, str]] = {}
+    #: What models had been, of files that were written before there was a parameter.
+    before_params: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def default_params(cls) -> dict[str, Any]:

@@ -57,6 +57,14 @@ def unit_projections(
     return H, inverse
 
 
+def through_unit_rows(
+    G: NDArray[np.float32], H: NDArray[np.float32], inverse: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The gradient by rows u, from the gradient G by h = u / |u|, and 1 / |u|."""
+    along = np.einsum("ij,ij->i", G, H)
+    return (G - along[:, None] * H) * inverse[:, None]
+
+
 def transposed(X: sp.csr_matrix) -> sp.csr_matrix:
     """The transpose of a checked matrix, as a checked matrix."""
     return check_csr("transpose", X.T.tocsr())

@@ -19,7 +19,7 @@ from ssi_models.kernels.projections import tuple_losses
 from ssi_models.matrices import as_tensors, check_csr, of_tensors, take_rows
 from ssi_models.parallel import Executor, Workers
 from ssi_models.parameters import digest_of
-from ssi_models.projections.cosine import transposed, unit_projections
+from ssi_models.projections.cosine import through_unit_rows, transposed, unit_projections
 from ssi_models.stored_tensors import Tensor, matrix
 from ssi_models.training.batches import OwnNegatives
 from ssi_models.training.embedding_table import embed
@@ -282,14 +282,6 @@ def _unit(
     X: sp.csr_matrix, A: NDArray[np.float32], workers: Workers
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return unit_projections(X, np.arange(X.shape[0]), A, workers)
-
-
-def through_unit_rows(
-    G: NDArray[np.float32], H: NDArray[np.float32], inverse: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """The gradient by rows u, from the gradient G by h = u / |u|, and 1 / |u|."""
-    along = np.einsum("ij,ij->i", G, H)
-    return (G - along[:, None] * H) * inverse[:, None]
 
 
 def draw_negatives(

@@ -19,7 +19,12 @@ from ssi_models.parameters import (
     digest_of,
     model_class,
 )
-from ssi_models.projections.cosine import pair_matrix, stacked
+from ssi_models.projections.cosine import (
+    pair_matrix,
+    stacked,
+    through_unit_rows,
+    unit_projections,
+)
 from ssi_models.projections.svd import right_singular_vectors
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
@@ -28,7 +33,7 @@ from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import EmbeddingTable, embed
 from ssi_models.training.preferences import Preferences, check_shapes
 from ssi_models.training.run import TrainingRun, replica
-from ssi_models.training.towers import TowerScorer
+from ssi_models.training.towers import Polynomial, TowerScorer
 from ssi_models.training.trainable import TrainableModel
 
 SHARING = ("both", "documents")
@@ -37,8 +42,11 @@ INITS = ("cl-lsa", "normal")
 
 @model_class
 class CrossLanguageSSI(TrainableModel):
-    """f(q, d) = (Uq) . (Vd) where queries and documents have different words, so that no diagonal
-    makes sense: another language, or other kinds of text (a page and an advertisement).
+    """f(q, d) = (Uq) . (Vd) / |Vd| where queries and documents have different words, so that no
+    diagonal makes sense: another language, or other kinds of text (a page and an advertisement).
+
+    The paper's (Uq) . (Vd), with ``unit_documents=False``, prefers documents of many common words,
+    whose Vd are long, whatever the query: it ranks much worse, cross-language LSA above all.
 
     With ``init="cl-lsa"`` the embeddings start at the leading singular vectors of the training
     pairs, each pair a text of the words of both sides, and training goes on from cross-language
@@ -53,6 +61,7 @@ class CrossLanguageSSI(TrainableModel):
         sharing: how a monolingual task shares the documents' embeddings: "both":
             f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
             of its own.
+        unit_documents: whether scores are divided by |Vd|.
         init, init_scale: see above. With "cl-lsa" the rows have the root mean square length
             init_scale.
 
@@ -69,7 +78,10 @@ class CrossLanguageSSI(TrainableModel):
         "V": Tensor(("words", "rank")),
     }
 
+    before_params: ClassVar[Mapping[str, Any]] = {"unit_documents": False}
+
     rank: int = field(default=100, kw_only=False)
+    unit_documents: bool = True
     sharing: str = "both"
     init: str = "cl-lsa"
     init_scale: float = 0.1
@@ -130,7 +142,13 @@ class CrossLanguageSSI(TrainableModel):
                 # Dimensions that the pairs do not have stay random.
                 start[:, : A.shape[1]] = part
         U, V = (EmbeddingTable(start, rate, self.training.adagrad_start) for start in starts)
-        return TowerScorer(data.Q, data.D, ("U", U), [("V", V)], None, workers)
+        return TowerScorer(
+            data.Q, data.D, ("U", U), [("V", V)], None, workers, polynomial=self._polynomial
+        )
+
+    @property
+    def _polynomial(self) -> Polynomial:
+        return UnitLength() if self.unit_documents else Polynomial()
 
     def _cl_lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """float32 [V_q + V_d, r]: the singular vectors of the training pairs."""
@@ -151,7 +169,9 @@ class CrossLanguageSSI(TrainableModel):
             rng = np.random.default_rng([self.seed, 6])
             start = self.init_scale * rng.standard_normal(V.values.shape, np.float32)
             query = ("U_E", EmbeddingTable(start, rate, self.training.adagrad_start))
-        other = TowerScorer(Q_E, data.D, query, [("V", V)], None, workers)
+        other = TowerScorer(
+            Q_E, data.D, query, [("V", V)], None, workers, polynomial=self._polynomial
+        )
         options |= {"other": other, "monolingual": preferences}
         return _TwoTasks(scorer, data, self.training, workers, **options)
 
@@ -172,11 +192,35 @@ class CrossLanguageSSI(TrainableModel):
         return Representation(self._embed(Q, self.U_))
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(self._embed(D, self.V_))
+        if not self.unit_documents:
+            return Representation(self._embed(D, self.V_))
+        with Workers(self.threads) as workers:
+            return Representation(unit_projections(D, np.arange(D.shape[0]), self.V_, workers)[0])
 
     def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
             return embed(X, np.arange(X.shape[0]), M, workers)
+
+
+class UnitLength(Polynomial):
+    """R(d) = Vd / |Vd|; 0 where Vd is."""
+
+    def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        return self._unit(E)[0]
+
+    def gradients(
+        self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        return [through_unit_rows(G, *self._unit(E))]
+
+    def _unit(
+        self, E: Sequence[NDArray[np.float32]]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The rows divided by their lengths, and 1 / length."""
+        (rows,) = E
+        lengths = np.linalg.norm(rows, axis=1)
+        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-30)
+        return rows * inverse[:, None], inverse
 
 
 class _TwoTasks(TrainingRun):

@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
-from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.persistence import load_tensors, save_tensors
+from ssi_models.projections.lsa import CLLSA
+from ssi_models.ssi.cross_language import CrossLanguageSSI, UnitLength
 from ssi_models.training.preferences import Preferences
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
@@ -56,11 +58,61 @@ def test_languages_are_matched(task):
     assert model._monolingual is None
 
 
+@pytest.mark.parametrize("unit", [True, False])
+def test_scores_are_those_of_the_formula(unit):
+    Q, D, pairs, _ = two_languages()
+    D[7] = 0  # a document without words
+    model = CrossLanguageSSI(4, unit_documents=unit, **QUICK).fit(Q, check_csr("D", D), pairs)
+    E = D @ model.V_
+    if unit:
+        E /= np.maximum(np.linalg.norm(E, axis=1, keepdims=True), 1e-20)
+    query, document = np.divmod(np.arange(60 * 60), 60)
+    found = model.score(Q, D, query, document).reshape(60, 60)
+    np.testing.assert_allclose(found, (Q @ model.U_) @ E.T, atol=1e-6)
+
+
+def test_the_start_ranks_as_cross_language_lsa():
+    Q, D, pairs, _ = two_languages()
+    start = CrossLanguageSSI(4, max_epochs=0, threads=1).fit(Q, D, pairs)
+    lsa = CLLSA(4, vocabularies="separate").fit(Q, D, pairs)
+    query, document = np.divmod(np.arange(60 * 60), 60)
+    dots, cosines = (m.score(Q, D, query, document).reshape(60, 60) for m in (start, lsa))
+    lengths = np.linalg.norm(Q @ start.U_, axis=1, keepdims=True)  # the same for all documents
+    np.testing.assert_allclose(dots, lengths * cosines, atol=1e-5)
+
+
+def test_the_gradient_by_documents_of_unit_length_is_that_of_differences():
+    rng = np.random.default_rng(0)
+    E, G = rng.standard_normal((2, 3, 5))
+    E[1] = 0
+    [found] = UnitLength().gradients([E.astype(np.float32)], G.astype(np.float32))
+    expected, h = np.zeros_like(E), 1e-6
+    for i, j in np.ndindex(*E.shape):
+        if i != 1:
+            up, down = E.copy(), E.copy()
+            up[i, j], down[i, j] = up[i, j] + h, down[i, j] - h
+            change = UnitLength().represent([up]) - UnitLength().represent([down])
+            expected[i, j] = (change * G).sum() / (2 * h)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_files_of_before_have_the_inner_product(tmp_path):
+    Q, D, pairs, _ = two_languages()
+    model = CrossLanguageSSI(4, unit_documents=False, **QUICK).fit(Q, D, pairs)
+    model.save(tmp_path / "now.safetensors")
+    header, arrays = load_tensors(tmp_path / "now.safetensors")
+    del header["params"]["unit_documents"]
+    save_tensors(tmp_path / "before.safetensors", header, arrays)
+    before = CrossLanguageSSI.load(tmp_path / "before.safetensors")
+    assert before.unit_documents is False
+    assert before.score(Q, D, [0], [1]) == model.score(Q, D, [0], [1])
+
+
 def test_monolingual_task_is_a_step_after_each_step():
     """With sharing="both", V climbs both objectives: one epoch of one batch each, by hand."""
     Q, D, pairs, own = two_languages()
     settings = {"batch_size": 10**4, "n_negatives": 60, "margin": 50.0, "learning_rate": 0.01}
-    model = CrossLanguageSSI(3, optimizer="sgd", **settings)
+    model = CrossLanguageSSI(3, optimizer="sgd", unit_documents=False, **settings)
     model._monolingual = None
     alone = epoch(model, Q, D, pairs).scorer.parameters()
     model._monolingual = (check_csr("Q", D), own)

@@ -128,12 +128,12 @@ def test_a_matrix_of_both_sides_is_counted_once(task):
 
 def test_training_curves_begin_at_the_untrained_model_and_fall(small_data):
     params = {"rank": 5, "learning_rate": 0.1, "margin": 0.3, "seed": 0}
-    for config, name in (
-        (LINKS, "ssi"),
-        (TaskConfig(source="pairs", folder="sentences"), "cross-language"),
+    for config, name, init in (
+        (LINKS, "ssi", "lsi"),
+        (TaskConfig(source="pairs", folder="sentences"), "cross-language", "normal"),
     ):
         task = make_task(config, small_data)
-        points = training_curve(task, name, params, 3, 10, threads=1)
+        points = training_curve(task, name, {**params, "init": init}, 3, 10, threads=1)
         assert [point["epoch"] for point in points] == [0, 1, 2, 3]
         assert points[-1]["train"] < points[0]["train"]
         assert all(0 <= point[part] <= 1 for point in points for part in ("train", "test"))
