@@ -57,7 +57,8 @@ class CrossLanguageSSI(TrainableModel):
     the first one.
 
     Args:
-        rank: N.
+        rank: N; there is no word matching beside the embeddings, so that more of them help than
+            elsewhere.
         sharing: how a monolingual task shares the documents' embeddings: "both":
             f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
             of its own.
@@ -80,7 +81,7 @@ class CrossLanguageSSI(TrainableModel):
 
     before_params: ClassVar[Mapping[str, Any]] = {"unit_documents": False}
 
-    rank: int = field(default=100, kw_only=False)
+    rank: int = field(default=200, kw_only=False)
     unit_documents: bool = True
     sharing: str = "both"
     init: str = "cl-lsa"

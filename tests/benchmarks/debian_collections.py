@@ -11,11 +11,14 @@ tuned them for (``bench_defaults.py --own FOLDER/manuals``):
 - ratings.csv: the same queries as a shop has them, a table of up to 8 packages of each tag and up
   to 12 others that share a word with it, or another tag with its packages. What columns are worth
   there, ``ltr-features run tests/benchmarks/rated_packages.toml --data FOLDER --out OUT`` says.
+- german, french, japanese: the lines of packages in that language, to find the English one by
+  (``apt-get -o Acquire::Languages=en,de,fr,ja update`` fetches them).
 
     python tests/benchmarks/debian_collections.py --root / --out FOLDER
 
 reads what is installed below ``--root`` (``dpkg-deb -x PACKAGE.deb ROOT`` unpacks without
-installing), and what ``apt-cache dumpavail`` says. Numbers depend on Debian's release.
+installing), what ``apt-cache dumpavail`` says, and translations in ``/var/lib/apt/lists``. Numbers
+depend on Debian's release.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ _PARTS = re.compile(
     r"|-(dev|dbg|dbgsym|doc|data|common|l10n.*)$|^(firefox-esr|thunderbird)-l"
 )
 _TAGGED = range(3, 201)
+LANGUAGES = {"german": "de", "french": "fr", "japanese": "ja"}
+_N_TEST_PAIRS = 500
 _MOST_RELEVANT, _MOST_OTHERS = 8, 12
 
 Documents = Mapping[str, tuple[str, str]]
@@ -178,6 +183,37 @@ def ratings(documents: Documents, relevant: Mapping[str, set[str]]) -> list[tupl
     return rows
 
 
+def translations(language: str) -> dict[str, str]:
+    """The lines of programs in a language, by the digests of their English descriptions."""
+    lines = {}
+    for path in sorted(Path("/var/lib/apt/lists").glob(f"*_i18n_Translation-{language}*")):
+        text = subprocess.run(
+            ["/usr/lib/apt/apt-helper", "cat-file", path],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        for name, digest, line in re.findall(
+            r"^Package: (\S+)\nDescription-md5: (\S+)\nDescription-\S+: (.*)$", text, re.M
+        ):
+            if not _PARTS.search(name):
+                lines.setdefault(digest, line)
+    return lines
+
+
+def write_mates(folder: Path, language: str) -> None:
+    """Parallel lines, shuffled: ``train`` and ``test``, in the language and in English."""
+    sides = {code: translations(code) for code in (language, "en")}
+    both = sorted(sides[language].keys() & sides["en"].keys())
+    random.Random(0).shuffle(both)
+    if len(both) <= _N_TEST_PAIRS:
+        print(f"{folder}: left out, {len(both)} lines are there in both languages")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for code, lines in sides.items():
+        _write(folder / f"test.{code}", (lines[key] for key in both[:_N_TEST_PAIRS]))
+        _write(folder / f"train.{code}", (lines[key] for key in both[_N_TEST_PAIRS:]))
+    print(f"{folder}: {len(both):,} pairs of lines")
+
+
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
@@ -197,6 +233,8 @@ def main() -> None:
     queries = {tag: re.sub(r"[:-]+", " ", tag.split("::")[1]) for tag in tags}
     judged = {(tag, name) for tag, names in tags.items() for name in names}
     write(arguments.out / "tags", documents, judged, queries)
+    for name, code in LANGUAGES.items():
+        write_mates(arguments.out / name, code)
     relevant = defaultdict(set)  # several tags may have one text
     for tag, names in tags.items():
         relevant[queries[tag]].update(names)

@@ -163,32 +163,37 @@ def articles() -> Task:
     return Task("wikispeedia", (rows, rows), (counts, counts), preferences, [split], own)
 
 
-def sentences() -> Task:
-    """Japanese sentences and their English mates: 5,000 random training pairs and 500 test pairs,
-    words of two of them at least; the English sentences of both are ranked."""
-    path = folder("small_parallel_enja")
-    sides = []
-    for language in ("ja", "en"):
+def sentences(name: str, path: Path, languages: Sequence[str]) -> Task:
+    """Texts in one language and their mates in another, line by line of ``train`` and ``test``: up
+    to 5,000 random training pairs and all test pairs, words of two of them at least; the second
+    language's texts of both are ranked."""
+    sides, n_train = [], 0
+    for language in languages:
         train, test = (
             (path / f"{part}.{language}").read_text(encoding="utf-8").splitlines()
             for part in ("train", "test")
         )
-        drawn = np.random.default_rng(0).choice(len(train), N_PAIRS, replace=False)
+        n_train = min(N_PAIRS, len(train))
+        drawn = np.random.default_rng(0).choice(len(train), n_train, replace=False)
         texts = [train[i] for i in np.sort(drawn)] + test
         sides.append(of_texts(texts, Analyzer(min_length=1), MIN_SENTENCES))
     (Q, Q_counts), (D, D_counts) = sides
     every = np.arange(Q.shape[0])
-    split = Split("1", every[:N_PAIRS], every[N_PAIRS:])
+    split = Split("1", every[:n_train], every[n_train:])
     preferences = pairs((Q, D), every, every)
-    return Task("enja", (Q, D), (Q_counts, D_counts), preferences, [split], separate=True)
+    return Task(name, (Q, D), (Q_counts, D_counts), preferences, [split], separate=True)
 
 
 def of_folder(path: Path) -> Task:
     """A collection of your own, in BEIR's layout: find the documents that a document links to, by
-    its text, where there is a ``links.tsv``; or else those judged relevant to a query.
+    its text, where there is a ``links.tsv``; or else those judged relevant to a query. Or texts in
+    English and another language, XX: lines of ``train.XX``, ``train.en``, ``test.XX``, ``test.en``.
 
     Of more queries than are trained on and tested here, random ones are taken.
     """
+    if (path / "train.en").is_file():
+        (other,) = {file.suffix[1:] for file in path.glob("train.*")} - {"en"}
+        return sentences(path.name, path, (other, "en"))
     linked = "links.tsv" if (path / "links.tsv").is_file() else None
     collection = read_collection("beir", folder=path, links=linked)
     if linked:
@@ -221,7 +226,7 @@ COLLECTIONS: dict[str, Callable[[], Task]] = {
     "cranfield": lambda: of_folder(folder("cranfield")),
     "cacm": lambda: of_folder(folder("cacm")),
     "cisi": lambda: of_folder(folder("cisi")),
-    "enja": sentences,
+    "enja": lambda: sentences("enja", folder("small_parallel_enja"), ("ja", "en")),
     "citations": citations,
     "npl": lambda: of_folder(folder("npl")),
     "demo": sections,
