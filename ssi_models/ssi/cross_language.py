@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import (
+    AUTO,
     check_choice,
     check_least,
     check_positive,
@@ -31,6 +32,7 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.batches import Batch, alternate, own_negatives
 from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import Preferences, check_shapes
 from ssi_models.training.run import TrainingRun, replica
 from ssi_models.training.towers import Polynomial, TowerScorer
@@ -50,7 +52,9 @@ class CrossLanguageSSI(TrainableModel):
 
     With ``init="cl-lsa"`` the embeddings start at the leading singular vectors of the training
     pairs, each pair a text of the words of both sides, and training goes on from cross-language
-    LSA; with "normal" they start at N(0, init_scale^2), as in the paper.
+    LSA; with "normal" they start at N(0, init_scale^2), as in the paper, which many pairs of short
+    texts make better. "auto" tries both and keeps the second where it ranks held-out queries
+    better.
 
     ``fit`` takes one more option, ``monolingual``: queries [m_E, V_d] in the documents' language
     and preferences over them and the rows of D. A step for this task then follows each step for
@@ -67,6 +71,7 @@ class CrossLanguageSSI(TrainableModel):
             init_scale.
 
     Attributes:
+        init_: where training started, as asked or as chosen.
         U_: float32 [V_q, N], V_: float32 [V_d, N].
 
     Reference:
@@ -84,9 +89,11 @@ class CrossLanguageSSI(TrainableModel):
     rank: int = field(default=200, kw_only=False)
     unit_documents: bool = True
     sharing: str = "both"
-    init: str = "cl-lsa"
+    training: TrainingOptions = TrainingOptions(margin=1.0, learning_rate=0.1)
+    init: str = AUTO
     init_scale: float = 0.1
 
+    init_: str = field(init=False)
     U_: NDArray[np.float32] = field(init=False)
     V_: NDArray[np.float32] = field(init=False)
     #: During a fit: queries and preferences of the monolingual task.
@@ -97,7 +104,12 @@ class CrossLanguageSSI(TrainableModel):
         check_least(self, 1, "rank")
         check_positive(self, "init_scale")
         check_choice("sharing", self.sharing, SHARING)
-        check_choice("init", self.init, INITS)
+        check_choice("init", self.init, (*INITS, AUTO))
+
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        inits = INITS if self.init == AUTO else (self.init,)
+        # A warm start begins at what was fitted.
+        return {"init": inits[: 1 if self.warm_start else None], **super().choices(few=few)}
 
     def _fit_jointly(
         self,
@@ -127,7 +139,7 @@ class CrossLanguageSSI(TrainableModel):
 
     @property
     def start(self) -> str:
-        return "cross-language LSA" if self.init == "cl-lsa" else "random embeddings"
+        return "cross-language LSA" if self.init_ == "cl-lsa" else "random embeddings"
 
     @property
     def matches_words(self) -> bool:
@@ -137,11 +149,11 @@ class CrossLanguageSSI(TrainableModel):
         rng = np.random.default_rng([self.seed, 1])
         widths = data.Q.shape[1], data.D.shape[1]
         starts = [self.init_scale * rng.standard_normal((n, self.rank), np.float32) for n in widths]
-        if self.init == "cl-lsa":
+        if self.init_ == "cl-lsa":
             A = data.cached(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
             for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
-                # Dimensions that the pairs do not have stay random.
                 start[:, : A.shape[1]] = part
+                start[:, A.shape[1] :] = 0  # of fewer pairs there are fewer dimensions
         U, V = (EmbeddingTable(start, rate, self.training.adagrad_start) for start in starts)
         return TowerScorer(
             data.Q, data.D, ("U", U), [("V", V)], None, workers, polynomial=self._polynomial

@@ -23,11 +23,6 @@ class PLSA(TopicModel):
     Every non-empty row of D is a text of its own. Queries and preferences teach nothing but the
     weight of the title's own words, ``lambda2``; without preferences it is .95.
 
-    Args:
-        n_topics: twice those of the models of pairs: there are more titles than judged pairs, and
-            beside a chosen ``lambda2`` 200 topics rank better than 100, or as well, wherever they
-            were tried (docs/models.md).
-
     Reference:
         Hofmann: "Probabilistic latent semantic indexing", SIGIR 1999; MAP as in Gao, Toutanova,
         Yih: "Clickthrough-based latent semantic models for web search", SIGIR 2011.
@@ -43,8 +38,6 @@ class PLSA(TopicModel):
     weighs_pairs: ClassVar[bool] = False
 
     unchosen: ClassVar[float] = 0.95
-
-    n_topics: int = 200
 
     @property
     def looks_at_labels(self) -> bool:

@@ -48,7 +48,8 @@ class TopicModel(LanguageModel):
 
     Args:
         n_topics: K, at most; there are fewer where there are fewer pairs, or words on a side, to
-            learn from, and ``remarks`` say so.
+            learn from, and ``remarks`` say so. The paper has 100; beside a chosen ``lambda2`` 200
+            rank better.
         alpha, beta: Dirichlet parameters of theta and phi, 1 or more.
         iterations: passes of EM. fold_in_iterations: of EM for a new title.
         jitter: phi starts as 1 + jitter U(0, 1), normalised; 0 would be a stationary point.
@@ -78,7 +79,7 @@ class TopicModel(LanguageModel):
     shared: ClassVar[bool] = False
     weighs_pairs: ClassVar[bool] = True
 
-    n_topics: int = 100
+    n_topics: int = 200
     alpha: float = 1.1
     beta: float = 1.01
     iterations: int = 20

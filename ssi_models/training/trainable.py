@@ -379,9 +379,11 @@ class TrainableModel(MatchingModel):
         # Models of before had no choice.
         for name, value in usual(self.choices(few=True)).items():
             found = fitted.get(name, value)
-            if isinstance(value, bool) and not isinstance(found, bool):
-                raise ValueError(f"{name} is {found!r}, must be true or false")
-            self._take({name: found if isinstance(value, bool) else numbers([found])[0]})
+            if isinstance(value, float):
+                (found,) = numbers([found])
+            elif type(found) is not type(value):
+                raise ValueError(f"{name} is {found!r}, must be like {value!r}")
+            self._take({name: found})
 
     def _fingerprint(
         self,

@@ -8,7 +8,7 @@ from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.projections.lsa import CLLSA
-from ssi_models.ssi.cross_language import CrossLanguageSSI, UnitLength
+from ssi_models.ssi.cross_language import INITS, CrossLanguageSSI, UnitLength
 from ssi_models.training.preferences import Preferences
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
@@ -81,6 +81,23 @@ def test_the_start_ranks_as_cross_language_lsa():
     np.testing.assert_allclose(dots, lengths * cosines, atol=1e-5)
 
 
+def test_the_better_start_is_kept():
+    Q, D, pairs, _ = two_languages()
+    fitted = {i: CrossLanguageSSI(4, init=i, **QUICK).fit(Q, D, pairs) for i in (*INITS, "auto")}
+    chosen = fitted["auto"]
+    assert chosen.init_ in INITS
+    assert chosen.V_.tobytes() == fitted[chosen.init_].V_.tobytes()
+    assert chosen.history_.best_validation >= fitted["cl-lsa"].history_.best_validation
+
+
+def test_of_few_pairs_the_start_has_fewer_dimensions():
+    Q, D, pairs, _ = two_languages()
+    few = pairs.only(pairs.queries[:5])
+    model = CrossLanguageSSI(40, max_epochs=0, threads=1).fit(Q, D, few)
+    assert not model.U_[:, len(few) :].any()
+    assert not model.V_[:, len(few) :].any()
+
+
 def test_the_gradient_by_documents_of_unit_length_is_that_of_differences():
     rng = np.random.default_rng(0)
     E, G = rng.standard_normal((2, 3, 5))
@@ -140,7 +157,7 @@ def test_a_killed_fit_of_two_tasks_resumes_to_the_same_bytes(tmp_path):
             raise KeyboardInterrupt
 
     def fit(task=own, **options):
-        model = CrossLanguageSSI(3, sharing="documents", **QUICK)
+        model = CrossLanguageSSI(3, sharing="documents", init="normal", **QUICK)
         return model.fit(Q, D, pairs, monolingual=(D, task), **options)
 
     with pytest.raises(KeyboardInterrupt):
