@@ -48,7 +48,7 @@ class Parameters:
 
     #: Names that files and settings may still have for parameters, and the present ones.
     former_params: ClassVar[Mapping[str, str]] = {}
-    #: What models had been, of files that were written before there was a parameter.
+    #: Values of parameters that files from before them do not have.
     before_params: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
