@@ -316,8 +316,7 @@ class MatchingModel(Parameters):
             raise ValueError(f"{path}: of a newer version of this package; update it")
         # JSON has lists where parameters were tuples.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
-        params = {cls.former_params.get(k, k): v for k, v in params.items()}
-        params = {**cls.before_params, **params}
+        params = cls.before_params | {cls.former_params.get(k, k): v for k, v in params.items()}
         check_kinds(params, cls.default_params())
         model = cls(**params)
         model.check_params()

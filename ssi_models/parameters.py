@@ -49,7 +49,7 @@ class Parameters:
     #: Names that files and settings may still have for parameters, and the present ones.
     former_params: ClassVar[Mapping[str, str]] = {}
     #: Values of parameters that files from before them do not have.
-    before_params: ClassVar[Mapping[str, Any]] = {}
+    before_params: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def default_params(cls) -> dict[str, Any]:

@@ -40,10 +40,6 @@ def of_training(
         n_queries: queries with relevant documents that it learned from.
         learned_weight: factor of the learned part in the scores; 0 where it was switched off.
     """
-    nothing = (
-        f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
-        "to queries held out of them"
-    )
     remarks = []
     last = history.epochs[-1].number
     if history.stopped == "diverged":
@@ -57,12 +53,10 @@ def of_training(
     elif last == 0:
         remarks.append(f"was not trained at all, and is its start ({start})")
     elif learned_weight == 0:
-        remarks.append(
-            f"gives its learned part no weight and is plain word matching: {nothing}; {LEAVE_OUT}"
-        )
+        remarks.append(_only_words(n_queries))
     elif history.best_epoch == 0:
         advice = MAY_HELP if start.startswith(LATENT) else LEAVE_OUT
-        remarks.append(f"kept its start ({start}): {nothing}; {advice}")
+        remarks.append(f"kept its start ({start}): {_teach_nothing(n_queries)}; {advice}")
     elif history.best_epoch == last and history.stopped in ("max_epochs", "max_seconds"):
         limit = f"epoch {last}" if history.stopped == "max_epochs" else "second"
         remarks.append(
@@ -80,9 +74,17 @@ def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
             "queries with relevant documents to choose it by"
         ]
     if weight == 1:
-        return [
-            "gives its learned part no weight and is plain word matching: its "
-            f"{n_queries:,} training queries with judgements teach it nothing that carries over "
-            f"to queries held out of them; {LEAVE_OUT}"
-        ]
+        return [_only_words(n_queries)]
     return []
+
+
+def _only_words(n_queries: int) -> str:
+    nothing = _teach_nothing(n_queries)
+    return f"gives its learned part no weight and is plain word matching: {nothing}; {LEAVE_OUT}"
+
+
+def _teach_nothing(n_queries: int) -> str:
+    return (
+        f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
+        "to queries held out of them"
+    )

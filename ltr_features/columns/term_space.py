@@ -297,6 +297,8 @@ class LetterSpace(VectorSpace):
     """The cosine of letter trigrams: words that are spelled alike, plurals, compounds and
     misspellings among them, have trigrams in common. ``VectorSpace(terms="letter-trigrams")`` by
     a name of its own, so that both cosines can stand side by side.
+
+    Attributes, errors: those of :class:`VectorSpace`.
     """
 
     name: ClassVar[str] = "letters"

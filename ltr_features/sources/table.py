@@ -91,6 +91,8 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
+    told = f"judgements of pairs with another grade; the {on_other_grade} taken"
+    regraded = {told: judged.n_other} if judged.n_other else {}
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")
@@ -109,11 +111,7 @@ def read_table(
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **(
-                {f"judgements of pairs with another grade; the {on_other_grade} taken": n_other}
-                if (n_other := judged.n_other)
-                else {}
-            ),
+            **regraded,
         },
     )
 

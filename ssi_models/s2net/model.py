@@ -183,7 +183,7 @@ class S2Net(CosineOfProjections, TrainableModel):
         return self.vocabularies == "shared"
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        shared = self._either("symmetric", first=True) if self.same_words else (False,)
+        shared = self._among("symmetric", (True, False)) if self.same_words else (False,)
         return {"symmetric": shared, **super().choices(few=few)}
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:

@@ -84,7 +84,7 @@ class CrossLanguageSSI(TrainableModel):
         "V": Tensor(("words", "rank")),
     }
 
-    before_params: ClassVar[Mapping[str, Any]] = {"unit_documents": False}
+    before_params: ClassVar[dict[str, Any]] = {"unit_documents": False}
 
     rank: int = field(default=200, kw_only=False)
     unit_documents: bool = True
@@ -107,9 +107,7 @@ class CrossLanguageSSI(TrainableModel):
         check_choice("init", self.init, (*INITS, AUTO))
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        inits = INITS if self.init == AUTO else (self.init,)
-        # A warm start begins at what was fitted.
-        return {"init": inits[: 1 if self.warm_start else None], **super().choices(few=few)}
+        return {"init": self._among("init", INITS), **super().choices(few=few)}
 
     def _fit_jointly(
         self,
@@ -216,7 +214,8 @@ class CrossLanguageSSI(TrainableModel):
 
 
 class UnitLength(Polynomial):
-    """R(d) = Vd / |Vd|; 0 where Vd is."""
+    """Documents of one linear embedding, divided by its length: R(d) = Vd / |Vd|, float32 [B, N]; 0
+    where Vd is."""
 
     def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         return self._unit(E)[0]

@@ -97,7 +97,7 @@ class EmbeddingModel(TrainableModel):
         check_choice("symmetric", self.symmetric, (True, False, AUTO))
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        shared = self._either("symmetric", first=False)
+        shared = self._among("symmetric", (False, True))
         if self.init == "identity":
             shared = shared[:1]
         return {"symmetric": shared, **super().choices(few=few)}

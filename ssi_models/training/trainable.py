@@ -202,15 +202,15 @@ class TrainableModel(MatchingModel):
         asked, known = self.training.margin, self.training.margins
         return {"margin": (float(asked),) if asked != AUTO else known if few else known[:1]}
 
-    def _either(self, name: str, first: bool) -> tuple[bool, ...]:
-        """The choices of a parameter that is true, false or "auto"; a warm start keeps what was
-        fitted."""
+    def _among(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The choices of a parameter that is one of some values or "auto"; a warm start keeps what
+        was fitted."""
         asked = getattr(self, name)
         if asked != AUTO:
-            return (bool(asked),)
+            return (type(values[0])(asked),)
         if self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_"):
             return (getattr(self, f"{name}_"),)
-        return first, not first
+        return values
 
     def _take(self, chosen: Mapping[str, Any]) -> None:
         for name, value in chosen.items():
@@ -246,8 +246,7 @@ class TrainableModel(MatchingModel):
         if fitted is not None:
             for name, values in scorer.parameters().items():
                 start_from(name, values, fitted[name])
-        options |= {"seed": self.seed, "mixtures": self.mixtures}
-        options["margin"] = self.margin_
+        options |= {"seed": self.seed, "mixtures": self.mixtures, "margin": self.margin_}
         return self._run(scorer, data, rate, workers, **options)
 
     def _run(

@@ -8,7 +8,10 @@ from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.projections.lsa import CLLSA
+from ssi_models.remarks import LATENT, LEAVE_OUT, MAY_HELP
+from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.cross_language import INITS, CrossLanguageSSI, UnitLength
+from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.preferences import Preferences
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
@@ -88,6 +91,26 @@ def test_the_better_start_is_kept():
     assert chosen.init_ in INITS
     assert chosen.V_.tobytes() == fitted[chosen.init_].V_.tobytes()
     assert chosen.history_.best_validation >= fitted["cl-lsa"].history_.best_validation
+
+
+def test_a_warm_start_keeps_where_training_started():
+    Q, D, pairs, _ = two_languages()
+    model = CrossLanguageSSI(4, **QUICK, warm_start=True).fit(Q, D, pairs)
+    tried, started = [], model.init_
+    model.fit(Q, D, pairs, callback=lambda epoch: tried.append(epoch.number))
+    assert model.init_ == started
+    assert tried.count(0) == 1
+
+
+def test_a_kept_start_of_lsa_may_help_as_it_is():
+    Q, D, pairs, _ = two_languages()
+    slow = {**QUICK, "max_epochs": 6, "learning_rate": 1e-9}
+    for init, advice in (("cl-lsa", MAY_HELP), ("normal", LEAVE_OUT)):
+        model = CrossLanguageSSI(4, init=init, **slow).fit(Q, D, pairs)
+        assert model.history_.best_epoch == 0
+        assert any(remark.endswith(advice) for remark in model.remarks)
+    for other in (LowRankSSI(4), S2Net(4, word_weight=0.5)):
+        assert other.start.startswith(LATENT)
 
 
 def test_of_few_pairs_the_start_has_fewer_dimensions():
