@@ -223,7 +223,10 @@ class RankingData:
         """
         if self.document_ids is None:
             raise InputError("rows are ordered by document ids, but these have none")
-        return np.unique(np.asarray(self.document_ids, dtype=str), return_inverse=True)[1]
+        ids, index = distinct(self.document_ids)
+        place = np.empty(len(ids), np.int64)
+        place[np.argsort(np.array(ids, dtype=object))] = np.arange(len(ids))
+        return place[index]
 
     def column(self, name: str) -> NDArray[np.float32]:
         """float32 [n]: the values of one column."""

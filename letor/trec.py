@@ -11,10 +11,9 @@ within a query, so that every tool sees the same ranking.
 from __future__ import annotations
 
 import gzip
-import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -48,12 +47,10 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
             iteration), its label is not a whole number, or a document is judged twice for a query;
             the message names file and line.
     """
-    rows: list[tuple[Any, ...]] = []
-    seen: dict[tuple[str, str], int] = {}
-    for number, query, document, label in qrels_lines(path):
-        _refuse_again(seen, query, document, path, number)
-        rows.append((query, document, _number(int, label, path, number, "label")))
-    return _frame(rows, QRELS_COLUMNS)
+    numbers, (qids, docnos, labels) = _columns(3, qrels_lines(path))
+    _refuse_twice(qids, docnos, path, numbers)
+    label = _parsed(np.int64, labels, path, numbers, "label")
+    return _frame(QRELS_COLUMNS, qids, docnos, label)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -67,16 +64,15 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
         InputError: a line does not have six fields, its rank or score is not a number, or a
             document occurs twice for a query; the message names file and line.
     """
-    rows: list[tuple[Any, ...]] = []
-    seen: dict[tuple[str, str], int] = {}
-    for number, fields in _fields(path, 6, "qid Q0 docno rank score tag"):
-        _refuse_again(seen, fields[0], fields[2], path, number)
-        score = _number(float, fields[4], path, number, "score")
-        if not math.isfinite(score):
-            raise InputError(f"{path}:{number}: score {fields[4]!r} is not finite")
-        rank = _number(int, fields[3], path, number, "rank")
-        rows.append((fields[0], fields[2], score, rank, fields[5]))
-    return _frame(rows, RUN_COLUMNS)
+    lines = _fields(path, 6, "qid Q0 docno rank score tag")
+    numbers, (qids, _, docnos, ranks, scores, tags) = _columns(6, lines)
+    _refuse_twice(qids, docnos, path, numbers)
+    score = _parsed(np.float64, scores, path, numbers, "score")
+    if not np.isfinite(score).all():
+        bad = int(np.argmin(np.isfinite(score)))
+        raise InputError(f"{path}:{numbers[bad]}: score {scores[bad]!r} is not finite")
+    rank = _parsed(np.int64, ranks, path, numbers, "rank")
+    return _frame(RUN_COLUMNS, qids, docnos, score, rank, tags)
 
 
 def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -180,15 +176,15 @@ def _strictly_decreasing(
     return bits.astype(np.uint32).view(np.float32)
 
 
-def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str, str]]:
-    """(number, query id, document id, label) of the lines ``qid iteration docno label`` of a file;
-    or of ``qid docno label``, with tabs.
+def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    """Number, and query id, document id and label, of each line ``qid iteration docno label`` of a
+    file; or of ``qid docno label``, with tabs.
 
     Raises:
         InputError: a line that is neither.
     """
     for number, fields in _fields(path, 4, "qid iteration docno label", shorter=True):
-        yield number, fields[0], fields[-2], fields[-1]
+        yield number, (fields[0], fields[-2], fields[-1])
 
 
 def _fields(
@@ -210,33 +206,56 @@ def _fields(
         yield number, fields
 
 
-def _number(kind: Callable[[str], Any], text: str, path: Any, line_number: int, what: str) -> Any:
-    with suppress(ValueError):
-        number = kind(text)
-        if abs(number) < 2**63 or kind is float:
-            return number
-    raise InputError(f"{path}:{line_number}: {what} {text[:40]!r} is not a number")
+def _columns(
+    n_fields: int, lines: Iterable[tuple[int, Sequence[str]]]
+) -> tuple[list[int], list[list[str]]]:
+    """The numbers of the lines, and each of their fields line by line."""
+    numbers: list[int] = []
+    flat: list[str] = []  # a list for each line would keep the garbage collector busy
+    for number, fields in lines:
+        numbers.append(number)
+        flat += fields
+    return numbers, [flat[field::n_fields] for field in range(n_fields)]
 
 
-def _refuse_again(
-    seen: dict[tuple[str, str], int], query: str, document: str, path: Any, number: int
+def _parsed(
+    dtype: type[np.int64 | np.float64], texts: list[str], path: Any, numbers: list[int], what: str
+) -> NDArray[Any]:
+    """The numbers that a field has, in the order of the lines."""
+    kind = int if dtype is np.int64 else float
+    values = np.empty(len(texts), dtype)
+    for position, text in enumerate(texts):
+        try:
+            values[position] = kind(text)
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"{path}:{numbers[position]}: {what} {text[:40]!r} is not a number"
+            ) from None
+    return values
+
+
+def _refuse_twice(
+    qids: list[str], docnos: list[str], path: str | os.PathLike[str], numbers: list[int]
 ) -> None:
-    """Raise InputError if a pair was seen in an earlier line."""
-    earlier = seen.setdefault((query, document), number)
-    if earlier != number:
-        raise InputError(
-            f"{path}:{number}: document {document!r} of query {query!r} is already in line "
-            f"{earlier}"
-        )
+    """Raise InputError if two lines have the same query and document."""
+    pairs = list(map("{}\t{}".format, qids, docnos))
+    if len(set(pairs)) == len(pairs):
+        return
+    seen: dict[str, int] = {}
+    for pair, query, document, number in zip(pairs, qids, docnos, numbers, strict=True):
+        if (earlier := seen.setdefault(pair, number)) != number:
+            raise InputError(
+                f"{path}:{number}: document {document!r} of query {query!r} is already in line "
+                f"{earlier}"
+            )
 
 
-def _frame(rows: list[tuple[Any, ...]], columns: list[str]) -> pd.DataFrame:
-    numbers = {"label": np.int64, "rank": np.int64, "score": np.float64}
-    values = zip(*rows, strict=True) if rows else [()] * len(columns)
+def _frame(names: list[str], *columns: list[str] | NDArray[Any]) -> pd.DataFrame:
+    """A frame whose texts are objects."""
     return pd.DataFrame(
         {
-            c: pd.Series(list(column), dtype=numbers.get(c, object))
-            for c, column in zip(columns, values, strict=True)
+            name: pd.Series(column, dtype=object if isinstance(column, list) else column.dtype)
+            for name, column in zip(names, columns, strict=True)
         }
     )
 
@@ -249,7 +268,7 @@ def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
 
 
 def _check_words(words: list[str], what: str) -> None:
-    for word in words:
+    for word in dict.fromkeys(words):
         if len(word.split()) != 1 or word != word.strip():
             raise InputError(f"{what} {word!r} is empty or contains blanks: TREC files cannot "
                              "hold it")  # fmt: skip

@@ -77,7 +77,7 @@ def judgement_rows(
     if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:
         yield from found
         return
-    for number, query, document, grade in qrels_lines(str(path)):
+    for number, (query, document, grade) in qrels_lines(str(path)):
         yield number, {"query": query, "document": document, "grade": grade}
 
 
