@@ -7,13 +7,13 @@ from ssi_models.training.loop import History
 #: The start of models whose learned part is nothing before they are trained.
 WORD_MATCHING = "the tf-idf cosine"
 
-LEAVE_OUT = "judge more queries, or leave the column out"
-#: Starts that match other words than the same ones, and what to do about a model that kept one.
+#: Starts that match other words than the same ones.
 LATENT = ("latent semantic indexing", "LSA", "CL-LSA", "cross-language LSA")
-MAY_HELP = "judge more queries; what it started from may help as it is"
 
 #: Fewer relevant pairs, or queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
+#: So many queries that some more would teach no more.
+MANY_QUERIES = 1000
 
 
 class FitWarning(UserWarning):
@@ -55,8 +55,8 @@ def of_training(
     elif learned_weight == 0:
         remarks.append(_only_words(n_queries))
     elif history.best_epoch == 0:
-        advice = MAY_HELP if start.startswith(LATENT) else LEAVE_OUT
-        remarks.append(f"kept its start ({start}): {_teach_nothing(n_queries)}; {advice}")
+        nothing = _teach_nothing(n_queries, may_help=start.startswith(LATENT))
+        remarks.append(f"kept its start ({start}): {nothing}")
     elif history.best_epoch == last and history.stopped in ("max_epochs", "max_seconds"):
         limit = f"epoch {last}" if history.stopped == "max_epochs" else "second"
         remarks.append(
@@ -79,12 +79,16 @@ def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
 
 
 def _only_words(n_queries: int) -> str:
-    nothing = _teach_nothing(n_queries)
-    return f"gives its learned part no weight and is plain word matching: {nothing}; {LEAVE_OUT}"
+    nothing = _teach_nothing(n_queries, may_help=False)
+    return f"gives its learned part no weight and is plain word matching: {nothing}"
 
 
-def _teach_nothing(n_queries: int) -> str:
+def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
+    """What queries did not do, and what to do about it; ``may_help``: the start as it is."""
+    advice = "what it started from may help as it is" if may_help else "leave the column out"
+    if n_queries < MANY_QUERIES:
+        advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
     return (
         f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
-        "to queries held out of them"
+        f"to queries held out of them; {advice}"
     )

@@ -8,7 +8,7 @@ from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.projections.lsa import CLLSA
-from ssi_models.remarks import LATENT, LEAVE_OUT, MAY_HELP
+from ssi_models.remarks import LATENT
 from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.cross_language import INITS, CrossLanguageSSI, UnitLength
 from ssi_models.ssi.low_rank import LowRankSSI
@@ -105,7 +105,7 @@ def test_a_warm_start_keeps_where_training_started():
 def test_a_kept_start_of_lsa_may_help_as_it_is():
     Q, D, pairs, _ = two_languages()
     slow = {**QUICK, "max_epochs": 6, "learning_rate": 1e-9}
-    for init, advice in (("cl-lsa", MAY_HELP), ("normal", LEAVE_OUT)):
+    for init, advice in (("cl-lsa", "may help as it is"), ("normal", "leave the column out")):
         model = CrossLanguageSSI(4, init=init, **slow).fit(Q, D, pairs)
         assert model.history_.best_epoch == 0
         assert any(remark.endswith(advice) for remark in model.remarks)

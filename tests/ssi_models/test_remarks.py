@@ -44,6 +44,18 @@ def test_what_is_said_of_training(values, best, stopped, weight, begin):
     assert sentence.startswith(begin)
 
 
+@pytest.mark.parametrize(
+    ("queries", "advice"),
+    [
+        (999, "judge more queries, or leave the column out"),
+        (1000, "queries held out of them; leave the column out"),
+    ],
+)
+def test_more_queries_are_advised_where_there_are_few(queries, advice):
+    (sentence,) = of_word_weight(1.0, chosen=True, n_queries=queries)
+    assert sentence.endswith(advice)
+
+
 def test_nothing_is_said_where_all_is_well():
     assert told([0.3, 0.4, 0.35], 1, "patience") == []
     assert of_amount(20, 100) == of_amount(0, 0) == []
