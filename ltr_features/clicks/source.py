@@ -24,6 +24,7 @@ from ltr_features.clicks.tables import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
 from ltr_features.sources.table import read_documents
+from ltr_features.sources.table_blocks import ColumnName
 from ltr_features.text.collection import Collection, Judgements, rows_of
 
 LAYOUTS = ("rows", "counts", "ubi")
@@ -74,7 +75,7 @@ def read_clicks(
     log: str | Sequence[str],
     documents: str | os.PathLike[str],
     *,
-    document_columns: Mapping[str, str | Sequence[str]],
+    document_columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
     layout: str = "rows",
     columns: Mapping[str, str] | None = None,
     events: str | None = None,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,33 +35,16 @@ def pipeline_add(
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.commands.options import settings
     from ltr_features.scoring import ScoringPipeline
-    from ltr_features.sources.table import read_documents
+    from ltr_features.sources.table import read_documents, usual_columns
     from ltr_features.sources.table_blocks import table_of
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
     fields = pipeline.features.context_.collection.fields
-    columns = _columns_of(documents, fields, settings(column or [], "column"))
+    given = settings(column or [], "column")
+    columns = usual_columns(table_of(documents), fields, given, option="--column ")
     table = read_documents(table_of(documents), columns)
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
-
-
-def _columns_of(path: Path, fields: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The table's columns by what they are: those given, and else those that are called alike."""
-    from letor.errors import InputError
-    from ltr_features.sources.files import DOCUMENT_IDS
-    from ltr_features.sources.table_blocks import find_columns, table_columns, table_of
-
-    names = table_columns(table_of(path))
-    usual = {s: (s, "text") if s == "body" else (s,) for s in fields} | {"id": DOCUMENT_IDS}
-    found = {what: find_columns(names, known) for what, known in usual.items()}
-    columns = {what: name[0] for what, name in found.items() if name is not None} | dict(given)
-    if "id" not in columns or len(columns) < 2:
-        raise InputError(
-            f"{path}: the columns are {', '.join(map(repr, names))}; say which is the id and which "
-            "are texts: --column id=... --column body=..."
-        )
-    return columns

@@ -32,6 +32,7 @@ from ltr_features.sources.score_tables import (
     read_scores,
 )
 from ltr_features.sources.table_blocks import (
+    ColumnName,
     find_columns,
     is_table,
     named_rows,
@@ -46,14 +47,19 @@ from ltr_features.text.collection import examples
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
 TEXT_NAMES = ("text", "query", "querytext", "title")
 DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
-_TITLES, _TEXTS = ("title", "name", "headline"), ("text", "body", "abstract", "contents")
+#: What columns of documents are usually called, other fields by their own name.
+DOCUMENT_COLUMNS = {
+    "id": DOCUMENT_IDS,
+    "title": ("title", "name", "headline"),
+    "body": ("text", "body", "abstract", "contents"),
+}
 #: Characters of a title that a table shows.
 _SHOWN = 90
 
 
 def judgement_rows(
     path: str | os.PathLike[str] | Any,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, ColumnName] | None = None,
     *,
     encoding: str = "utf-8",
 ) -> Iterator[tuple[int, dict[str, str]]]:
@@ -137,7 +143,7 @@ def read_queries(
     path: str | os.PathLike[str] | Any,
     *,
     fields: Sequence[str] = ("title",),
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, ColumnName] | None = None,
     encoding: str = "utf-8",
 ) -> dict[str, str]:
     """Query texts by id.
@@ -184,7 +190,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
             if document.docno in wanted
         }
     names = table_columns(path)
-    first = [find_columns(names, usual) for usual in (DOCUMENT_IDS, _TITLES, _TEXTS)]
+    first = [find_columns(names, usual) for usual in DOCUMENT_COLUMNS.values()]
     chosen = [found[0] for found in first if found]
     if first[0] is None or len(chosen) < 2:
         raise InputError(

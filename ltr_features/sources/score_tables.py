@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from letor.compression import text_lines
 from letor.errors import InputError
 from letor.trec import read_run
+from ltr_features.sources.arrow_tables import present
 from ltr_features.sources.table_blocks import (
     Block,
     Codes,
     blocks,
     find_columns,
     is_table,
-    present,
     table_columns,
 )
 

@@ -11,9 +11,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from letor.errors import InputError
-from ltr_features.sources.files import judgement_rows, read_queries
+from ltr_features.sources.arrow_tables import listed
+from ltr_features.sources.files import DOCUMENT_COLUMNS, judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.table_blocks import Frame, rows, table_of
+from ltr_features.sources.table_blocks import (
+    ColumnName,
+    Frame,
+    find_columns,
+    rows,
+    table_columns,
+    table_of,
+)
 from ltr_features.text.collection import FIELDS, Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
@@ -22,10 +30,10 @@ def read_table(
     documents: str | os.PathLike[str] | Any,
     judgements: str | os.PathLike[str] | Any = None,
     *,
-    document_columns: Mapping[str, str | Sequence[str]],
-    judgement_columns: Mapping[str, str] | None = None,
+    document_columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
+    judgement_columns: Mapping[str, ColumnName] | None = None,
     queries: str | os.PathLike[str] | Any = None,
-    query_columns: Mapping[str, str] | None = None,
+    query_columns: Mapping[str, ColumnName] | None = None,
     grades: Mapping[str, int] | None = None,
     grade_thresholds: Sequence[float] | None = None,
     on_other_text: Literal["raise", "first", "last"] = "raise",
@@ -36,8 +44,8 @@ def read_table(
     name: str | None = None,
 ) -> Collection:
     """Read a collection from tables; the format is the file's suffix (.csv, .tsv, .jsonl, each also
-    .gz, .bz2, .zst; .parquet), the first line of CSV and TSV names the columns. Each table may also
-    be a frame of pandas, polars or Arrow.
+    .gz, .bz2, .zst; .parquet), the first line of CSV and TSV names the columns; where it is a row,
+    they are called 1, 2, ... Each table may also be a frame of pandas, polars or Arrow.
 
     Args:
         documents: a row per document. Rows of the same id and texts are one document, so that one
@@ -45,7 +53,8 @@ def read_table(
         judgements: a row per judged pair, or any file of judgements (TREC, BEIR); by default the
             table of the documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
-            the column of the ids, and for each field its column or columns (joined by a blank).
+            the column of the ids, and for each field its column or columns (joined by a blank); by
+            default an id, title, text and url that are called as usual.
         judgement_columns: the columns of ``query`` (id), ``document`` (id) and ``grade``, where
             they are not called as usual; with ``text``, the query's text stands in each of its rows
             and ``queries`` is not needed, and without ``query`` texts are numbered from 1.
@@ -114,6 +123,36 @@ def read_table(
             **regraded,
         },
     )
+
+
+def usual_columns(
+    path: Path | Frame,
+    fields: Iterable[str],
+    given: Mapping[str, Any] | None = None,
+    *,
+    option: str = "document_columns.",
+    encoding: str = "utf-8",
+) -> dict[str, Any]:
+    """A table's columns of ids and of fields: those that are given, and else those that are called
+    as usual.
+
+    Args:
+        option: how columns are given, for the message.
+
+    Raises:
+        InputError: there is none of ids, or none of a field.
+    """
+    names = table_columns(path, encoding)
+    usual = {what: DOCUMENT_COLUMNS.get(what, (what,)) for what in ("id", *fields)}
+    found = {what: find_columns(names, known) for what, known in usual.items()}
+    columns = {what: name[0] for what, name in found.items() if name} | dict(given or {})
+    if "id" not in columns or len(columns) < 2:
+        raise InputError(
+            f"{path}: the columns are {listed(names)}; say which is the id and which are texts: "
+            f"{option}id=... {option}body=... (where the first line of a file is a row, by their "
+            "numbers, 1, 2, ...)"
+        )
+    return columns
 
 
 def _texts_of_rows(
@@ -186,7 +225,7 @@ class DocumentTable(NamedTuple):
 
 def read_documents(
     path: Path | Frame,
-    columns: Mapping[str, str | Sequence[str]],
+    columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
     *,
     on_other_text: Literal["raise", "first", "last"] = "raise",
     encoding: str = "utf-8",
@@ -198,7 +237,9 @@ def read_documents(
     """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
-    names = {key: [c] if isinstance(c, str) else list(c) for key, c in columns.items()}
+    if columns is None:
+        columns = usual_columns(path, FIELDS, encoding=encoding)
+    names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
         problem = f"{', '.join(unknown)} unknown" if unknown else "id and a field are needed"

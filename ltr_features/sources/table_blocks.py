@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,20 +11,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import check_encoding, open_for_arrow, text_lines
+from letor.compression import check_encoding
 from letor.errors import InputError
 from letor.frames import arrow_table
-from letor.parquet import check_parquet_size, plain_texts
+from ltr_features.sources.arrow_tables import (
+    ColumnName,
+    SeparatedValues,
+    are_numbers,
+    check_columns,
+    listed,
+    parquet_batches,
+    parquet_names,
+)
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
 _FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-_QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
 _JSON_LINES = 1 << 16
-_VALUE_BYTES = 32  # of a value in memory, about
 
 
 @dataclass(frozen=True)
@@ -95,19 +97,20 @@ def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
     kind = table_format(path)
     if kind == "json":
         return next((list(record) for _, record in json_lines(path, (), encoding)), [])
-    if kind == "parquet":
-        with _told(path):
-            return list(pa.parquet.read_schema(present(path)).names)
-    with _csv_reader(path, kind, encoding) as reader:
-        return list(reader.schema.names)
+    return parquet_names(path) if kind == "parquet" else SeparatedValues(path, kind, encoding).names
 
 
 def blocks(
-    path: Path | Frame, columns: Sequence[str], *, encoding: str = "utf-8", optional: bool = False
+    path: Path | Frame,
+    columns: Sequence[ColumnName],
+    *,
+    encoding: str = "utf-8",
+    optional: bool = False,
 ) -> Iterator[Block]:
     """The named columns of a file, in blocks of rows; of CSV, TSV and JSON lines as text.
 
     Args:
+        columns: their names, or all numbers: of CSV and TSV whose first line is a row.
         encoding: of text; Parquet has its own.
         optional: keys that a JSON object lacks are ``""``.
 
@@ -116,18 +119,19 @@ def blocks(
             message holds nothing of the file's content.
     """
     check_encoding(encoding)
-    names = list(dict.fromkeys(columns))
-    first = 1
+    names, first = list(dict.fromkeys(map(str, columns))), 1
     if isinstance(path, Frame):
-        _check_columns(path, path.table.column_names, names)
+        check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
     elif (kind := table_format(path)) == "json":
         yield from _json_blocks(path, names, encoding, optional)
         return
     elif kind == "parquet":
-        batches = _parquet(path, names)
+        batches = parquet_batches(path, names)
     else:
-        first, batches = 2, _csv(path, kind, names, encoding)
+        table = SeparatedValues(path, kind, encoding)
+        first = 1 if are_numbers(columns) else 2
+        batches = table.batches(list(dict.fromkeys(columns)))
     for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
@@ -136,7 +140,7 @@ def blocks(
 
 
 def rows(
-    path: Path | Frame, columns: Sequence[str], **options: Any
+    path: Path | Frame, columns: Sequence[ColumnName], **options: Any
 ) -> Iterator[tuple[int, list[str]]]:
     """(line, values of the columns as text) of each row; missing values are ``""``.
 
@@ -151,7 +155,7 @@ def rows(
     for block in blocks(path, columns, **options):
         values = []
         for column in columns:
-            distinct, index = texts(block, column)
+            distinct, index = texts(block, str(column))
             values.append([distinct[i] for i in index.tolist()])
         for number, row in zip(block.line.tolist(), zip(*values, strict=True), strict=True):
             yield number, list(row)
@@ -159,7 +163,7 @@ def rows(
 
 def named_rows(
     path: Path | Frame,
-    given: Mapping[str, str],
+    given: Mapping[str, ColumnName],
     usual: Mapping[str, Sequence[str]],
     option: str,
     encoding: str = "utf-8",
@@ -190,7 +194,7 @@ def named_rows(
             return None
         lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
         raise InputError(
-            f"{path}: the columns are {', '.join(map(repr, names))}; none is called as usual for "
+            f"{path}: the columns are {listed(names)}; none is called as usual for "
             f"{' or '.join(lost or lacking)}: name it by {option}"
         )
     wanted = {**given, **dict(zip(lacking, found, strict=True))}
@@ -217,85 +221,6 @@ def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | Non
 def plain_name(name: str) -> str:
     """A column's name without case and marks."""
     return "".join(c for c in name.lower() if c.isalnum())
-
-
-def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    with _told(path):
-        metadata = pa.parquet.read_metadata(present(path))
-        _check_columns(path, metadata.schema.to_arrow_schema().names, columns)
-        check_parquet_size(path, metadata, _VALUE_BYTES)
-        # One long text may be the value of many rows.
-        texts = [f.name for f in metadata.schema.to_arrow_schema() if _is_text(f.type)]
-        with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(columns=columns):
-                arrays = [plain_texts(path, array) for array in batch.columns]
-                yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string))
-
-
-def _csv(path: Path, separator: str, columns: list[str], encoding: str) -> Iterator[pa.RecordBatch]:
-    with _csv_reader(path, separator, encoding, columns) as reader:
-        _check_columns(path, reader.schema.names, columns)
-        for batch in reader:
-            yield batch.select(columns)
-
-
-@contextmanager
-def _csv_reader(
-    path: Path, separator: str, encoding: str, columns: Sequence[str] = ()
-) -> Iterator[pyarrow.csv.CSVStreamingReader]:
-    options = pa.csv.ConvertOptions(
-        # Ids such as 007 stay as they are written.
-        column_types={column: pa.string() for column in columns},
-        strings_can_be_null=False,
-    )
-    parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    with (
-        _told(path, encoding),
-        open_for_arrow(path, encoding) as stream,
-        # Closed before the stream: its threads read on from there.
-        pa.csv.open_csv(stream, parse_options=parse, convert_options=options) as reader,
-    ):
-        yield reader
-
-
-def present(path: Path) -> Path:
-    """The path of a file that is there.
-
-    Raises:
-        InputError: it is not.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    return path
-
-
-@contextmanager
-def _told(path: Path, encoding: str | None = None) -> Iterator[None]:
-    """Arrow's errors as ours. Arrow quotes the line, which may be a user's query."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # damaged files raise anything
-        if encoding is not None and "UTF8" in str(error):
-            for _ in text_lines(path, encoding):  # says in which line
-                pass
-        told = isinstance(error, pa.ArrowInvalid)
-        reason = _QUOTED_LINE.sub(r"\1", str(error)) if told else type(error).__name__
-        raise InputError(f"{path}: cannot be read as a table: {reason}") from None
-
-
-def _check_columns(path: Path | Frame, found: Sequence[str], wanted: Sequence[str]) -> None:
-    absent = [column for column in wanted if column not in found]
-    if absent:
-        raise InputError(f"{path}: no column {', '.join(absent)}; it has {', '.join(found)}")
-    twice = [column for column in wanted if list(found).count(column) > 1]
-    if twice:
-        raise InputError(f"{path}: two columns are called {twice[0]}; rename one of them")
 
 
 def _json_blocks(

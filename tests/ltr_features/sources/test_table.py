@@ -86,7 +86,10 @@ def test_queries_in_a_table_of_their_own(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"document_columns": {"id": "id", "title": "name"}}, r"p\.csv: no column id; it has sku"),
+        (
+            {"document_columns": {"id": "id", "title": "name"}},
+            r"p\.csv: no column id; it has 'sku'",
+        ),
         ({"document_columns": {"id": "sku", "text": "name"}}, "text unknown; use id and body"),
         ({"document_columns": {"id": "sku"}}, "id and a field are needed"),
         ({"judgement_columns": {"query": "query"}}, "no query texts: name a table"),
@@ -234,7 +237,7 @@ def test_tables_may_be_frames(tmp_path, one_table, kind):
     columns = {"id": "product_uid", "title": "product_title"}
     c = read_table(made(one_table), made(judged), document_columns=columns, queries=made(queries))
     assert (c.query_texts, c.judgements.document.tolist()) == (["shoe"], [1])
-    with pytest.raises(InputError, match="the frame: no column sku; it has product_uid"):
+    with pytest.raises(InputError, match="the frame: no column sku; it has 'product_uid'"):
         read_table(made(one_table), **{**ONE_TABLE, "document_columns": {**columns, "id": "sku"}})
     with pytest.raises(InputError, match=r"the frame, line 1: grade '2.33' is not an integer"):
         read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})

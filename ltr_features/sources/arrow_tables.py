@@ -1,0 +1,216 @@
+"""CSV, TSV and Parquet by Arrow: names of columns, and batches of rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from letor.compression import open_for_arrow, text_lines
+from letor.errors import InputError
+from letor.parquet import check_parquet_size, plain_texts
+
+#: Of a column; or its number, from 1, where the first line of CSV or TSV is a row.
+ColumnName: TypeAlias = str | int
+#: What Arrow says of a line with other columns, before it quotes the line.
+_QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
+#: A value that is quoted as a whole.
+_QUOTED_VALUE = '^"([^"]|"")*"$'
+_VALUE_BYTES = 32  # of a value in memory, about
+_SHOWN = 40  # characters of a column's name: in a file without names it is a value
+
+
+@dataclass(frozen=True)
+class SeparatedValues:
+    """A CSV or TSV file.
+
+    Where all lines of a TSV file have equally many columns, quotes are characters like others, but
+    for those around a whole value: an inch mark does not swallow the rows up to the next. Elsewhere
+    quotes may enclose separators and line ends, too.
+    """
+
+    path: Path
+    separator: str
+    encoding: str = "utf-8"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The values of the first line.
+
+        Raises:
+            InputError: no such file, a damaged file, or bytes of another encoding.
+        """
+        names = pa.array(self._written_names, pa.string())
+        plain: list[str] = (_unquoted(names) if self._is_plain else names).to_pylist()
+        return plain
+
+    def batches(self, columns: Sequence[ColumnName]) -> Iterator[pa.RecordBatch]:
+        """Columns as text, in the order asked for. Where all are numbers the first line is a row.
+
+        Raises:
+            InputError: as :attr:`names`, or a column that there is not; the message holds nothing
+                of the rows.
+        """
+        numbered = are_numbers(columns)
+        found: Sequence[ColumnName] = range(1, len(self.names) + 1) if numbered else self.names
+        hint = "" if numbered else "; of a file without names give numbers, 1, 2, ..."
+        check_columns(self.path, found, columns, hint)
+        positions = [found.index(column) for column in columns]
+        wanted = [f"f{i}" if numbered else self._written_names[i] for i in positions]
+        read = pa.csv.ReadOptions(autogenerate_column_names=numbered)
+        # Ids such as 007 stay as they are written.
+        types = dict.fromkeys(wanted, pa.string())
+        with self._reader(read, types, quoted=not self._is_plain) as reader:
+            for batch in reader:
+                arrays = [batch.column(name) for name in wanted]
+                if self._is_plain:
+                    arrays = [_unquoted(array) for array in arrays]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(map(str, columns)))
+
+    @cached_property
+    def _written_names(self) -> list[str]:
+        with self._reader(pa.csv.ReadOptions(), {}, quoted=not self._is_plain) as reader:
+            return list(reader.schema.names)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether it is TSV whose lines have equally many columns."""
+        if self.separator != "\t":
+            return False
+        read = pa.csv.ReadOptions(autogenerate_column_names=True)
+        try:
+            with self._reader(read, {"f0": pa.binary()}, quoted=False, only=["f0"]) as reader:
+                for _ in reader:
+                    pass
+        except InputError:
+            return False
+        return True
+
+    @contextmanager
+    def _reader(
+        self,
+        read: pa.csv.ReadOptions,
+        types: Mapping[str, pa.DataType],
+        *,
+        quoted: bool,
+        only: Sequence[str] = (),
+    ) -> Iterator[pa.csv.CSVStreamingReader]:
+        convert = pa.csv.ConvertOptions(
+            column_types=types, include_columns=list(only), strings_can_be_null=False
+        )
+        parse = pa.csv.ParseOptions(
+            delimiter=self.separator,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+        )
+        with (
+            arrow_errors(self.path, self.encoding),
+            open_for_arrow(self.path, self.encoding) as stream,
+            # Closed before the stream: its threads read on from there.
+            pa.csv.open_csv(
+                stream, read_options=read, parse_options=parse, convert_options=convert
+            ) as reader,
+        ):
+            yield reader
+
+
+def parquet_names(path: Path) -> list[str]:
+    """The columns of a Parquet file.
+
+    Raises:
+        InputError: no such file, or a damaged one.
+    """
+    with arrow_errors(path):
+        return list(pa.parquet.read_schema(present(path)).names)
+
+
+def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows of columns of a Parquet file.
+
+    Raises:
+        InputError: as :func:`parquet_names`; a column that there is not, or more than fits in
+            memory.
+    """
+    with arrow_errors(path):
+        metadata = pa.parquet.read_metadata(present(path))
+        schema = metadata.schema.to_arrow_schema()
+        check_columns(path, schema.names, columns)
+        check_parquet_size(path, metadata, _VALUE_BYTES)
+        # One long text may be the value of many rows.
+        texts = [field.name for field in schema if _is_text(field.type)]
+        with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(columns=list(columns)):
+                arrays = [plain_texts(path, array) for array in batch.columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def present(path: Path) -> Path:
+    """The path of a file that is there.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return path
+
+
+def check_columns(
+    table: Any, found: Sequence[ColumnName], wanted: Sequence[ColumnName], hint: str = ""
+) -> None:
+    """Raise InputError if a table lacks a wanted column, or has two of its name."""
+    absent = ", ".join(str(column) for column in wanted if column not in found)
+    if absent:
+        raise InputError(f"{table}: no column {absent}; it has {listed(found)}{hint}")
+    twice = [column for column in wanted if list(found).count(column) > 1]
+    if twice:
+        raise InputError(f"{table}: two columns are called {twice[0]}; rename one of them")
+
+
+def are_numbers(columns: Sequence[ColumnName]) -> bool:
+    """Whether columns are given by number, as in CSV and TSV whose first line is a row."""
+    return all(isinstance(column, int) for column in columns)
+
+
+def listed(names: Sequence[ColumnName]) -> str:
+    """Names for a message, none of them long."""
+    cut = (f"{n[:_SHOWN]}..." if isinstance(n, str) and len(n) > _SHOWN else n for n in names)
+    return ", ".join(map(repr, cut))
+
+
+@contextmanager
+def arrow_errors(path: Path, encoding: str | None = None) -> Iterator[None]:
+    """Arrow's errors as InputError. Arrow quotes the line, which may be a user's query."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # damaged files raise anything
+        if encoding is not None and "UTF8" in str(error):
+            for _ in text_lines(path, encoding):  # says in which line
+                pass
+        told = isinstance(error, pa.ArrowInvalid)
+        reason = _QUOTED_LINE.sub(r"\1", str(error)) if told else type(error).__name__
+        raise InputError(f"{path}: cannot be read as a table: {reason}") from None
+
+
+def _unquoted(values: pa.Array) -> pa.Array:
+    """The values without the quotes around them, and what is doubled in between."""
+    quoted = pc.match_substring_regex(values, _QUOTED_VALUE)
+    if not pc.any(quoted).as_py():
+        return values
+    inner = pc.replace_substring(pc.utf8_slice_codeunits(values, 1, -1), '""', '"')
+    return pc.if_else(quoted, inner, values)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string))

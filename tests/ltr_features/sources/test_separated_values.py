@@ -1,0 +1,134 @@
+"""CSV and TSV of all sorts: without names, with quotes that mean nothing, by hand."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import random
+
+import pytest
+
+from letor.errors import InputError
+from ltr_features.sources.table import read_table
+from ltr_features.sources.table_blocks import rows, table_columns
+
+
+def values(path, *columns):
+    return [tuple(row) for _, row in rows(path, columns)]
+
+
+def write(path, text):
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.fixture
+def collection(tmp_path):
+    """Documents, queries and judgements without a line of names, as MS MARCO has them."""
+    return {
+        "documents": write(
+            tmp_path / "collection.tsv", '7\tred "shoe\n08\tblue hat\n9\t"quoted"\n'
+        ),
+        "queries": write(tmp_path / "queries.tsv", "3\tsneaker\n5\tcap\n"),
+        "judgements": write(tmp_path / "qrels.tsv", "3\t0\t7\t1\n5\t0\t08\t2\n"),
+    }
+
+
+def test_columns_without_names_have_numbers(collection):
+    c = read_table(**collection, document_columns={"id": 1, "body": [2]})
+    assert c.document_ids == ["7", "08", "9"]
+    assert list(c.fields["body"]) == ['red "shoe', "blue hat", "quoted"]
+    assert (c.query_ids, c.query_texts) == (["3", "5"], ["sneaker", "cap"])
+    assert c.judgements.grade.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+def test_queries_and_judgements_may_be_numbered_too(tmp_path, collection, suffix):
+    mark = "\t" if "tsv" in suffix else ","
+    queries = write(tmp_path / f"q{suffix}", f"sneaker{mark}3\ncap{mark}5\n")
+    judged = write(tmp_path / f"j{suffix}", f"1{mark}7{mark}3\n2{mark}08{mark}5\n")
+    c = read_table(
+        collection["documents"],
+        judged,
+        document_columns={"id": 1, "body": 2},
+        queries=queries,
+        query_columns={"id": 2, "text": 1},
+        judgement_columns={"query": 3, "document": 2, "grade": 1},
+    )
+    assert (c.query_ids, c.query_texts) == (["3", "5"], ["sneaker", "cap"])
+    assert c.judgements.document.tolist() == [0, 1]
+
+
+def test_the_first_row_is_in_line_1(tmp_path):
+    path = write(tmp_path / "x.csv", "a,b\nc,d\n")
+    assert list(rows(path, [2])) == [(1, ["b"]), (2, ["d"])]
+
+
+def test_a_number_as_text_is_a_name(tmp_path):
+    path = write(tmp_path / "x.csv", "2,1\na,b\n")
+    assert values(path, "1", "2") == [("b", "a")]
+    assert values(path, 1, 2) == [("2", "1"), ("a", "b")]
+
+
+@pytest.mark.parametrize("number", [0, -1, 3, 12345678901234567890])
+def test_a_number_without_a_column_is_refused(tmp_path, number):
+    path = write(tmp_path / "x.tsv", "a\tb\n")
+    with pytest.raises(InputError, match=rf"x\.tsv: no column {number}; it has 1, 2"):
+        values(path, number)
+
+
+def test_a_missing_name_says_that_numbers_will_do_and_cuts_texts(tmp_path, collection):
+    long = write(tmp_path / "long.tsv", f"1\t{'word ' * 1000}\n")
+    for columns in (None, {"id": "pid", "body": "text"}):
+        with pytest.raises(InputError, match="numbers, 1, 2") as raised:
+            read_table(**{**collection, "documents": long}, document_columns=columns)
+        assert len(str(raised.value)) < 400
+
+
+def test_documents_columns_are_found_by_their_usual_names(tmp_path, collection):
+    named = write(
+        tmp_path / "d.csv", "price,Doc-ID,Name,text,url\n1,7,shoe,red,/s\n2,08,hat,x,/h\n"
+    )
+    c = read_table(**{**collection, "documents": named})
+    assert c.document_ids == ["7", "08"]
+    assert {f: list(c.fields[f]) for f in c.fields} == {
+        "title": ["shoe", "hat"],
+        "body": ["red", "x"],
+        "url": ["/s", "/h"],
+    }
+
+
+def test_quotes_of_tsv_swallow_no_rows(tmp_path):
+    lines = [
+        '1\t"What is it?" he asked',
+        '2\t"no end',
+        "3\tplain",
+        '4\t5" disk',
+        '5\t"the ""end"""',
+    ]
+    path = write(tmp_path / "x.tsv", "\n".join(["id\ttext", *lines]) + "\n")
+    assert [number for number, _ in rows(path, ["id"])] == [2, 3, 4, 5, 6]
+    texts = ['"What is it?" he asked', '"no end', "plain", '5" disk', 'the "end"']
+    assert values(path, "text") == [(text,) for text in texts]
+
+
+def test_quoted_line_ends_of_tsv_are_kept(tmp_path):
+    path = write(
+        tmp_path / "x.tsv", '"id"\t"text"\n1\t"two\nlines"\n2\t"a\ttab"\n3\t"say ""so"""\n'
+    )
+    assert table_columns(path) == ["id", "text"]
+    assert values(path, "id", "text") == [("1", "two\nlines"), ("2", "a\ttab"), ("3", 'say "so"')]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tsv_of_the_csv_module_is_read_back(tmp_path, seed):
+    """Whatever it quotes."""
+    rng = random.Random(seed)
+    some = [
+        ["".join(rng.choices('ab"" é', k=rng.randint(1, 6))) for _ in range(3)] for _ in range(50)
+    ]
+    written = io.StringIO()
+    csv.writer(written, delimiter="\t", lineterminator="\n").writerows([["x", "y", "z"], *some])
+    path = write(tmp_path / "x.tsv", written.getvalue())
+    assert values(path, "x", "y", "z") == [tuple(row) for row in some]
