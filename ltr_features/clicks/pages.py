@@ -16,7 +16,7 @@ from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogRules
 from ltr_features.clicks.tables import clicks, hashes, seconds
-from ltr_features.sources.table_blocks import Block, Codes, blocks
+from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
 
 #: Rows that one session and query may have, duplicates included.
 _MOST_ROWS = 1_000_000
@@ -63,7 +63,7 @@ class RowReader:
     """Reads rows of shown results into a log; see ``read_click_rows``."""
 
     paths: list[Path]
-    columns: dict[str, str]
+    columns: dict[str, ColumnName]
     rules: LogRules
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -136,7 +136,7 @@ class RowReader:
                 yield rest
 
     @property
-    def _wanted(self) -> list[str]:
+    def _wanted(self) -> list[ColumnName]:
         keys = ("query", "document", "position", "clicked", "session", "time")
         return [self.columns[key] for key in keys if self.columns[key]]
 

@@ -12,11 +12,11 @@ from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
 from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, column_names, path_list
 from ltr_features.clicks.tables import whole_numbers
-from ltr_features.sources.table_blocks import Codes, blocks
+from ltr_features.sources.table_blocks import Codes, ColumnName, blocks
 
 
 def read_click_rows(
-    paths: Paths, *, columns: Mapping[str, str] | None = None, rules: LogRules | None = None
+    paths: Paths, *, columns: Mapping[str, ColumnName] | None = None, rules: LogRules | None = None
 ) -> ClickLog:
     """Read logs with a row per shown result (.csv, .tsv, .jsonl, each also .gz, .bz2, .zst;
     .parquet), as a stream.
@@ -49,7 +49,7 @@ def read_click_rows(
 
 
 def read_click_counts(
-    paths: Paths, *, columns: Mapping[str, str] | None = None, rules: LogRules | None = None
+    paths: Paths, *, columns: Mapping[str, ColumnName] | None = None, rules: LogRules | None = None
 ) -> ClickLog:
     """Read logs with a row per result, how often it was shown and how often clicked.
 

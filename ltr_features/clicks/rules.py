@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS
 from ltr_features.clicks.tables import normalised, time_of, whole_numbers
-from ltr_features.sources.table_blocks import Block, blocks
+from ltr_features.sources.table_blocks import Block, ColumnName, blocks
 
 _COLUMNS = {
     "query": "query", "document": "document", "position": "position", "clicked": "clicked",
@@ -101,7 +101,7 @@ def path_list(paths: Paths) -> list[Path]:
     return [Path(path) for path in given]
 
 
-def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
+def column_names(columns: Mapping[str, ColumnName] | None) -> dict[str, ColumnName]:
     """What each column is called; ``""`` for none.
 
     Raises:
@@ -110,7 +110,7 @@ def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
     unknown = sorted(set(columns or {}) - set(_COLUMNS))
     if unknown:
         raise InputError(f"columns: {', '.join(unknown)} unknown; use {', '.join(_COLUMNS)}")
-    names = {**_COLUMNS, **(columns or {})}
+    names: dict[str, ColumnName] = {**_COLUMNS, **(columns or {})}
     absent = [k for k in ("query", "document", "position", "clicked", "shown") if not names[k]]
     if absent:
         raise InputError(f"columns: {', '.join(absent)} must have a name")
@@ -125,7 +125,7 @@ class FirstPosition:
         self._given = rules.first_position is not None
         self.first = rules.first_position or 0
 
-    def seek(self, paths: Sequence[Path], column: str) -> None:
+    def seek(self, paths: Sequence[Path], column: ColumnName) -> None:
         """Look for the least position of the files, unless the first one is given.
 
         Raises:
@@ -147,7 +147,9 @@ class FirstPosition:
             )
         self.first = int(least) if where else 1
 
-    def places(self, block: Block, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def places(
+        self, block: Block, column: ColumnName
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Positions from 0 on, int64 [n], and which rows are not too deep, bool [n].
 
         Raises:

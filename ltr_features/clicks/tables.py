@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.sources.table_blocks import Block, refuse_empty, texts
+from ltr_features.sources.table_blocks import Block, ColumnName, refuse_empty, texts
 
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
 
-def whole_numbers(block: Block, column: str, least: int) -> NDArray[np.int64]:
+def whole_numbers(block: Block, column: ColumnName, least: int) -> NDArray[np.int64]:
     """int64 [n]: a column of whole numbers.
 
     Raises:
@@ -40,7 +40,7 @@ def _whole(text: str) -> float:
     return value if value.is_integer() and abs(value) < 2**53 else float("nan")
 
 
-def clicks(block: Block, column: str) -> NDArray[np.int64]:
+def clicks(block: Block, column: ColumnName) -> NDArray[np.int64]:
     """int64 [n]: 0 or 1 (false, true), or a number of clicks.
 
     Raises:
@@ -58,7 +58,7 @@ def clicks(block: Block, column: str) -> NDArray[np.int64]:
     return np.asarray(parsed.astype(np.int64)[index])
 
 
-def seconds(block: Block, column: str) -> NDArray[np.float64]:
+def seconds(block: Block, column: ColumnName) -> NDArray[np.float64]:
     """float64 [n]: times as numbers, as they are, or ISO 8601 (UTC where no zone is named) as
     seconds since 1970.
 
@@ -84,7 +84,7 @@ def time_of(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def hashes(block: Block, column: str) -> NDArray[np.uint64]:
+def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:
     """uint64 [n]: the same number for the same text, in every file and on every machine.
 
     Raises:

@@ -31,7 +31,8 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="KEY=NAME of a column: query, document, position, clicked, session, time, shown.",
+        help="KEY=NAME of a column: query, document, position, clicked, session, time, shown; or "
+        "KEY=NUMBER, where the first line of a file is a row.",
     ),
 ]
 Rules = Annotated[
@@ -57,7 +58,8 @@ def _read(
 
     if layout == "ubi" and len(log) != 1:
         raise InputError("layout ubi has one file of queries; its events are given by --events")
-    named = {key: str(name) for key, name in settings(columns or [], "column").items()}
+    given = settings(columns or [], "column").items()
+    named = {key: name if isinstance(name, int) else str(name) for key, name in given}
     found = read_log(
         str(log[0]) if layout == "ubi" else [str(path) for path in log],
         layout=layout,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,13 +60,14 @@ class SeparatedValues:
             InputError: as :attr:`names`, or a column that there is not; the message holds nothing
                 of the rows.
         """
-        numbered = are_numbers(columns)
-        found: Sequence[ColumnName] = range(1, len(self.names) + 1) if numbered else self.names
-        hint = "" if numbered else "; of a file without names give numbers, 1, 2, ..."
-        check_columns(self.path, found, columns, hint)
-        positions = [found.index(column) for column in columns]
-        wanted = [f"f{i}" if numbered else self._written_names[i] for i in positions]
-        read = pa.csv.ReadOptions(autogenerate_column_names=numbered)
+        if are_names(columns):
+            hint = "; of a file without names give numbers, 1, 2, ..., for all"
+            check_columns(self.path, self.names, columns, hint)
+            wanted = [self._written_names[self.names.index(column)] for column in columns]
+        else:
+            check_columns(self.path, range(1, len(self.names) + 1), columns)
+            wanted = [f"f{int(column) - 1}" for column in columns]  # Arrow's names
+        read = pa.csv.ReadOptions(autogenerate_column_names=not are_names(columns))
         # Ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
         with self._reader(read, types, quoted=not self._is_plain) as reader:
@@ -170,18 +171,18 @@ def check_columns(
     """Raise InputError if a table lacks a wanted column, or has two of its name."""
     absent = ", ".join(str(column) for column in wanted if column not in found)
     if absent:
-        raise InputError(f"{table}: no column {absent}; it has {listed(found)}{hint}")
+        raise InputError(f"{table}: no column {absent}; it has {column_list(found)}{hint}")
     twice = [column for column in wanted if list(found).count(column) > 1]
     if twice:
         raise InputError(f"{table}: two columns are called {twice[0]}; rename one of them")
 
 
-def are_numbers(columns: Sequence[ColumnName]) -> bool:
-    """Whether columns are given by number, as in CSV and TSV whose first line is a row."""
-    return all(isinstance(column, int) for column in columns)
+def are_names(columns: Sequence[ColumnName]) -> TypeGuard[Sequence[str]]:
+    """Whether columns are given by name; they are not where the first line of a file is a row."""
+    return not columns or any(isinstance(column, str) for column in columns)
 
 
-def listed(names: Sequence[ColumnName]) -> str:
+def column_list(names: Sequence[ColumnName]) -> str:
     """Names for a message, none of them long."""
     cut = (f"{n[:_SHOWN]}..." if isinstance(n, str) and len(n) > _SHOWN else n for n in names)
     return ", ".join(map(repr, cut))

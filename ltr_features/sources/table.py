@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from letor.errors import InputError
-from ltr_features.sources.arrow_tables import listed
+from ltr_features.sources.arrow_tables import column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS, judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.table_blocks import (
@@ -148,9 +148,9 @@ def usual_columns(
     columns = {what: name[0] for what, name in found.items() if name} | dict(given or {})
     if "id" not in columns or len(columns) < 2:
         raise InputError(
-            f"{path}: the columns are {listed(names)}; say which is the id and which are texts: "
-            f"{option}id=... {option}body=... (where the first line of a file is a row, by their "
-            "numbers, 1, 2, ...)"
+            f"{path}: the columns are {column_list(names)}; say which is the id and which are "
+            f"texts: {option}id=... {option}body=... (by number, 1, 2, ..., where the first line "
+            "of a file is a row)"
         )
     return columns
 

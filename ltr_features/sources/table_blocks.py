@@ -19,9 +19,9 @@ from letor.frames import arrow_table
 from ltr_features.sources.arrow_tables import (
     ColumnName,
     SeparatedValues,
-    are_numbers,
+    are_names,
     check_columns,
-    listed,
+    column_list,
     parquet_batches,
     parquet_names,
 )
@@ -33,12 +33,12 @@ _JSON_LINES = 1 << 16
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a file. ``columns``: Arrow arrays of n values; ``line``: int64 [n], of the file (of
-    Parquet, rows from 1)."""
+    """Rows of a file. ``columns``: Arrow arrays of n values, by name or number; ``line``: int64
+    [n], of the file (of Parquet, rows from 1)."""
 
     path: Path | Frame
     line: NDArray[np.int64]
-    columns: Mapping[str, pa.Array]
+    columns: Mapping[Any, pa.Array]
 
     def where(self, row: int) -> str:
         """A row's place, for messages."""
@@ -119,24 +119,25 @@ def blocks(
             message holds nothing of the file's content.
     """
     check_encoding(encoding)
-    names, first = list(dict.fromkeys(map(str, columns))), 1
-    if isinstance(path, Frame):
+    names, first = list(dict.fromkeys(columns)), 1
+    if isinstance(path, Path) and (kind := table_format(path)) in (",", "\t"):
+        first = 2 if are_names(names) else 1
+        batches = SeparatedValues(path, kind, encoding).batches(names)
+    elif not are_names(names):
+        raise InputError(f"{path}: column {names[0]}: columns have numbers in CSV and TSV alone")
+    elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
-    elif (kind := table_format(path)) == "json":
+    elif kind == "json":
         yield from _json_blocks(path, names, encoding, optional)
         return
-    elif kind == "parquet":
-        batches = parquet_batches(path, names)
     else:
-        table = SeparatedValues(path, kind, encoding)
-        first = 1 if are_numbers(columns) else 2
-        batches = table.batches(list(dict.fromkeys(columns)))
+        batches = parquet_batches(path, names)
     for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
         if batch.num_rows:
-            yield Block(path, line, {name: batch.column(name) for name in names})
+            yield Block(path, line, {name: batch.column(str(name)) for name in names})
 
 
 def rows(
@@ -155,7 +156,7 @@ def rows(
     for block in blocks(path, columns, **options):
         values = []
         for column in columns:
-            distinct, index = texts(block, str(column))
+            distinct, index = texts(block, column)
             values.append([distinct[i] for i in index.tolist()])
         for number, row in zip(block.line.tolist(), zip(*values, strict=True), strict=True):
             yield number, list(row)
@@ -194,7 +195,7 @@ def named_rows(
             return None
         lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
         raise InputError(
-            f"{path}: the columns are {listed(names)}; none is called as usual for "
+            f"{path}: the columns are {column_list(names)}; none is called as usual for "
             f"{' or '.join(lost or lacking)}: name it by {option}"
         )
     wanted = {**given, **dict(zip(lacking, found, strict=True))}
@@ -252,7 +253,7 @@ def _block_of(path: Path, lines: list[int], values: Mapping[str, list[str]]) -> 
     return Block(path, np.array(lines, np.int64), columns)
 
 
-def texts(block: Block, column: str) -> tuple[list[str], NDArray[np.int64]]:
+def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64]]:
     """The distinct values of a column as text (missing: ``""``), and int64 [n], which it is.
 
     Raises:
@@ -271,7 +272,7 @@ def texts(block: Block, column: str) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def refuse_empty(
-    block: Block, column: str, values: Sequence[str], index: NDArray[np.int64]
+    block: Block, column: ColumnName, values: Sequence[str], index: NDArray[np.int64]
 ) -> None:
     """Raise InputError naming the first row whose value is empty; ``values`` and ``index`` as of
     :func:`texts`."""
@@ -292,7 +293,7 @@ class Codes:
     rule: Callable[[str], str] | None = None
     number: dict[str, int] = field(default_factory=dict)
 
-    def of(self, block: Block, column: str) -> NDArray[np.int64]:
+    def of(self, block: Block, column: ColumnName) -> NDArray[np.int64]:
         """int64 [n]: the numbers of a column's ids.
 
         Raises:

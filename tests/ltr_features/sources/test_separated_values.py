@@ -8,8 +8,11 @@ import io
 import random
 
 import pytest
+from typer.testing import CliRunner
 
 from letor.errors import InputError
+from ltr_features.cli import app
+from ltr_features.clicks.source import read_log
 from ltr_features.sources.table import read_table
 from ltr_features.sources.table_blocks import rows, table_columns
 
@@ -81,7 +84,7 @@ def test_a_number_without_a_column_is_refused(tmp_path, number):
 def test_a_missing_name_says_that_numbers_will_do_and_cuts_texts(tmp_path, collection):
     long = write(tmp_path / "long.tsv", f"1\t{'word ' * 1000}\n")
     for columns in (None, {"id": "pid", "body": "text"}):
-        with pytest.raises(InputError, match="numbers, 1, 2") as raised:
+        with pytest.raises(InputError, match=r"number.*1, 2") as raised:
             read_table(**{**collection, "documents": long}, document_columns=columns)
         assert len(str(raised.value)) < 400
 
@@ -132,3 +135,41 @@ def test_tsv_of_the_csv_module_is_read_back(tmp_path, seed):
     csv.writer(written, delimiter="\t", lineterminator="\n").writerows([["x", "y", "z"], *some])
     path = write(tmp_path / "x.tsv", written.getvalue())
     assert values(path, "x", "y", "z") == [tuple(row) for row in some]
+
+
+@pytest.mark.parametrize("layout", ["rows", "counts"])
+def test_click_logs_may_have_no_names(tmp_path, layout):
+    names = (
+        "query",
+        "document",
+        "position",
+        "clicked",
+        "shown" if layout == "counts" else "session",
+    )
+    lines = ["a\tx\t1\t1\t1", "a\ty\t2\t0\t1", "b\ty\t1\t1\t2"]
+    named = write(tmp_path / "named.tsv", "\n".join(["\t".join(names), *lines]) + "\n")
+    bare = write(tmp_path / "bare.tsv", "\n".join(lines) + "\n")
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    found, wanted = (
+        read_log(path, layout=layout, columns=columns)
+        for path, columns in ((bare, numbers), (named, None))
+    )
+    assert (found.query_ids, found.document_ids) == (wanted.query_ids, wanted.document_ids)
+    assert found.clicked.tolist() == wanted.clicked.tolist() == [1, 0, 1]
+    result = CliRunner().invoke(
+        app,
+        ["clicks", "judge", str(bare), "--layout", layout, "--model", "ctr", "--min-evidence", "1"]
+        + [part for name, number in numbers.items() for part in ("--column", f"{name}={number}")]
+        + ["--out", str(tmp_path / "judged")],
+        catch_exceptions=False,
+    )
+    assert result.exit_code == 0
+
+
+def test_only_csv_and_tsv_have_numbers(tmp_path):
+    path = write(tmp_path / "x.jsonl", '{"1": "a"}\n')
+    with pytest.raises(InputError, match=r"x\.jsonl: column 1: columns have numbers in CSV"):
+        values(path, 1)
+    mixed = write(tmp_path / "x.csv", "a,b\n")
+    with pytest.raises(InputError, match=r"no column 2; .*numbers, 1, 2, \.\.\., for all"):
+        values(mixed, "a", 2)
