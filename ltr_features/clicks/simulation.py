@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -274,11 +275,13 @@ def _table(block: _Block, queries: pa.Array, documents: pa.Array, first: int) ->
 
 
 def _writer(
-    stream: object, kind: str, schema: pa.Schema
+    stream: IO[bytes], kind: str, schema: pa.Schema
 ) -> pyarrow.csv.CSVWriter | pyarrow.parquet.ParquetWriter:
     if kind == ".parquet":
         return pyarrow.parquet.ParquetWriter(stream, schema)
+    separator = "\t" if kind == ".tsv" else ","
+    stream.write((separator.join(schema.names) + "\n").encode())  # Arrow would quote the names
     options = pyarrow.csv.WriteOptions(
-        delimiter="\t" if kind == ".tsv" else ",", quoting_style="needed", quoting_header="none"
+        include_header=False, delimiter=separator, quoting_style="needed"
     )
     return pyarrow.csv.CSVWriter(stream, schema, write_options=options)

@@ -326,6 +326,9 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal) as progress:
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    with Progress(console=console) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

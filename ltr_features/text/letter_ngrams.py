@@ -40,7 +40,7 @@ _REFERENCE = "Huang, He, Gao, Deng, Acero, Heck, CIKM 2013, section 3.2"
 _BOUNDARY = "#"
 #: Before a trigram where words are terms, too: ``3:cat`` is no word, as ``:`` is in none.
 _BESIDE_WORDS = "3:"
-_BITS = np.uint64(21)  # of a code point
+_BITS, _TWO = np.uint64(21), np.uint64(42)  # of a code point, of two
 _LAST = np.uint64((1 << 21) - 1)
 
 
@@ -97,7 +97,7 @@ class LetterTrigrams:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The trigrams with their marks."""
-        points = np.stack([self.keys >> 2 * _BITS, self.keys >> _BITS, self.keys], axis=1) & _LAST
+        points = np.stack([self.keys >> _TWO, self.keys >> _BITS, self.keys], axis=1) & _LAST
         text = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         return Vocabulary(text[start : start + 3] for start in range(0, len(text), 3))
 
@@ -121,7 +121,7 @@ def _spelled(words: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64
     word i has ``keys[ends[i]:ends[i + 1]]``."""
     text = _BOUNDARY.join(["", *words, ""])
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
-    keys = points[:-2] << 2 * _BITS | points[1:-1] << _BITS | points[2:]
+    keys = points[:-2] << _TWO | points[1:-1] << _BITS | points[2:]
     ends = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
     # Neighbours share a mark, and the window around it is nobody's: one in n + 1 for n letters.
     own = np.ones(len(keys), dtype=bool)
