@@ -238,12 +238,9 @@ def _refuse_twice(
     qids: list[str], docnos: list[str], path: str | os.PathLike[str], numbers: list[int]
 ) -> None:
     """Raise InputError if two lines have the same query and document."""
-    pairs = list(map("{}\t{}".format, qids, docnos))
-    if len(set(pairs)) == len(pairs):
-        return
-    seen: dict[str, int] = {}
-    for pair, query, document, number in zip(pairs, qids, docnos, numbers, strict=True):
-        if (earlier := seen.setdefault(pair, number)) != number:
+    seen: dict[str, int] = {}  # by one text for each pair, which the garbage collector leaves alone
+    for query, document, number in zip(qids, docnos, numbers, strict=True):
+        if (earlier := seen.setdefault(f"{query}\t{document}", number)) != number:
             raise InputError(
                 f"{path}:{number}: document {document!r} of query {query!r} is already in line "
                 f"{earlier}"

@@ -12,7 +12,7 @@ LATENT = ("latent semantic indexing", "LSA", "CL-LSA", "cross-language LSA")
 
 #: Fewer relevant pairs, or queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
-#: So many queries that some more would teach no more.
+#: From so many queries on it is hardly for want of judgements that they teach nothing.
 MANY_QUERIES = 1000
 
 

@@ -160,7 +160,7 @@ def read_clicks(
         description={
             "source": "clicks",
             "documents": len(table.ids),
-            **table.repeated,
+            **table.told,
             "click model": model,
             **({"periods": told} if cuts else told[0]),
         },

@@ -59,7 +59,7 @@ def _read(
     if layout == "ubi" and len(log) != 1:
         raise InputError("layout ubi has one file of queries; its events are given by --events")
     given = settings(columns or [], "column").items()
-    named = {key: name if isinstance(name, int) else str(name) for key, name in given}
+    named = {key: name if type(name) is int else str(name) for key, name in given}
     found = read_log(
         str(log[0]) if layout == "ubi" else [str(path) for path in log],
         layout=layout,

@@ -21,8 +21,8 @@ def pipeline_add(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="OURS=THEIRS: the table's column of id, body, title, ...; by default those of "
-            "these names, and text for the body."
+            help="OURS=THEIRS: the table's column of id, body, title, ...; by default those that "
+            "are called so, or as usual: docno, name, text."
         ),
     ] = None,
     threads: Threads = 1,
@@ -40,9 +40,8 @@ def pipeline_add(
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
     fields = pipeline.features.context_.collection.fields
-    given = settings(column or [], "column")
-    columns = usual_columns(table_of(documents), fields, given, option="--column ")
-    table = read_documents(table_of(documents), columns)
+    given, path = settings(column or [], "column"), table_of(documents)
+    table = read_documents(path, usual_columns(path, fields, given, option="--column "))
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")

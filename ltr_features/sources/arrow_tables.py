@@ -36,6 +36,11 @@ class SeparatedValues:
     Where all lines of a TSV file have equally many columns, quotes are characters like others, but
     for those around a whole value: an inch mark does not swallow the rows up to the next. Elsewhere
     quotes may enclose separators and line ends, too.
+
+    Attributes:
+        path: the file, perhaps compressed.
+        separator: between the values of a line.
+        encoding: of the text.
     """
 
     path: Path

@@ -115,7 +115,7 @@ def read_table(
         description={
             "source": "tables",
             "documents": len(table.ids),
-            **table.repeated,
+            **table.told,
             "queries": len(query_ids),
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
@@ -143,7 +143,7 @@ def usual_columns(
         InputError: there is none of ids, or none of a field.
     """
     names = table_columns(path, encoding)
-    usual = {what: DOCUMENT_COLUMNS.get(what, (what,)) for what in ("id", *fields)}
+    usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
     found = {what: find_columns(names, known) for what, known in usual.items()}
     columns = {what: name[0] for what, name in found.items() if name} | dict(given or {})
     if "id" not in columns or len(columns) < 2:
@@ -215,12 +215,13 @@ class DocumentTable(NamedTuple):
 
     Attributes:
         ids: distinct. fields: texts by field, one for each id.
-        repeated: what happened to rows of an id that was there already, if there are any.
+        told: which columns were found by their usual names, and what happened to rows of an id that
+            was there already, if there are any.
     """
 
     ids: list[str]
     fields: dict[str, Sequence[str]]
-    repeated: dict[str, int]
+    told: dict[str, str | int]
 
 
 def read_documents(
@@ -237,8 +238,11 @@ def read_documents(
     """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
+    chosen = {}
     if columns is None:
         columns = usual_columns(path, FIELDS, encoding=encoding)
+        found_as = ", ".join(f"{what} {name!r}" for what, name in columns.items())
+        chosen = {"columns of documents, by their usual names": found_as}
     names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
@@ -286,5 +290,5 @@ def read_documents(
     return DocumentTable(
         list(row_of),
         texts.fields(list(row_of.values())),
-        {what: n for what, n in told.items() if n},
+        chosen | {what: n for what, n in told.items() if n},
     )

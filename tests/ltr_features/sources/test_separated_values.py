@@ -100,6 +100,8 @@ def test_documents_columns_are_found_by_their_usual_names(tmp_path, collection):
         "body": ["red", "x"],
         "url": ["/s", "/h"],
     }
+    told = c.description["columns of documents, by their usual names"]
+    assert sorted(told.split(", ")) == ["body 'text'", "id 'Doc-ID'", "title 'Name'", "url 'url'"]
 
 
 def test_quotes_of_tsv_swallow_no_rows(tmp_path):
@@ -173,3 +175,9 @@ def test_only_csv_and_tsv_have_numbers(tmp_path):
     mixed = write(tmp_path / "x.csv", "a,b\n")
     with pytest.raises(InputError, match=r"no column 2; .*numbers, 1, 2, \.\.\., for all"):
         values(mixed, "a", 2)
+
+
+def test_a_field_is_the_column_of_its_own_name_before_others(tmp_path, collection):
+    both = write(tmp_path / "d.csv", "id,text,body\n7,b,a\n08,d,c\n")
+    c = read_table(**{**collection, "documents": both})
+    assert list(c.fields["body"]) == ["a", "c"]
