@@ -25,6 +25,8 @@ ColumnName: TypeAlias = str | int
 _QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
 #: A value that is quoted as a whole.
 _QUOTED_VALUE = '^"([^"]|"")*"$'
+#: Up to the quote that closes a value; two together are one of its characters.
+_TO_CLOSING_QUOTE = re.compile('(?:[^"]+|"")*+"')
 _VALUE_BYTES = 32  # of a value in memory, about
 _SHOWN = 40  # characters of a column's name: in a file without names it is a value
 
@@ -35,7 +37,7 @@ class SeparatedValues:
 
     Where all lines of a TSV file have equally many columns, quotes are characters like others, but
     for those around a whole value: an inch mark does not swallow the rows up to the next. Elsewhere
-    quotes may enclose separators and line ends, too.
+    quotes may enclose separators and line ends, too; one that swallows rows is refused.
 
     Attributes:
         path: the file, perhaps compressed.
@@ -62,7 +64,8 @@ class SeparatedValues:
         """Columns as text, in the order asked for. Where all are numbers the first line is a row.
 
         Raises:
-            InputError: as :attr:`names`, or a column that there is not; the message holds nothing
+            InputError: as :attr:`names`, a column that there is not, or a quote that is never
+                closed, or in a later line and not at the end of a value; the message holds nothing
                 of the rows.
         """
         if are_names(columns):
@@ -72,6 +75,8 @@ class SeparatedValues:
         else:
             check_columns(self.path, range(1, len(self.names) + 1), columns)
             wanted = [f"f{int(column) - 1}" for column in columns]  # Arrow's names
+        if not self._is_plain:
+            self._check_quotes()
         read = pa.csv.ReadOptions(autogenerate_column_names=not are_names(columns))
         # Ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
@@ -100,6 +105,33 @@ class SeparatedValues:
         except InputError:
             return False
         return True
+
+    def _check_quotes(self) -> None:
+        """Raise InputError where a quote encloses the ends of lines, but was not meant to: Arrow
+        takes all up to the next quote, or to the end of the file, for one value."""
+        opened = 0  # the line of the quote that is open; 0 for none
+        for number, line in text_lines(self.path, self.encoding):
+            at = 0 if '"' in line else -1  # where the next value begins, or an open one goes on
+            while at >= 0:
+                if opened or line.startswith('"', at):
+                    closing = _TO_CLOSING_QUOTE.match(line, at if opened else at + 1)
+                    if closing is None:
+                        opened = opened or number
+                        break
+                    at = closing.end()
+                    if opened and line[at:].rstrip("\r") and line[at] != self.separator:
+                        self._refuse_quote(opened, f"the next one, in line {number}, ends no value")
+                    opened = 0
+                at = line.find(self.separator, at) + 1 or -1
+        if opened:
+            self._refuse_quote(opened, "no other one closes it")
+
+    def _refuse_quote(self, opened: int, why: str) -> None:
+        raise InputError(
+            f'{self.path}, line {opened}: a value begins with a quote ("), and {why}: the lines in '
+            "between would be lost in it; write a quote that is part of a text twice, and one more "
+            "before and after the whole value"
+        )
 
     @contextmanager
     def _reader(

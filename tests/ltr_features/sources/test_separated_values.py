@@ -181,3 +181,52 @@ def test_a_field_is_the_column_of_its_own_name_before_others(tmp_path, collectio
     both = write(tmp_path / "d.csv", "id,text,body\n7,b,a\n08,d,c\n")
     c = read_table(**{**collection, "documents": both})
     assert list(c.fields["body"]) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('id,text\n1,"never closed\n2,b\n3,c\n', "line 2: .*no other one closes it"),
+        ('id,text\n1,"open\n2,b\n3,"quoted"\n4,d\n', "line 2: .*in line 4, ends no value"),
+        ('id,text\n0,"a ""b"" c"\n1,"open\n2,b\n3,"c"\n', "line 3: .*in line 5, ends no value"),
+        ('id,text\r\n1,"open\r\n2,b"x\r\n', "line 2: .*in line 3, ends no value"),
+        ('id,text,more\n1,"two\nlines",x\n2,y,"open ""\n3,z,c\n', "line 4: .*no other one"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_a_quote_that_swallows_rows_is_refused(tmp_path, text, told, suffix):
+    path = write(tmp_path / f"x{suffix}", text)
+    with pytest.raises(InputError, match=told) as raised:
+        values(path, "id")
+    assert "never" not in str(raised.value)  # nothing of the rows
+
+
+def test_so_is_one_of_tsv_whose_lines_have_unequal_columns(tmp_path):
+    path = write(tmp_path / "x.tsv", 'id\ttext\n1\t"a\ttab"\n2\t"open\n3\tb\n')
+    with pytest.raises(InputError, match=r"x\.tsv, line 3: .*no other one closes it"):
+        values(path, "id")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_what_the_csv_module_takes_nothing_is_refused(tmp_path, seed):
+    rng = random.Random(seed)
+    refused = []
+    for trial in range(400):
+        text = (
+            "x,y\n" + "".join(rng.choices('ab",\n', [3, 3, 3, 2, 2], k=rng.randint(4, 20))) + "\n"
+        )
+        path = write(tmp_path / f"{trial}.csv", text)
+        try:
+            found = values(path, "x", "y")
+        except InputError as error:
+            refused += [text] if "begins with a quote" in str(error) else []
+            continue
+        try:
+            wanted = list(csv.reader(io.StringIO(text), strict=True))
+        except csv.Error:
+            continue
+        assert found == [tuple(row) for row in wanted[1:] if row]
+    assert len(refused) >= 10
+    for text in refused:
+        with pytest.raises(csv.Error):
+            list(csv.reader(io.StringIO(text), strict=True))
