@@ -64,9 +64,9 @@ class SeparatedValues:
         """Columns as text, in the order asked for. Where all are numbers the first line is a row.
 
         Raises:
-            InputError: as :attr:`names`, a column that there is not, or a quote that is never
-                closed, or in a later line and not at the end of a value; the message holds nothing
-                of the rows.
+            InputError: as :attr:`names`; a column that there is not; or a quote that is never
+                closed, or closed in a later line where no value ends. The message holds nothing of
+                the rows.
         """
         if are_names(columns):
             hint = "; of a file without names give numbers, 1, 2, ..., for all"
@@ -107,7 +107,7 @@ class SeparatedValues:
         return True
 
     def _check_quotes(self) -> None:
-        """Raise InputError where a quote encloses the ends of lines, but was not meant to: Arrow
+        """Raise InputError where a quote encloses the ends of lines and was not meant to: Arrow
         takes all up to the next quote, or to the end of the file, for one value."""
         opened = 0  # the line of the quote that is open; 0 for none
         for number, line in text_lines(self.path, self.encoding):

@@ -212,9 +212,8 @@ def test_of_what_the_csv_module_takes_nothing_is_refused(tmp_path, seed):
     rng = random.Random(seed)
     refused = []
     for trial in range(400):
-        text = (
-            "x,y\n" + "".join(rng.choices('ab",\n', [3, 3, 3, 2, 2], k=rng.randint(4, 20))) + "\n"
-        )
+        some = rng.choices('ab",\n', [3, 3, 3, 2, 2], k=rng.randint(4, 20))
+        text = "".join(["x,y\n", *some, "\n"])
         path = write(tmp_path / f"{trial}.csv", text)
         try:
             found = values(path, "x", "y")
