@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +22,8 @@ from letor.parquet import check_parquet_size, plain_texts
 
 #: Of a column; or its number, from 1, where the first line of CSV or TSV is a row.
 ColumnName: TypeAlias = str | int
-#: What Arrow says of a line with other columns, before it quotes the line.
-_QUOTED_LINE = re.compile(r"(Expected \d+ columns, got \d+):.*", re.DOTALL)
+#: What Arrow says of a line with other columns.
+_UNEVEN = re.compile(r"Expected \d+ columns, got \d+")
 #: A value that is quoted as a whole.
 _QUOTED_VALUE = '^"([^"]|"")*"$'
 #: Up to the quote that closes a value; two together are one of its characters.
@@ -41,13 +42,27 @@ class SeparatedValues:
 
     Attributes:
         path: the file, perhaps compressed.
-        separator: between the values of a line.
+        suffix: ".csv" or ".tsv".
         encoding: of the text.
     """
 
     path: Path
-    separator: str
+    suffix: str
     encoding: str = "utf-8"
+
+    @cached_property
+    def separator(self) -> str:
+        """What is between the values of a line: of CSV a comma; or a semicolon or tab, where the
+        first line has such a one and no comma.
+
+        Raises:
+            InputError: as :attr:`names`.
+        """
+        if self.suffix == ".tsv":
+            return "\t"
+        _, first = next(text_lines(self.path, self.encoding), (0, ""))
+        outside = re.sub('"[^"]*"', "", first)
+        return next((mark for mark in ",;\t" if mark in outside), ",")
 
     @cached_property
     def names(self) -> list[str]:
@@ -80,7 +95,7 @@ class SeparatedValues:
         read = pa.csv.ReadOptions(autogenerate_column_names=not are_names(columns))
         # Ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
-        with self._reader(read, types, quoted=not self._is_plain) as reader:
+        with self._named_line(), self._reader(read, types, quoted=not self._is_plain) as reader:
             for batch in reader:
                 arrays = [batch.column(name) for name in wanted]
                 if self._is_plain:
@@ -89,7 +104,8 @@ class SeparatedValues:
 
     @cached_property
     def _written_names(self) -> list[str]:
-        with self._reader(pa.csv.ReadOptions(), {}, quoted=not self._is_plain) as reader:
+        read, quoted = pa.csv.ReadOptions(), not self._is_plain
+        with self._named_line(), self._reader(read, {}, quoted=quoted) as reader:
             return list(reader.schema.names)
 
     @cached_property
@@ -132,6 +148,26 @@ class SeparatedValues:
             "between would be lost in it; write a quote that is part of a text twice, and one more "
             "before and after the whole value"
         )
+
+    @contextmanager
+    def _named_line(self) -> Iterator[None]:
+        """Say which line has other columns than the first, which Arrow does not."""
+        try:
+            yield
+        except _UnevenError:
+            lines = (line.rstrip("\r") for _, line in text_lines(self.path, self.encoding))
+            values = csv.reader(lines, delimiter=self.separator)
+            mark = "tab" if self.separator == "\t" else repr(self.separator)
+            told = f"{self.path}: lines have different numbers of values, with a {mark} between two"
+            with suppress(csv.Error):  # a very long value
+                expected = len(next(values))
+                found = next((len(line) for line in values if len(line) not in (0, expected)), 0)
+                if found:
+                    told = (
+                        f"{self.path}, line {values.line_num}: {found} values, the first line has "
+                        f"{expected}, with a {mark} between two"
+                    )
+            raise InputError(f"{told}; put a value that has one in it in quotes") from None
 
     @contextmanager
     def _reader(
@@ -225,6 +261,10 @@ def column_list(names: Sequence[ColumnName]) -> str:
     return ", ".join(map(repr, cut))
 
 
+class _UnevenError(InputError):
+    """A line has other columns than the first."""
+
+
 @contextmanager
 def arrow_errors(path: Path, encoding: str | None = None) -> Iterator[None]:
     """Arrow's errors as InputError. Arrow quotes the line, which may be a user's query."""
@@ -237,7 +277,9 @@ def arrow_errors(path: Path, encoding: str | None = None) -> Iterator[None]:
             for _ in text_lines(path, encoding):  # says in which line
                 pass
         told = isinstance(error, pa.ArrowInvalid)
-        reason = _QUOTED_LINE.sub(r"\1", str(error)) if told else type(error).__name__
+        if told and _UNEVEN.search(str(error)):
+            raise _UnevenError(path) from None
+        reason = str(error) if told else type(error).__name__
         raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 
 

@@ -45,13 +45,15 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
-TEXT_NAMES = ("text", "query", "querytext", "title")
+#: What columns of query texts are called and nothing else is.
+QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
+TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
 DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
 #: What columns of documents are usually called, other fields by their own name.
 DOCUMENT_COLUMNS = {
     "id": DOCUMENT_IDS,
-    "title": ("title", "name", "headline"),
-    "body": ("text", "body", "abstract", "contents"),
+    "title": ("title", "name", "headline", "producttitle", "productname"),
+    "body": ("text", "body", "abstract", "contents", "productdescription", "description"),
 }
 #: Characters of a title that a table shows.
 _SHOWN = 90

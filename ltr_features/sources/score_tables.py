@@ -27,8 +27,12 @@ from ltr_features.sources.table_blocks import (
 )
 
 #: What tables call the ids, in lower case without marks; the first that is there is taken.
-QUERY_NAMES = ("qid", "queryid", "query")
-DOCUMENT_NAMES = ("docno", "docid", "documentid", "corpusid", "pid", "document")
+QUERY_IDS = ("qid", "queryid")
+QUERY_NAMES = (*QUERY_IDS, "query")
+DOCUMENT_NAMES = (
+    "docno", "docid", "documentid", "corpusid", "pid", "document",
+    "productid", "productuid", "itemid", "sku", "asin",
+)  # fmt: skip
 #: What exports of runs have beside ids and scores.
 _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
 

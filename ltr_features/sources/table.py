@@ -11,13 +11,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from letor.errors import InputError
-from ltr_features.sources.arrow_tables import column_list
-from ltr_features.sources.files import DOCUMENT_COLUMNS, judgement_rows, read_queries
+from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.files import (
+    DOCUMENT_COLUMNS,
+    QUERY_TEXT_NAMES,
+    judgement_rows,
+    read_queries,
+)
 from ltr_features.sources.judging import JudgedPairs
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS, QUERY_NAMES
 from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
     find_columns,
+    is_table,
     rows,
     table_columns,
     table_of,
@@ -54,11 +61,13 @@ def read_table(
             table of the documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
             the column of the ids, and for each field its column or columns (joined by a blank); by
-            default an id, title, text and url that are called as usual.
+            default those that are called as usual: the id, and all fields if none is given.
         judgement_columns: the columns of ``query`` (id), ``document`` (id) and ``grade``, where
-            they are not called as usual; with ``text``, the query's text stands in each of its rows
-            and ``queries`` is not needed, and without ``query`` texts are numbered from 1.
-        queries: a row per query, or any file of queries (TREC's topics, ``id:text`` lines).
+            they are not called as usual.
+        queries: a row per query, or any file of queries (TREC's topics, ``id:text`` lines). By
+            default the query's text stands in each row of its judgements, where
+            ``judgement_columns`` has ``text``, or there is a column that is called as usual;
+            without a column of ids texts are numbered from 1.
         query_columns: its columns ``id`` and ``text``, where they are not called as usual.
         grades: what values that are no integers mean, for example ``{"Exact": 3, "None": 0}``.
         grade_thresholds: grades of numbers that are no integers: how many of these ascending
@@ -78,17 +87,17 @@ def read_table(
             encoding; named by file, and line or row.
     """
     documents = table_of(documents)
-    judgements = documents if judgements is None else table_of(judgements)
-    if queries is None and "text" not in (judgement_columns or {}):
-        raise InputError(
-            "no query texts: name a table of queries, or the column of the judgements that holds "
-            "them (judgement_columns = {text = ...})"
-        )
+    in_documents, in_judgements = dict(document_columns or {}), dict(judgement_columns or {})
+    found: dict[str, ColumnName] = {}
+    if judgements is None:
+        judgements = documents
+        found |= _share_id(documents, in_documents, in_judgements, encoding)
+    judgements = table_of(judgements)
+    if queries is None:
+        found |= _find_query_columns(judgements, in_judgements, encoding)
     graded = _grade_rule(grades, grade_thresholds)
-    table = read_documents(
-        documents, document_columns, on_other_text=on_other_text, encoding=encoding
-    )
-    judged_rows = list(judgement_rows(judgements, judgement_columns, encoding=encoding))
+    table = read_documents(documents, in_documents, on_other_text=on_other_text, encoding=encoding)
+    judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     if queries is not None:
         texts = read_queries(queries, columns=query_columns, encoding=encoding)
     else:
@@ -100,8 +109,11 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    told = f"judgements of pairs with another grade; the {on_other_grade} taken"
-    regraded = {told: judged.n_other} if judged.n_other else {}
+    told: dict[str, str | int] = {}
+    if found:
+        told["columns of judgements, by their usual names"] = _columns_told(found)
+    if judged.n_other:
+        told[f"judgements of pairs with another grade; the {on_other_grade} taken"] = judged.n_other
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")
@@ -120,7 +132,7 @@ def read_table(
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **regraded,
+            **told,
         },
     )
 
@@ -134,7 +146,7 @@ def usual_columns(
     encoding: str = "utf-8",
 ) -> dict[str, Any]:
     """A table's columns of ids and of fields: those that are given, and else those that are called
-    as usual.
+    as usual, each of them once.
 
     Args:
         option: how columns are given, for the message.
@@ -143,9 +155,12 @@ def usual_columns(
         InputError: there is none of ids, or none of a field.
     """
     names = table_columns(path, encoding)
-    usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
-    found = {what: find_columns(names, known) for what, known in usual.items()}
-    columns = {what: name[0] for what, name in found.items() if name} | dict(given or {})
+    columns = dict(given or {})
+    for what in ("id", *fields):
+        if what not in columns:
+            left = [name for name in names if name not in columns.values()]
+            found = find_columns(left, (what, *DOCUMENT_COLUMNS.get(what, ())))
+            columns |= {what: found[0]} if found else {}
     if "id" not in columns or len(columns) < 2:
         raise InputError(
             f"{path}: the columns are {column_list(names)}; say which is the id and which are "
@@ -153,6 +168,61 @@ def usual_columns(
             "of a file is a row)"
         )
     return columns
+
+
+def _share_id(
+    path: Path | Frame,
+    in_documents: dict[str, Any],
+    in_judgements: dict[str, ColumnName],
+    encoding: str,
+) -> dict[str, ColumnName]:
+    """Let a table that holds documents and judgements have one column of document ids (its ``id``
+    may number the rows); what was found by its usual name."""
+    given = in_documents.get("id", in_judgements.get("document"))
+    found = None
+    if given is None:
+        found = find_columns(table_columns(path, encoding), (*DOCUMENT_NAMES, "id"))
+        if found is None:
+            return {}  # which columns there are is said where the documents are read
+        given = found[0]
+    in_documents.setdefault("id", given)
+    in_judgements.setdefault("document", given)
+    return {"document": given} if found else {}
+
+
+def _find_query_columns(
+    path: Path | Frame, given: dict[str, ColumnName], encoding: str
+) -> dict[str, ColumnName]:
+    """Add the columns of query texts, and of ids if there are some, to those given; what was added.
+
+    Raises:
+        InputError: there is no column of texts.
+    """
+    names: list[str] = []
+    if is_table(path) and are_names(list(given.values())):
+        names = table_columns(path, encoding)
+    added: dict[str, ColumnName] = {}
+
+    def add(what: str, usual: Sequence[str]) -> None:
+        left = [name for name in names if name not in given.values()]
+        if what not in given and (found := find_columns(left, usual)) is not None:
+            given[what] = added[what] = found[0]
+
+    add("text", QUERY_TEXT_NAMES)
+    add("query", QUERY_NAMES if "text" in given else QUERY_IDS)
+    if "query" in given:  # else it may be a column of ids
+        add("text", ("query",))
+    if "text" not in given:
+        raise InputError(
+            f"{path}: no query texts: name a table of queries, or the column of the judgements "
+            f"that holds them (judgement_columns = {{text = ...}})"
+            + (f"; the columns are {column_list(names)}" if names else "")
+        )
+    return added
+
+
+def _columns_told(columns: Mapping[str, Any]) -> str:
+    return ", ".join(f"{what} {name!r}" for what, name in columns.items())
 
 
 def _texts_of_rows(
@@ -238,11 +308,11 @@ def read_documents(
     """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
-    chosen = {}
-    if columns is None:
-        columns = usual_columns(path, FIELDS, encoding=encoding)
-        found_as = ", ".join(f"{what} {name!r}" for what, name in columns.items())
-        chosen = {"columns of documents, by their usual names": found_as}
+    given, chosen = dict(columns or {}), {}
+    columns = usual_columns(path, () if set(given) - {"id"} else FIELDS, given, encoding=encoding)
+    if len(columns) > len(given):
+        added = {what: name for what, name in columns.items() if what not in given}
+        chosen = {"columns of documents, by their usual names": _columns_told(added)}
     names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:

@@ -27,7 +27,7 @@ from ltr_features.sources.arrow_tables import (
 )
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
-_FORMATS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _JSON_LINES = 1 << 16
 
 
@@ -68,7 +68,7 @@ def table_of(given: Any) -> Path | Frame:
 
 
 def table_format(path: Path) -> str:
-    """By the file's suffix: "json", "parquet", or what separates the fields of a line.
+    """By the file's suffix: ".csv", ".tsv", ".jsonl" or ".parquet".
 
     Raises:
         InputError: another suffix.
@@ -76,14 +76,14 @@ def table_format(path: Path) -> str:
     suffixes = path.suffixes
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
-    if not suffixes or suffixes[-1] not in _FORMATS:
-        raise InputError(f"{path}: the name must end in {', '.join(_FORMATS)}")
-    return _FORMATS[suffixes[-1]]
+    if not suffixes or suffixes[-1] not in _SUFFIXES:
+        raise InputError(f"{path}: the name must end in {', '.join(_SUFFIXES)}")
+    return ".jsonl" if suffixes[-1] == ".ndjson" else suffixes[-1]
 
 
 def is_table(path: Path | Frame) -> bool:
     """Whether it is a frame, or a file whose name ends as that of a table."""
-    return isinstance(path, Frame) or any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+    return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
 
 
 def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
@@ -95,9 +95,11 @@ def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
     if isinstance(path, Frame):
         return list(path.table.column_names)
     kind = table_format(path)
-    if kind == "json":
+    if kind == ".jsonl":
         return next((list(record) for _, record in json_lines(path, (), encoding)), [])
-    return parquet_names(path) if kind == "parquet" else SeparatedValues(path, kind, encoding).names
+    if kind == ".parquet":
+        return parquet_names(path)
+    return SeparatedValues(path, kind, encoding).names
 
 
 def blocks(
@@ -120,7 +122,7 @@ def blocks(
     """
     check_encoding(encoding)
     names, first = list(dict.fromkeys(columns)), 1
-    if isinstance(path, Path) and (kind := table_format(path)) in (",", "\t"):
+    if isinstance(path, Path) and (kind := table_format(path)) in (".csv", ".tsv"):
         first = 2 if are_names(names) else 1
         batches = SeparatedValues(path, kind, encoding).batches(names)
     elif not are_names(names):
@@ -128,7 +130,7 @@ def blocks(
     elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
-    elif kind == "json":
+    elif kind == ".jsonl":
         yield from _json_blocks(path, names, encoding, optional)
         return
     else:
@@ -191,7 +193,7 @@ def named_rows(
     others = [name for name in names if name not in given.values()]
     found = find_columns(others, *lacking.values())
     if found is None:
-        if isinstance(path, Path) and table_format(path) == "\t" and not given:
+        if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
         lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
         raise InputError(

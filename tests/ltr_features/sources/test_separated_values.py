@@ -104,6 +104,35 @@ def test_documents_columns_are_found_by_their_usual_names(tmp_path, collection):
     assert sorted(told.split(", ")) == ["body 'text'", "id 'Doc-ID'", "title 'Name'", "url 'url'"]
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_csv_may_have_semicolons_or_tabs(tmp_path, mark):
+    lines = [["id", '"a, b; c"'], ["1", '"red; blue, green\t"'], ["2", "hat"]]
+    path = write(tmp_path / "x.csv", "\r\n".join(map(mark.join, lines)) + "\r\n")
+    assert table_columns(path) == ["id", "a, b; c"]
+    assert values(path, "id", "a, b; c") == [("1", "red; blue, green\t"), ("2", "hat")]
+
+
+def test_a_comma_in_the_first_line_separates(tmp_path):
+    path = write(tmp_path / "x.csv", "id,a;b\n1,x;y\n")
+    assert values(path, "id", "a;b") == [("1", "x;y")]
+    alone = write(tmp_path / "y.csv", "text\nred; blue\n")
+    assert values(alone, "text") == [("red; blue",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('id,text\n\n1,"a\nb"\n2,c,d\n3,e\n', r"line 5: 3 values, the first line has 2"),
+        ("id;text\n1;a;b\n", r"line 2: 3 values.*with a ';' between two; put a value"),
+        ("id,text\n1," + "x" * 200_000 + "\n2\n", "lines have different numbers of values"),
+    ],
+)
+def test_uneven_lines_are_named(tmp_path, text, message):
+    path = write(tmp_path / "x.csv", text)
+    with pytest.raises(InputError, match=rf"x\.csv.*{message}"):
+        values(path, "id")
+
+
 def test_quotes_of_tsv_swallow_no_rows(tmp_path):
     lines = [
         '1\t"What is it?" he asked',

@@ -91,7 +91,7 @@ def test_queries_in_a_table_of_their_own(tmp_path):
             r"p\.csv: no column id; it has 'sku'",
         ),
         ({"document_columns": {"id": "sku", "text": "name"}}, "text unknown; use id and body"),
-        ({"document_columns": {"id": "sku"}}, "id and a field are needed"),
+        ({"document_columns": {"id": ["sku", "name"]}}, "id and a field are needed"),
         ({"judgement_columns": {"query": "query"}}, "no query texts: name a table"),
         ({"judgement_columns": {**JUDGED, "who": "x"}}, "judgement_columns: who unknown"),
         ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
@@ -117,7 +117,7 @@ def test_wrong_options_are_named(tmp_path, changes, message):
     [
         ("p.csv", "sku,name\n1,a\n1,b\n", "line 3: document '1' has another title here"),
         ("p.csv", "sku,name\n,a\n", "line 2: the document id is empty"),
-        ("p.csv", "sku,name\n1\n", "cannot be read as a table"),
+        ("p.csv", "sku,name\n1\n", "line 2: 1 values, the first line has 2, with a ',' between"),
         ("p.csv", "sku,name\n", "no documents"),
         ("p.csv", "sku,sku,name\n1,2,a\n", "two columns are called sku; rename one"),
         ("p.jsonl", '{"sku": "1"}\n', "line 1: name is missing"),
@@ -183,7 +183,7 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
         tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
     )
     assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
-    with pytest.raises(InputError, match=r"p\.csv: byte 0xff is not ascii; name another"):
+    with pytest.raises(InputError, match=r"\.csv: byte 0xff is not ascii; name another"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
     with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="utf-88")
@@ -219,6 +219,26 @@ def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
     rows = list(zip(j.query, j.document, j.grade, strict=True))
     assert rows == [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 2, 2)]
     assert c.description["rows of documents that were there, with the same texts"] == 1
+
+
+def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
+    numbered = one_table.assign(id=range(4), query_id=["b", "b", "a", "a"])
+    path = save(numbered, tmp_path / "ratings.csv")
+    c = read_table(path, grade_thresholds=[2.33, 2.67])
+    assert (c.document_ids, c.query_ids) == (["7", "8", "9"], ["b", "a"])
+    assert (c.fields, c.query_texts) == ({"title": ["Red shoe", "Hat", "Cap"]}, ["shoe", "red"])
+    told = "text 'search_term', query 'query_id'"
+    assert c.description["columns of judgements, by their usual names"] == (
+        f"document 'product_uid', {told}"
+    )
+    products = one_table.rename(columns={"product_title": "description"}).drop_duplicates(
+        "product_uid"
+    )
+    rated = numbered.rename(columns={"search_term": "query"})
+    c = read_table(products, rated, grade_thresholds=[2.33, 2.67])
+    assert (c.fields, c.query_ids) == ({"body": ["Red shoe", "Hat", "Cap"]}, ["b", "a"])
+    with pytest.raises(InputError, match=r"no query texts.*the columns are 'product_uid', 'q"):
+        read_table(products, rated[["product_uid", "query", "relevance"]])  # ids or texts?
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow"])
