@@ -121,7 +121,10 @@ def candidate_sources(
     for name, given in settings.items():
         what = f"candidates.{name}"
         if not isinstance(given, Mapping):
-            raise InputError(f"{what} must be a table, {{ depth = 100 }}, got {given!r}")
+            raise InputError(
+                f"{what}: write a source and its options, bm25 = {{ depth = 100 }} or "
+                f"judged = {{}}, got {given!r}"
+            )
         options = present_names(given, FORMER_KEYS)
         kind = str(options.pop("source", "model" if find_model(name) else name))
         if kind == "model" and find_model(name):

@@ -234,7 +234,7 @@ class ExperimentConfig(Section):
     groups: str | None = None
     times: str | None = None
     candidate_depth: int = Field(100, ge=1)
-    candidates: dict[str, dict[str, Any]] | None = None
+    candidates: dict[str, Any] | None = None
     columns: tuple[FamilyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
     rankers: tuple[RankerConfig, ...] = ()
