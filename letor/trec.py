@@ -56,14 +56,20 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Rankings of a run file, in the order of the file.
 
+    Lines are TREC's ``qid Q0 docno rank score tag``; or, where the first has three fields,
+    ``qid docno rank`` as of MS MARCO, whose score is 1 / rank.
+
     Returns:
         DataFrame with columns ``qid`` (str), ``docno`` (str), ``score`` (float64), ``rank`` (int64,
         as written in the file) and ``tag`` (str).
 
     Raises:
-        InputError: a line does not have six fields, its rank or score is not a number, or a
-            document occurs twice for a query; the message names file and line.
+        InputError: a line does not have six fields (or three, as the first), its rank or score is
+            not a number, a rank without a score is below 1 or occurs twice for a query, or a
+            document does; the message names file and line.
     """
+    if len(first_fields(path)) == 3:
+        return _read_ranks(path)
     lines = _fields(path, 6, "qid Q0 docno rank score tag")
     numbers, (qids, _, docnos, ranks, scores, tags) = _columns(6, lines)
     _refuse_twice(qids, docnos, path, numbers)
@@ -73,6 +79,39 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise InputError(f"{path}:{numbers[bad]}: score {scores[bad]!r} is not finite")
     rank = _parsed(np.int64, ranks, path, numbers, "rank")
     return _frame(RUN_COLUMNS, qids, docnos, score, rank, tags)
+
+
+def _read_ranks(path: str | os.PathLike[str]) -> pd.DataFrame:
+    numbers, (qids, docnos, ranks) = _columns(3, _fields(path, 3, "qid docno rank"))
+    _refuse_twice(qids, docnos, path, numbers)
+    rank = _parsed(np.int64, ranks, path, numbers, "rank")
+    bad = rank < 1
+    if not bad.any():
+        run = _frame(RUN_COLUMNS, qids, docnos, 1 / rank, rank, [""] * len(qids))
+        bad = run.duplicated(["qid", "rank"]).to_numpy()
+        if not bad.any():
+            return run
+    at = int(np.argmax(bad))
+    raise InputError(
+        f"{path}:{numbers[at]}: {ranks[at]!r} is no rank of query {qids[at]!r}: the third of three "
+        "fields must be 1, 2, ..., and no two documents of a query may have the same"
+    )
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's first line is that of a run: six fields, or three whose last is a rank, a
+    whole number."""
+    fields = first_fields(path)
+    return len(fields) == 6 or (len(fields) == 3 and fields[2].isdecimal())
+
+
+def first_fields(path: str | os.PathLike[str]) -> list[str]:
+    """The fields of a file's first line that is not blank.
+
+    Raises:
+        InputError: no such file, or damaged compressed data.
+    """
+    return next((line.split() for _, line in text_lines(path, errors=_ERRORS) if line.strip()), [])
 
 
 def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:

@@ -23,12 +23,13 @@ from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.judged_runs import judged_rows, unjudged_queries
-from letor.trec import qrels_lines, qrels_of, read_run, run_of
+from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
     QUERY_NAMES,
     ScoreTable,
+    is_pair_table,
     read_scores,
 )
 from ltr_features.sources.table_blocks import (
@@ -213,20 +214,12 @@ def _shown(*texts: str) -> str:
 
 def is_ranking(path: Path) -> bool:
     """Whether a file names its queries and documents: a table, or a TREC run."""
-    return _is_pair_table(path) or _is_run(path)
-
-
-def _is_pair_table(path: Path) -> bool:
-    return is_table(path) and bool(find_columns(table_columns(path), QUERY_NAMES, DOCUMENT_NAMES))
-
-
-def _is_run(path: Path) -> bool:
-    lines = (line for _, line in text_lines(path, errors="replace") if line.strip())
-    return len(next(lines, "").split()) == 6
+    return is_pair_table(path) or is_run(path)
 
 
 def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) -> pd.DataFrame:
-    """A ranking, columns ``qid``, ``docno``, ``score``: of a TREC run, of a table with a column of
+    """A ranking, columns ``qid``, ``docno``, ``score``: of a run of TREC's form or MS MARCO's (see
+    :func:`~letor.trec.read_run`), of a table with a column of
     scores (called ``score``, if there are several), or of the scores of rows, see
     :func:`read_row_scores`.
 
@@ -234,15 +227,15 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
         InputError: it is none of them, or does not fit the rows.
     """
     path = Path(path)
-    if _is_pair_table(path):
+    if is_pair_table(path):
         return _table_ranking(read_scores(path))
-    if _is_run(path):
+    if is_run(path):
         return read_run(path)
     if data is None:
         raise InputError(
-            f"{path} is no TREC run (qid Q0 docno rank score tag) and no table of scores (.csv, "
-            ".tsv, .jsonl, .parquet, with columns such as qid and docno); if it holds the scores "
-            "of the rows of a LETOR file, give that by --data"
+            f"{path} is no run (qid Q0 docno rank score tag, or qid docno rank) and no table of "
+            "scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno); if it "
+            "holds the scores of the rows of a LETOR file, give that by --data"
         )
     return run_of(_with_documents(data), read_row_scores(path, data))
 

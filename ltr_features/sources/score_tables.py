@@ -1,4 +1,4 @@
-"""Scores of (query, document) pairs from files: TREC runs and tables."""
+"""Scores of (query, document) pairs from files: runs and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError
-from letor.trec import read_run
+from letor.trec import is_run, read_run
 from ltr_features.sources.arrow_tables import present
 from ltr_features.sources.table_blocks import (
     Block,
@@ -74,7 +74,21 @@ def score_columns(
         InputError: as :func:`read_scores`.
     """
     path = present(Path(path))
-    return _chosen(path, query, document, scores)[2] if is_table(path) else ["score"]
+    if _is_run(path, query, document):
+        return ["score"]
+    return _chosen(path, query, document, scores)[2]
+
+
+def is_pair_table(path: Path) -> bool:
+    """Whether a file is a table with columns of query and document ids, called as usual."""
+    return is_table(path) and bool(find_columns(table_columns(path), QUERY_NAMES, DOCUMENT_NAMES))
+
+
+def _is_run(path: Path, *named: str | None) -> bool:
+    """Whether a file is read as a run: by its name, or its first line if no column is named."""
+    if not is_table(path):
+        return True
+    return not any(named) and ".tsv" in path.suffixes and not is_pair_table(path) and is_run(path)
 
 
 def read_scores(
@@ -88,7 +102,7 @@ def read_scores(
 
     Args:
         path: .csv, .tsv (the first line names the columns), .jsonl, each also .gz, .bz2, .zst;
-            .parquet; any other name is read as a TREC run.
+            .parquet; any other name is read as a run, and so is a .tsv that begins as one.
         query, document: names of the columns of ids; by default those of ``QUERY_NAMES`` and
             ``DOCUMENT_NAMES`` that are there, whatever their case and marks.
         scores: the columns that are scores; by default all others but ranks and tags.
@@ -99,7 +113,7 @@ def read_scores(
             scores; named by file and line.
     """
     path = present(Path(path))
-    if is_table(path):
+    if not _is_run(path, query, document):
         query_column, document_column, names = _chosen(path, query, document, scores)
         found = blocks(path, [query_column, document_column, *names])
     else:

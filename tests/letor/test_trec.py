@@ -68,6 +68,17 @@ def test_scores_that_differ_only_in_float64_keep_their_order(tmp_path):
     assert read_run(tmp_path / "run.txt")["docno"].tolist() == ["d1", "d0"]
 
 
+def test_ranks_without_scores_are_a_run(tmp_path):
+    """As MS MARCO has them."""
+    (tmp_path / "run.tsv").write_text("7\td1\t2\n7\td0\t1\n\n9\td1\t1\n")
+    run = read_run(tmp_path / "run.tsv")
+    assert list(zip(run["qid"], run["docno"], run["rank"], run["score"], strict=True)) == [
+        ("7", "d1", 2, 0.5),
+        ("7", "d0", 1, 1.0),
+        ("9", "d1", 1, 1.0),
+    ]
+
+
 OPEN = {".gz": gzip.open, ".bz2": bz2.open, ".zst": zstandard.open}
 
 
@@ -122,6 +133,11 @@ def test_judgements_of_three_fields_with_tabs(tmp_path):
         (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),
         (read_run, "1 Q0 d first 1 t\n", ":1: rank 'first' is not a number"),
         (read_run, "1 Q0 d 1 1 t\n1 Q0 d 2 0 t\n", ":2: document 'd' of query '1'"),
+        (read_run, "1\td\t1\n1\te\t0\n", ":2: '0' is no rank of query '1'"),
+        (read_run, "1\td\t1\n2\td\t1\n1\te\t1\n", ":3: '1' is no rank of query '1'"),
+        (read_run, "1\td\t1.5\n", ":1: rank '1.5' is not a number"),
+        (read_run, "1\td\t1\n1\td\t2\n", ":2: document 'd' of query '1'"),
+        (read_run, "1\td\t1\n1 Q0 d 1 1 t\n", r":2: 6 fields instead of 3 \(qid docno rank"),
         (read_run, "1 0 d 1\n", r"fields instead of 6 \(qid Q0 docno rank score tag\)"),
     ],
 )

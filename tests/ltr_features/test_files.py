@@ -221,6 +221,32 @@ def test_commands_take_every_form(folder, i):
     assert read_rows("more.txt").X.shape == (len(pairs), 47)
 
 
+@pytest.mark.parametrize("name", ["ranks.tsv", "ranks.tsv.gz", "ranks.txt", "trec.tsv"])
+def test_runs_without_scores_or_names_are_rankings(folder, name):
+    """MS MARCO's, of three columns, and TREC's in a .tsv."""
+    ranks = {pair: 1 + i % 2 for i, pair in enumerate(RANKING)}
+    of_trec = name.startswith("trec")
+    rows = (
+        (q, "Q0", d, r, RANKING[q, d], "me") if of_trec else (q, d, r)
+        for (q, d), r in ranks.items()
+    )
+    packed(folder / name, lines(*rows, sep="\t"))
+    found = {(r.qid, r.docno): r.score for r in read_ranking(name).itertuples()}
+    expected = RANKING if of_trec else {pair: 1 / rank for pair, rank in ranks.items()}
+    assert found == expected
+    save_judgements(folder / "a.csv", PLAIN)
+    told = invoke(f"measure a.csv --scores {name} --cutoff 2").stdout
+    assert measured(told) == pytest.approx(
+        evaluate(frame(PLAIN, "label"), frame(RANKING), ["map"]).mean().item(), abs=1e-4
+    )
+    save_documents(folder / "documents.csv")
+    save_queries(folder / "queries.csv", PLAIN_QUERIES)
+    invoke("index table documents=documents.csv judgements=a.csv queries=queries.csv --out w")
+    built = f"--family scores --option scores.files.s={name} --candidates run.path={name}"
+    invoke(f"columns build --workspace w {built} --out built.parquet")
+    assert read_rows("built.parquet").X.ravel().tolist() == pytest.approx(list(expected.values()))
+
+
 def id_of(name):
     return "_id" if name.startswith("beir") else "id"
 
@@ -280,7 +306,7 @@ def test_bad_judgements_are_named(tmp_path, name, text, message):
         ("a.csv", "qid,docno,s\nq1,d0,1\nq1,d0,2\n", r"line 3: 's' is 2 for .* 1 before"),
         ("a.csv", "qid,docno,a,b\nq1,d0,1,2\n", r"'a', 'b' may be scores; keep one, or call it"),
         ("a.csv", "qid,docno,s\nq1,d0,nan\n", r"line 2: 's' is missing or NaN"),
-        ("a.csv", "id,s\nd0,1\n", r"is no TREC run .* and no table of scores"),
+        ("a.csv", "id,s\nd0,1\n", r"is no run .* and no table of scores"),
         ("a.run", "q1 Q0 d0 1 x t\n", r"a\.run:1: score 'x' is not a number"),
     ],
 )  # fmt: skip

@@ -144,7 +144,7 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
 def test_bad_input_is_named(files, tmp_path):
     folder, rows, _ = files
     runs = [folder / "bad.scores", folder / "good.scores"]
-    with pytest.raises(InputError, match=r"is no TREC run.*--data"):
+    with pytest.raises(InputError, match=r"is no run.*--data"):
         compare_files(runs, tmp_path, qrels=folder / "qrels.txt")
     with pytest.raises(InputError, match=r"there is no file .*x; .*no run 'god'; did you mean"):
         compare_files([*runs, Path("x")], tmp_path, data=folder / "rows.txt", baselines=["god"])
