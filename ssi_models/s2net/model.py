@@ -64,7 +64,6 @@ class S2NetOptions(TrainingOptions):
     whole_passes: ClassVar[tuple[str, ...]] = ("l-bfgs",)
     validation_measures: ClassVar[tuple[str, ...]] = (*TrainingOptions.validation_measures, "loss")
 
-    margin: float | str = AUTO
     loss: str = "logistic"
     negatives: str = "in-batch"
     learning_rate: float | str = 0.05

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.parallel import Workers
-from ssi_models.parameters import AUTO, model_class
+from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
@@ -35,7 +35,7 @@ class DiagonalSSI(TrainableModel):
     name: ClassVar[str] = "diagonal"
     tensors: ClassVar[Mapping[str, Tensor]] = {"diagonal": Tensor(("words",))}
 
-    training: TrainingOptions = TrainingOptions(margin=AUTO, learning_rate=0.1)
+    training: TrainingOptions = TrainingOptions(learning_rate=0.1)
 
     diagonal_: NDArray[np.float32] = field(init=False)
 

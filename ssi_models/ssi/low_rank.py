@@ -20,7 +20,6 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embed
-from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import TrainingRun
 from ssi_models.training.towers import TowerScorer
 from ssi_models.training.trainable import TrainableModel
@@ -66,7 +65,6 @@ class EmbeddingModel(TrainableModel):
     """
 
     rank: int = field(default=100, kw_only=False)
-    training: TrainingOptions = TrainingOptions(margin=AUTO)
     diagonal: str = "identity"
     n_frequent: int | None = None
     init: str = "lsi"

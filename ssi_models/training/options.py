@@ -69,7 +69,7 @@ class TrainingOptions:
     whole_passes: ClassVar[tuple[str, ...]] = ()
     validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
 
-    margin: float | str = 0.3
+    margin: float | str = AUTO
     loss: str = "margin"
     rank_weight: str = "uniform"
     negatives: str = "uniform"
