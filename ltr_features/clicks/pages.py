@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
-from ltr_features.clicks.rules import FirstPosition, LogRules
+from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
 from ltr_features.clicks.tables import clicks, hashes, seconds
 from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
 
@@ -63,12 +63,12 @@ class RowReader:
     """Reads rows of shown results into a log; see ``read_click_rows``."""
 
     paths: list[Path]
-    columns: dict[str, ColumnName]
+    columns: LogColumns
     rules: LogRules
     counts: dict[str, int] = field(default_factory=dict)
 
     def read(self) -> ClickLog:
-        paged = bool(self.columns["session"] or self.columns["time"])
+        paged = bool(self.columns.names["session"] or self.columns.names["time"])
         self._check(paged)
         first = FirstPosition(self.rules)
         robots = self._look_ahead(first)
@@ -82,6 +82,7 @@ class RowReader:
         description = {
             "source": "rows of shown results",
             "files": len(self.paths),
+            **self.columns.told,
             **self.counts,
             "positions": first.said,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
@@ -95,15 +96,15 @@ class RowReader:
         for name in ("max_clicks", "max_pages"):
             if getattr(self.rules, name) is not None and not paged:
                 raise InputError(f"{name} needs pages: name the column of the session or the time")
-        if self.rules.max_pages is not None and not self.columns["session"]:
+        if self.rules.max_pages is not None and not self.columns.names["session"]:
             raise InputError("max_pages needs sessions: name their column")
-        if self.rules.window != (-math.inf, math.inf) and not self.columns["time"]:
+        if self.rules.window != (-math.inf, math.inf) and not self.columns.names["time"]:
             raise InputError("since and until need times: name their column (columns.time)")
 
     def _look_ahead(self, first: FirstPosition) -> NDArray[np.uint64]:
         """Settle the first position; the sessions that have too many pages."""
         limit = self.rules.max_pages
-        first.seek(self.paths, self.columns["position"])
+        first.seek(self.paths, self.columns.names["position"])
         if limit is None:
             return np.zeros(0, np.uint64)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
@@ -138,10 +139,10 @@ class RowReader:
     @property
     def _wanted(self) -> list[ColumnName]:
         keys = ("query", "document", "position", "clicked", "session", "time")
-        return [self.columns[key] for key in keys if self.columns[key]]
+        return [self.columns.names[key] for key in keys if self.columns.names[key]]
 
     def _seen(self, block: Block, first: FirstPosition) -> _Seen:
-        names = self.columns
+        names = self.columns.names
         position, kept = first.places(block, names["position"])
         clicked = clicks(block, names["clicked"])
         query = self._query.of(block, names["query"])
@@ -158,7 +159,7 @@ class RowReader:
         return _Seen(block, query, document, position, clicked, session, time).take(kept)
 
     def _add(self, seen: _Seen, robots: NDArray[np.uint64], builder: LogBuilder) -> None:
-        if not (self.columns["session"] or self.columns["time"]):
+        if not (self.columns.names["session"] or self.columns.names["time"]):
             builder.add_counts(
                 seen.query, seen.document, seen.position, np.ones(len(seen), np.int64),
                 seen.clicks > 0,

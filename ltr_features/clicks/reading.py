@@ -10,7 +10,7 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
-from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, column_names, path_list
+from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, log_columns, path_list
 from ltr_features.clicks.tables import whole_numbers
 from ltr_features.sources.table_blocks import Codes, ColumnName, blocks
 
@@ -33,9 +33,10 @@ def read_click_rows(
         paths: a file, or several that are read one after the other; no page goes on in the next.
         columns: what the columns are called, by ``query``, ``document``, ``position``,
             ``clicked`` (0 or 1, false or true, or a number of clicks), ``session``, ``time``
-            (numbers or ISO 8601). The names are these by default, but for ``time``, which is not
-            read unless named; ``"session": ""`` for a log without. A log with neither has no
-            pages; each of its rows counts.
+            (numbers or ISO 8601). By default columns that are called so, or else as usual
+            (``rank``, ``click``, ``doc_id``, ...), are found by the first file, but for ``time``,
+            which is not read unless named; ``"session": ""`` for a log without. A log with neither
+            has no pages; each of its rows counts.
         rules: see :class:`LogRules`.
 
     Raises:
@@ -44,8 +45,8 @@ def read_click_rows(
             page, mixed pages, positions that begin elsewhere than at 0 or 1; named by file and
             line. Texts of queries are never part of a message.
     """
-    reader = RowReader(path_list(paths), column_names(columns), rules or LogRules())
-    return reader.read()
+    files, wanted = path_list(paths), ("query", "document", "position", "clicked", "session")
+    return RowReader(files, log_columns(files[0], columns, wanted), rules or LogRules()).read()
 
 
 def read_click_counts(
@@ -65,12 +66,12 @@ def read_click_counts(
     for name in ("since", "until", "max_clicks", "max_pages"):
         if getattr(rules, name) is not None:
             raise InputError(f"{name}: counts have neither pages nor times; leave it out")
-    names = column_names(columns)
-    wanted = [names[key] for key in ("query", "document", "position", "shown", "clicked")]
+    files, keys = path_list(paths), ("query", "document", "position", "shown", "clicked")
+    names, told = log_columns(files[0], columns, keys)
+    wanted = [names[key] for key in keys]
     query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)
     n_rows, n_deep = 0, 0
-    files = path_list(paths)
     first.seek(files, names["position"])
     for path in files:
         for block in blocks(path, wanted):
@@ -90,6 +91,7 @@ def read_click_counts(
     description = {
         "source": "counts",
         "files": len(files),
+        **told,
         "rows": n_rows,
         "rows below the depth or never shown, left out": n_deep,
         "positions": first.said,

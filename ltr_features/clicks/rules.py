@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,27 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS
 from ltr_features.clicks.tables import normalised, time_of, whole_numbers
-from ltr_features.sources.table_blocks import Block, ColumnName, blocks
+from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.files import QUERY_TEXT_NAMES
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
+from ltr_features.sources.table_blocks import (
+    Block,
+    ColumnName,
+    blocks,
+    find_columns,
+    table_columns,
+)
 
-_COLUMNS = {
-    "query": "query", "document": "document", "position": "position", "clicked": "clicked",
-    "session": "session", "time": "", "shown": "shown",
-}  # fmt: skip
+#: What columns are usually called, in lower case without marks; a time is not looked for.
+_USUAL: dict[str, tuple[str, ...]] = {
+    "query": ("query", *QUERY_TEXT_NAMES, *QUERY_IDS),
+    "document": ("document", *DOCUMENT_NAMES),
+    "position": ("position", "rank"),
+    "clicked": ("clicked", "click", "clicks"),
+    "session": ("session", "sessionid"),
+    "time": (),
+    "shown": ("shown", "impressions"),
+}
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -101,20 +116,47 @@ def path_list(paths: Paths) -> list[Path]:
     return [Path(path) for path in given]
 
 
-def column_names(columns: Mapping[str, ColumnName] | None) -> dict[str, ColumnName]:
-    """What each column is called; ``""`` for none.
+class LogColumns(NamedTuple):
+    """The columns of a log. ``names``: what each is called, ``""`` for none. ``told``: which were
+    found by other names than their own."""
+
+    names: dict[str, ColumnName]
+    told: dict[str, str]
+
+
+def log_columns(
+    path: Path, columns: Mapping[str, ColumnName] | None, wanted: Sequence[str]
+) -> LogColumns:
+    """The wanted columns of a log: those that are given, and else those that are called as usual.
 
     Raises:
         InputError: a column that is not known, or must be there.
     """
-    unknown = sorted(set(columns or {}) - set(_COLUMNS))
+    names = dict(columns or {})
+    unknown = sorted(set(names) - set(_USUAL))
     if unknown:
-        raise InputError(f"columns: {', '.join(unknown)} unknown; use {', '.join(_COLUMNS)}")
-    names: dict[str, ColumnName] = {**_COLUMNS, **(columns or {})}
-    absent = [k for k in ("query", "document", "position", "clicked", "shown") if not names[k]]
+        raise InputError(f"columns: {', '.join(unknown)} unknown; use {', '.join(_USUAL)}")
+    absent = [key for key, name in names.items() if not name and key not in ("session", "time")]
     if absent:
         raise InputError(f"columns: {', '.join(absent)} must have a name")
-    return names
+    names.setdefault("time", "")
+    looked_for = [key for key in wanted if key not in names]
+    if not are_names([name for name in names.values() if name]):  # numbers
+        return LogColumns({**dict(zip(looked_for, looked_for, strict=True)), **names}, {})
+    there = table_columns(path)
+    for key in looked_for:
+        left = [name for name in there if name not in names.values()]
+        if found := find_columns(left, _USUAL[key]):
+            names[key] = found[0]
+    if absent := [key for key in looked_for if key not in names]:
+        raise InputError(
+            f"{path}: the columns are {column_list(there)}; none is called as usual for "
+            f"{', '.join(absent)}: name it, {absent[0]}=..., or by number, 1, 2, ..., all of them "
+            "where the first line of a file is a row"
+            + ("; session= for a log without sessions" if "session" in absent else "")
+        )
+    other = [f"{key} {names[key]!r}" for key in looked_for if names[key] != key]
+    return LogColumns(names, {"columns, by their usual names": ", ".join(other)} if other else {})
 
 
 class FirstPosition:

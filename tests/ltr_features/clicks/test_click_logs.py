@@ -207,7 +207,29 @@ def test_columns_of_other_types(tmp_path):
         read_click_rows(tmp_path / "y.parquet")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_columns_are_found_by_their_usual_names(tmp_path, suffix):
+    names = ("Session_ID", "query", "product_id", "rank", "click")
+    path = write_rows(tmp_path / f"x{suffix}", ROWS, names)
+    log = read_click_rows(path)
+    assert as_counts(log) == EXPECTED
+    assert log.description["columns, by their usual names"] == (
+        "document 'product_id', position 'rank', clicked 'click', session 'Session_ID'"
+    )
+    plain = read_click_rows(write_rows(tmp_path / f"y{suffix}", ROWS))
+    assert "columns, by their usual names" not in plain.description
+    counted = pd.DataFrame(
+        [(*key, *value) for key, value in EXPECTED.items()],
+        columns=["search_term", "sku", "position", "impressions", "clicks"],
+    )
+    counts = read_click_counts(write_rows(tmp_path / f"z{suffix}", counted, counted.columns))
+    assert as_counts(counts) == EXPECTED
+
+
 def test_missing_columns_and_names_are_told(tmp_path):
+    unusual = write_rows(tmp_path / "y.csv", ROWS, ("visit", "query", "doc", "rank", "click"))
+    with pytest.raises(InputError, match="called as usual for document, session: name it, docum"):
+        read_click_rows(unusual)
     path = write_rows(tmp_path / "x.tsv", ROWS)
     with pytest.raises(InputError, match="no column rank"):
         read_click_rows(path, columns={"position": "rank"})
