@@ -145,7 +145,7 @@ def log_columns(
         return LogColumns({**dict(zip(looked_for, looked_for, strict=True)), **names}, {})
     there = table_columns(path)
     for key in looked_for:
-        left = [name for name in there if name not in names.values()]
+        left = [name for name in there if name == key or name not in names.values()]
         if found := find_columns(left, _USUAL[key]):
             names[key] = found[0]
     if absent := [key for key in looked_for if key not in names]:
