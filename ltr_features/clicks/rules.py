@@ -142,7 +142,7 @@ def log_columns(
     names.setdefault("time", "")
     looked_for = [key for key in wanted if key not in names]
     if not are_names([name for name in names.values() if name]):  # numbers
-        return LogColumns({**dict(zip(looked_for, looked_for, strict=True)), **names}, {})
+        return LogColumns({**{key: key for key in looked_for}, **names}, {})
     there = table_columns(path)
     for key in looked_for:
         left = [name for name in there if name == key or name not in names.values()]

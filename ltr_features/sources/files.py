@@ -46,7 +46,7 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
-#: What columns of query texts are called and nothing else is.
+#: What columns of query texts are called, and no columns of anything else.
 QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
 TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
 DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
