@@ -63,9 +63,9 @@ def marks_note(study: Study) -> str:
     return (
         f"▲ ▼ significantly better, worse than {against}: Fisher's randomisation test{by}, "
         f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}, {refits}"
-        f"p < {test.alpha:g} after correction ({test.correction_name}) over the "
-        f"{len(study.comparisons)} comparisons of this table ({len(study.pairs)} pairs x "
-        f"{len(study.measures)} measures, {len(study.queries):,} queries)."
+        f"p < {test.alpha:g} after correction ({test.correction_name}) over "
+        f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
+        f"comparisons (pairs x measures; {len(study.queries):,} queries)."
     )
 
 
