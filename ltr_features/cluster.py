@@ -30,7 +30,7 @@ from letor.errors import InputError
 from ltr_features.part_store import PartStore
 
 _LOCAL = re.compile(r"local:(\d+)")
-_PATIENCE = 60  # seconds for the first worker
+_PATIENCE = 60  # seconds without a worker
 #: Calls that are asked for ahead of the one that is waited for, for each thread.
 _AHEAD = 2
 #: Workers that may die of one piece of work.
@@ -75,12 +75,17 @@ class Cluster:
 
         Raises:
             TimeoutError: after so many seconds.
-            InputError: workers died of it, several times; or a worker could not read or write
-                something, because its disk is full, say.
+            InputError: workers died of it, several times; none is left; or one could not read or
+                write something, because its disk is full, say.
         """
-        from distributed import KilledWorker
+        from distributed import KilledWorker, wait
 
         try:
+            while timeout is None and not future.done():
+                with suppress(TimeoutError):
+                    wait(future, timeout=_PATIENCE)
+                if not future.done():
+                    self._alive()
             return future.result(timeout)
         except KilledWorker as error:
             raise InputError(_DIED.format(error)) from None
@@ -171,15 +176,22 @@ class Cluster:
         first = begun()
         return result
 
+    def _alive(self) -> list[str]:
+        """The addresses of the workers, once there are some.
+
+        Raises:
+            InputError: there is none for a while.
+        """
+        for _ in range(_PATIENCE):
+            if alive := self.workers:
+                return alive
+            sleep(1)
+        raise InputError(f"there has been no worker for {_PATIENCE} s: start some")
+
     def _home(self, homes: Mapping[int, str], own: str | None) -> str:
         """A worker for what has this home or none: another one if it died, or has two more of them
         than some."""
-        for _ in range(_PATIENCE):
-            if alive := self.workers:
-                break
-            sleep(1)
-        else:
-            raise InputError(f"there has been no worker for {_PATIENCE} s: start some")
+        alive = self._alive()
         held = Counter(homes.values())
         least = min(alive, key=lambda worker: held[worker])
         return own if own in alive and held[own] <= held[least] + 1 else least

@@ -6,7 +6,7 @@ import pytest
 from killed_worker import killed_worker
 
 from letor.errors import InputError
-from ltr_features.cluster import connected
+from ltr_features.cluster import Cluster, connected
 
 
 @pytest.fixture
@@ -62,6 +62,16 @@ def test_the_pieces_of_a_worker_that_dies_are_done_by_another(workers, address):
             after = list(begun)
         assert len(set(before) & set(after)) == 1
         assert [homes[0], homes[1]] == after
+
+
+def test_work_ends_where_no_worker_is_left(monkeypatch):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr("ltr_features.cluster._PATIENCE", 1)
+    with LocalCluster(n_workers=0, dashboard_address=":0") as nobody, Client(nobody) as client:
+        cluster = Cluster(client)
+        with pytest.raises(InputError, match="there has been no worker for 1 s: start some"):
+            cluster.result(cluster.submit(len, "abc"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
