@@ -68,7 +68,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
             not a number, a rank without a score is below 1 or occurs twice for a query, or a
             document does; the message names file and line.
     """
-    if len(first_fields(path)) == 3:
+    if len(_first_fields(path)) == 3:
         return _read_ranks(path)
     lines = _fields(path, 6, "qid Q0 docno rank score tag")
     numbers, (qids, _, docnos, ranks, scores, tags) = _columns(6, lines)
@@ -85,32 +85,30 @@ def _read_ranks(path: str | os.PathLike[str]) -> pd.DataFrame:
     numbers, (qids, docnos, ranks) = _columns(3, _fields(path, 3, "qid docno rank"))
     _refuse_twice(qids, docnos, path, numbers)
     rank = _parsed(np.int64, ranks, path, numbers, "rank")
-    bad = rank < 1
-    if not bad.any():
-        run = _frame(RUN_COLUMNS, qids, docnos, 1 / rank, rank, [""] * len(qids))
-        bad = run.duplicated(["qid", "rank"]).to_numpy()
-        if not bad.any():
-            return run
-    at = int(np.argmax(bad))
-    raise InputError(
-        f"{path}:{numbers[at]}: {ranks[at]!r} is no rank of query {qids[at]!r}: the third of three "
-        "fields must be 1, 2, ..., and no two documents of a query may have the same"
-    )
+    run = _frame(RUN_COLUMNS, qids, docnos, 1 / np.maximum(rank, 1), rank, [""] * len(qids))
+    bad = (rank < 1) | run.duplicated(["qid", "rank"]).to_numpy()
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"{path}:{numbers[at]}: {ranks[at]!r} is no rank of query {qids[at]!r}: the third of "
+            "three fields must be 1, 2, ..., and no two documents of a query may have the same"
+        )
+    return run
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's first line is that of a run: six fields, or three whose last is a rank, a
-    whole number."""
-    fields = first_fields(path)
-    return len(fields) == 6 or (len(fields) == 3 and fields[2].isdecimal())
-
-
-def first_fields(path: str | os.PathLike[str]) -> list[str]:
-    """The fields of a file's first line that is not blank.
+    """Whether the first line of a file is one of a run: six fields, or three whose last is a rank,
+    a whole number.
 
     Raises:
         InputError: no such file, or damaged compressed data.
     """
+    fields = _first_fields(path)
+    return len(fields) == 6 or (len(fields) == 3 and fields[2].isdecimal())
+
+
+def _first_fields(path: str | os.PathLike[str]) -> list[str]:
+    """The fields of the first line that is not blank."""
     return next((line.split() for _, line in text_lines(path, errors=_ERRORS) if line.strip()), [])
 
 

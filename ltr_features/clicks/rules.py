@@ -21,8 +21,9 @@ from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
 from ltr_features.sources.table_blocks import (
     Block,
     ColumnName,
+    add_usual,
     blocks,
-    find_columns,
+    columns_told,
     table_columns,
 )
 
@@ -139,24 +140,21 @@ def log_columns(
     absent = [key for key, name in names.items() if not name and key not in ("session", "time")]
     if absent:
         raise InputError(f"columns: {', '.join(absent)} must have a name")
-    names.setdefault("time", "")
-    looked_for = [key for key in wanted if key not in names]
-    if not are_names([name for name in names.values() if name]):  # numbers
-        return LogColumns({**{key: key for key in looked_for}, **names}, {})
+    time = names.pop("time", "")  # which may be another one, too
+    if not are_names([name for name in (*names.values(), time) if name]):  # numbers
+        return LogColumns({**{key: key for key in wanted}, **names, "time": time}, {})
     there = table_columns(path)
-    for key in looked_for:
-        left = [name for name in there if name == key or name not in names.values()]
-        if found := find_columns(left, _USUAL[key]):
-            names[key] = found[0]
-    if absent := [key for key in looked_for if key not in names]:
+    added = add_usual(names, there, {key: _USUAL[key] for key in wanted})
+    if absent := [key for key in wanted if key not in names]:
         raise InputError(
             f"{path}: the columns are {column_list(there)}; none is called as usual for "
             f"{', '.join(absent)}: name it, {absent[0]}=..., or by number, 1, 2, ..., all of them "
             "where the first line of a file is a row"
             + ("; session= for a log without sessions" if "session" in absent else "")
         )
-    other = [f"{key} {names[key]!r}" for key in looked_for if names[key] != key]
-    return LogColumns(names, {"columns, by their usual names": ", ".join(other)} if other else {})
+    other = {key: name for key, name in added.items() if name != key}
+    told = {"columns, by their usual names": columns_told(other)} if other else {}
+    return LogColumns({**names, "time": time}, told)
 
 
 class FirstPosition:

@@ -23,6 +23,8 @@ from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS, QUERY_N
 from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
+    add_usual,
+    columns_told,
     find_columns,
     is_table,
     rows,
@@ -111,7 +113,7 @@ def read_table(
         )
     told: dict[str, str | int] = {}
     if found:
-        told["columns of judgements, by their usual names"] = _columns_told(found)
+        told["columns of judgements, by their usual names"] = columns_told(found)
     if judged.n_other:
         told[f"judgements of pairs with another grade; the {on_other_grade} taken"] = judged.n_other
     query_ids = [query for query in texts if keep_unjudged or query in judged]
@@ -156,11 +158,8 @@ def usual_columns(
     """
     names = table_columns(path, encoding)
     columns = dict(given or {})
-    for what in ("id", *fields):
-        if what not in columns:
-            left = [name for name in names if name not in columns.values()]
-            found = find_columns(left, (what, *DOCUMENT_COLUMNS.get(what, ())))
-            columns |= {what: found[0]} if found else {}
+    usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
+    add_usual(columns, names, usual)
     if "id" not in columns or len(columns) < 2:
         raise InputError(
             f"{path}: the columns are {column_list(names)}; say which is the id and which are "
@@ -192,7 +191,7 @@ def _share_id(
 
 def _find_query_columns(
     path: Path | Frame, given: dict[str, ColumnName], encoding: str
-) -> dict[str, ColumnName]:
+) -> dict[str, str]:
     """Add the columns of query texts, and of ids if there are some, to those given; what was added.
 
     Raises:
@@ -201,17 +200,10 @@ def _find_query_columns(
     names: list[str] = []
     if is_table(path) and are_names(list(given.values())):
         names = table_columns(path, encoding)
-    added: dict[str, ColumnName] = {}
-
-    def add(what: str, usual: Sequence[str]) -> None:
-        left = [name for name in names if name not in given.values()]
-        if what not in given and (found := find_columns(left, usual)) is not None:
-            given[what] = added[what] = found[0]
-
-    add("text", QUERY_TEXT_NAMES)
-    add("query", QUERY_NAMES if "text" in given else QUERY_IDS)
-    if "query" in given:  # else it may be a column of ids
-        add("text", ("query",))
+    added = add_usual(given, names, {"text": QUERY_TEXT_NAMES})
+    added |= add_usual(given, names, {"query": QUERY_NAMES if "text" in given else QUERY_IDS})
+    if "query" in given:  # else a column called query may be one of ids
+        added |= add_usual(given, names, {"text": ("query",)})
     if "text" not in given:
         raise InputError(
             f"{path}: no query texts: name a table of queries, or the column of the judgements "
@@ -219,10 +211,6 @@ def _find_query_columns(
             + (f"; the columns are {column_list(names)}" if names else "")
         )
     return added
-
-
-def _columns_told(columns: Mapping[str, Any]) -> str:
-    return ", ".join(f"{what} {name!r}" for what, name in columns.items())
 
 
 def _texts_of_rows(
@@ -312,7 +300,7 @@ def read_documents(
     columns = usual_columns(path, () if set(given) - {"id"} else FIELDS, given, encoding=encoding)
     if len(columns) > len(given):
         added = {what: name for what, name in columns.items() if what not in given}
-        chosen = {"columns of documents, by their usual names": _columns_told(added)}
+        chosen = {"columns of documents, by their usual names": columns_told(added)}
     names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:

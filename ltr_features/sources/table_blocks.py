@@ -189,18 +189,15 @@ def named_rows(
             raise InputError(f"{option}: {path} is no table, and has no columns")
         return None
     names = table_columns(path, encoding)
-    lacking = {key: known for key, known in usual.items() if key not in given}
-    others = [name for name in names if name not in given.values()]
-    found = find_columns(others, *lacking.values())
-    if found is None:
+    wanted = dict(given)
+    add_usual(wanted, names, usual)
+    if lost := [key for key in usual if key not in wanted]:
         if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
-        lost = [key for key, known in lacking.items() if find_columns(others, known) is None]
         raise InputError(
             f"{path}: the columns are {column_list(names)}; none is called as usual for "
-            f"{' or '.join(lost or lacking)}: name it by {option}"
+            f"{' or '.join(lost)}: name it by {option}"
         )
-    wanted = {**given, **dict(zip(lacking, found, strict=True))}
     return (
         (number, dict(zip(wanted, values, strict=True)))
         for number, values in rows(path, list(wanted.values()), encoding=encoding)
@@ -219,6 +216,28 @@ def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | Non
             return None
         found.append(name)
     return found
+
+
+def add_usual(
+    columns: dict[str, Any], names: Sequence[str], usual: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Add to columns, which are known by what they are, those of a table that are called as usual
+    and are not among them; what was added.
+
+    Args:
+        columns: changed. names: of the table's columns. usual: what they are usually called.
+    """
+    added: dict[str, str] = {}
+    for what, known in usual.items():
+        left = [name for name in names if name not in columns.values()]
+        if what not in columns and (found := find_columns(left, known)) is not None:
+            columns[what] = added[what] = found[0]
+    return added
+
+
+def columns_told(columns: Mapping[str, Any]) -> str:
+    """Columns by what they are, for a description."""
+    return ", ".join(f"{what} {name!r}" for what, name in columns.items())
 
 
 def plain_name(name: str) -> str:
