@@ -1,4 +1,4 @@
-"""Per-query normalisation of feature columns; columns to rows. Callers check and cast.
+"""Per-query normalisation of feature columns. Callers check and cast.
 
 ``X`` float32 [n, p]; query i owns the rows ``order[offsets[i]:offsets[i + 1]]``.
 """
@@ -78,16 +78,3 @@ def query_zscore(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
                 else:
                     result[row, j] = 0.0
     return result
-
-
-_TILE = 64  # rows that stay in the cache
-
-
-@kernel()
-def transpose(columns: Matrix, rows: Matrix) -> None:
-    """``rows[i, j] = columns[j, i]``; float32 [p, n] and [n, p]."""
-    p, n = columns.shape
-    for start in range(0, n, _TILE):
-        for i in range(start, min(start + _TILE, n)):
-            for j in range(p):
-                rows[i, j] = columns[j, i]

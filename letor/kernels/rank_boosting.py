@@ -76,16 +76,3 @@ def threshold_sums(
             if row[b] < low:
                 low, low_j, low_b = row[b], j, b
     return high_j, high_b, low_j, low_b
-
-
-@kernel()
-def step_scores(
-    X: NDArray[np.float32], column: Ints, threshold: NDArray[np.float32], alpha: Floats
-) -> Floats:
-    """float64 [n]: sum of alpha over the steps whose threshold the row's value is above."""
-    result = np.zeros(len(X))
-    for i in range(len(X)):
-        for t in range(len(column)):
-            if X[i, column[t]] > threshold[t]:
-                result[i] += alpha[t]
-    return result

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
-from letor.rankers.array_ranker import ArrayRanker, BestOf
+from letor.rankers.array_ranker import BestOf, LinearRanker
 from letor.rankers.base import Choices, Ranges
 
 # A column that ranks every query perfectly has an infinite weight in the paper.
@@ -19,7 +17,7 @@ _LARGEST = 1.0 - 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class AdaRank(ArrayRanker):
+class AdaRank(LinearRanker):
     """A sum of columns, chosen one by one for queries that are ranked badly so far.
 
     In each round the column with the largest sum_i P(i) E(i, column) is taken with the weight
@@ -91,24 +89,6 @@ class AdaRank(ArrayRanker):
         signed = kept[:half] - kept[half:] if self.descending else kept
         self._model = {"weights": signed}
         self.validation_curve_ = best.curve
-
-    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
-        return linear_scores(X, self._model["weights"])
-
-    def _check_model(self, path: Path, n_columns: int) -> None:
-        check_finite(f"{path}: weights", self._model["weights"], np.float64, (n_columns,))
-
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        gain = np.abs(self._model["weights"])
-        return gain, (gain > 0).astype(np.int64)
-
-
-def linear_scores(X: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64 [n]: X @ weights, summed in the order of the columns whatever the other rows are."""
-    scores = np.zeros(len(X))
-    for j in np.flatnonzero(weights):
-        scores += weights[j] * X[:, j]
-    return scores
 
 
 def _signed(X: NDArray[np.float32], both: bool) -> NDArray[np.float64]:

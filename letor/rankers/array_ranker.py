@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from letor.checked_arrays import check_array
+from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
@@ -108,6 +108,20 @@ class ArrayRanker(Ranker):
     _columns: NDArray[np.int64]
 
 
+class LinearRanker(ArrayRanker):
+    """A ranker whose model is a weight for each column."""
+
+    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        return linear_scores(X, self._model["weights"])
+
+    def _check_model(self, path: Path, n_columns: int) -> None:
+        check_finite(f"{path}: weights", self._model["weights"], np.float64, (n_columns,))
+
+    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        gain = np.abs(self._model["weights"])
+        return gain, (gain > 0).astype(np.int64)
+
+
 class BestOf:
     """Keeps the step of training that is best by validation; the last one without validation.
 
@@ -133,6 +147,14 @@ class BestOf:
     @property
     def should_stop(self) -> bool:
         return bool(self.curve) and len(self.curve) - 1 - self.best >= self._patience
+
+
+def linear_scores(X: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64 [n]: X @ weights, summed in the order of the columns whatever the other rows are."""
+    scores = np.zeros(len(X))
+    for j in np.flatnonzero(weights):
+        scores += weights[j] * X[:, j]
+    return scores
 
 
 def finite(X: NDArray[np.float32]) -> NDArray[np.float32]:

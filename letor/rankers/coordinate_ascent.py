@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.checked_arrays import check_finite
 from letor.dataset import RankingData
 from letor.evaluation import Evaluator
-from letor.rankers.adarank import linear_scores
-from letor.rankers.array_ranker import ArrayRanker
+from letor.rankers.array_ranker import LinearRanker, linear_scores
 from letor.rankers.base import Ranges
 
 # Changes of a weight that are tried, as shares of the sum of all absolute weights.
@@ -21,7 +18,7 @@ _STEPS = np.array([0.01, 0.03, 0.1, 0.3, 1.0])
 
 
 @dataclass(eq=False, repr=False)
-class CoordinateAscent(ArrayRanker):
+class CoordinateAscent(LinearRanker):
     """Weights of the columns, changed one at a time while the measure of the training rows rises.
 
     A sweep visits the columns in random order; the best of ten changes is kept if the measure
@@ -97,13 +94,3 @@ class CoordinateAscent(ArrayRanker):
             if value - before < self.tolerance:
                 break
         return weights, value
-
-    def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
-        return linear_scores(X, self._model["weights"])
-
-    def _check_model(self, path: Path, n_columns: int) -> None:
-        check_finite(f"{path}: weights", self._model["weights"], np.float64, (n_columns,))
-
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        gain = np.abs(self._model["weights"])
-        return gain, (gain > 0).astype(np.int64)

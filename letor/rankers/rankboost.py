@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
-from letor.kernels.rank_boosting import potentials, step_scores, threshold_sums
+from letor.kernels.rank_boosting import potentials, threshold_sums
 from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.base import Choices, Ranges
 
@@ -98,20 +98,20 @@ class RankBoost(ArrayRanker):
                 break
         if valid is not None:
             steps = steps[: best.best + 1]
-        self._set_steps(steps, train.X.shape[1])
-        self.validation_curve_ = best.curve
-
-    def _set_steps(self, steps: list[tuple[int, np.float32, float]], n_columns: int) -> None:
         self._model = {
             "column": np.array([step[0] for step in steps], dtype=np.int64),
             "threshold": np.array([step[1] for step in steps], dtype=np.float32),
             "alpha": np.array([step[2] for step in steps], dtype=np.float64),
-            "n_columns": np.array([n_columns], dtype=np.int64),
+            "n_columns": np.array([train.X.shape[1]], dtype=np.int64),
         }
+        self.validation_curve_ = best.curve
 
     def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
-        model = self._model
-        return step_scores(X, model["column"], model["threshold"], model["alpha"])
+        columns, scores = np.ascontiguousarray(X.T), np.zeros(len(X))
+        steps = (self._model[name] for name in ("column", "threshold", "alpha"))
+        for column, threshold, alpha in zip(*steps, strict=True):
+            scores += alpha * (columns[column] > threshold)
+        return scores
 
     def _check_model(self, path: Path, n_columns: int) -> None:
         model, n_steps = self._model, len(self._model["alpha"])
