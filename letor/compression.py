@@ -190,24 +190,10 @@ def text_lines(
     Raises:
         InputError: no such file, damaged compressed data, or bytes of another encoding.
     """
-    pieces: list[bytes] = []  # of a line whose end is still to come
-    number = 0
     with open_utf8(path, encoding) as stream:
-        while True:
-            block = stream.read(_BLOCK_BYTES)
-            pieces.append(block)
-            if block and b"\n" not in block:
-                continue
-            lines = b"".join(pieces).split(b"\n")
-            # After the last line end there is a line only if it has content.
-            pieces = [lines.pop()] if block else []
-            if not block and lines[-1] == b"":
-                lines.pop()
-            for line in lines:
-                number += 1
-                yield number, _decoded(path, number, line, errors)
-            if not block:
-                return
+        lines = io.BufferedReader(cast(io.RawIOBase, stream), _BLOCK_BYTES)
+        for number, line in enumerate(lines, start=1):
+            yield number, _decoded(path, number, line, errors)
 
 
 def _decoded(path: str | os.PathLike[str], number: int, line: bytes, errors: str) -> str:
@@ -219,7 +205,7 @@ def _decoded(path: str | os.PathLike[str], number: int, line: bytes, errors: str
             f"{error.start} is not UTF-8; convert the file to UTF-8, or name its encoding where "
             "there is such an option (encoding='cp1252', say)"
         ) from None
-    return text.removesuffix("\r")
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 @contextmanager

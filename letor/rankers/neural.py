@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +22,7 @@ from letor.rankers.base import Ranges
 _MOST_UNITS = 2**20  # of a layer in a file
 
 
+@dataclass(eq=False, repr=False)
 class _NetworkRanker(ArrayRanker):
     """What ListNet and RankNet share; they differ in the loss of a query."""
 
@@ -36,14 +37,17 @@ class _NetworkRanker(ArrayRanker):
     }
     pairwise: ClassVar[bool]
 
-    hidden: int | Sequence[int]
-    n_epochs: int
-    learning_rate: float
-    batch_size: int
-    weight_decay: float
-    n_networks: int
-    early_stopping_rounds: int
-    seed: int
+    hidden: int | Sequence[int] = 0
+    _: KW_ONLY
+    n_epochs: int = 200
+    learning_rate: float = 0.01
+    batch_size: int = 16
+    weight_decay: float = 0.0
+    n_networks: int = 1
+    measure: str = "ndcg@10"
+    early_stopping_rounds: int = 30
+    normalise: str = "zscore"
+    seed: int = 0
 
     def _check(self) -> None:
         super()._check()
@@ -63,22 +67,21 @@ class _NetworkRanker(ArrayRanker):
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         sizes = np.array([train.X.shape[1], *self._layers(), 1], dtype=np.int64)
-        targets = self._targets(train)
+        rows = Queries(train.X, self._targets(train), train.offsets)
         evaluator = None if valid is None else self._evaluator(valid)
         networks, curves = [], []
         for number in range(self.n_networks):
             rng = np.random.default_rng([self.seed, number])
             best = BestOf(evaluator, self.early_stopping_rounds)
-            networks.append(self._train(train, valid, targets, sizes, rng, best))
+            networks.append(self._train(rows, valid, sizes, rng, best))
             curves += best.curve
         self._model = {"networks": np.stack(networks), "sizes": sizes}
         self.validation_curve_ = curves
 
     def _train(
         self,
-        train: RankingData,
+        rows: Queries,
         valid: RankingData | None,
-        targets: NDArray[np.float64],
         sizes: NDArray[np.int64],
         rng: np.random.Generator,
         best: BestOf,
@@ -87,10 +90,9 @@ class _NetworkRanker(ArrayRanker):
         parameters = _initial(sizes, rng)
         moments, step = np.zeros((2, len(parameters))), 0
         kept = parameters
-        rows = Queries(train.X, targets, train.offsets)
         for _ in range(self.n_epochs):
             step = train_epoch(
-                rows, rng.permutation(train.n_queries), self.batch_size, self.pairwise,
+                rows, rng.permutation(len(rows.offsets) - 1), self.batch_size, self.pairwise,
                 float(self.learning_rate), float(self.weight_decay), parameters, sizes, moments,
                 step,
             )  # fmt: skip
@@ -159,17 +161,7 @@ class ListNet(_NetworkRanker):
     ranges: ClassVar[Ranges] = {**_NetworkRanker.ranges, "label_scale": (1e-6, 1e6)}
     pairwise: ClassVar[bool] = False
 
-    hidden: int | Sequence[int] = 0
     label_scale: float = 1.0
-    n_epochs: int = 200
-    learning_rate: float = 0.01
-    batch_size: int = 16
-    weight_decay: float = 0.0
-    n_networks: int = 1
-    measure: str = "ndcg@10"
-    early_stopping_rounds: int = 30
-    normalise: str = "zscore"
-    seed: int = 0
 
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         starts, sizes = train.offsets[:-1], train.group_sizes
@@ -204,15 +196,9 @@ class RankNet(_NetworkRanker):
     pairwise: ClassVar[bool] = True
 
     hidden: int | Sequence[int] = 16
-    n_epochs: int = 200
+    _: KW_ONLY
     learning_rate: float = 0.003
-    batch_size: int = 16
-    weight_decay: float = 0.0
-    n_networks: int = 1
-    measure: str = "ndcg@10"
     early_stopping_rounds: int = 20
-    normalise: str = "zscore"
-    seed: int = 0
 
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
         return train.y.astype(np.float64)
