@@ -36,13 +36,6 @@ def names_path(path: str | os.PathLike[str]) -> Path:
     return path.with_name(stem.removesuffix(".txt") + ".columns.json")
 
 
-def write_names(data: RankingData, path: Path) -> None:
-    """Write names and provenance, in the order of the feature ids, and what is missing, where
-    known."""
-    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    _write_beside(columns, data.missing, path)
-
-
 def append_named(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -51,9 +44,10 @@ def append_named(
     *,
     threads: int | None = None,
 ) -> list[int]:
-    """Append columns to LETOR text (see :func:`letor.writing.append_columns`) and write the names
-    of all columns beside the new file: where the old ones have none, their numbers. What is known
-    to be missing of the old file is known of the new one.
+    """Append columns to the rows of a file, and their names to those of its columns: where the old
+    ones have none, their numbers. What is known to be missing of the old file is known of the new
+    one. LETOR text is kept (see :func:`letor.writing.append_columns`), and the names of all columns
+    are written beside the new file; where a file is Parquet, rows are read and written anew.
 
     Args:
         provenance: of each new column, by its name, in order.
@@ -62,8 +56,11 @@ def append_named(
         The ids of the new columns.
 
     Raises:
-        InputError: as ``append_columns``; or the file has a column of that name.
+        InputError: as ``append_columns``; the file has a column of that name; or a Parquet file is
+            source and target.
     """
+    if ".parquet" in (Path(source).suffix, Path(target).suffix):
+        return _append_anew(source, target, values, provenance, threads)
     beside = names_path(source)
     known, missing = _read_beside(beside) if beside.is_file() else (None, None)
     _check_new(source, [c["name"] for c in known or []], provenance, f" ({beside})")
@@ -75,35 +72,28 @@ def append_named(
     return ids
 
 
-def _check_new(
-    source: str | os.PathLike[str], known: Iterable[str], new: Iterable[str], where: str = ""
-) -> None:
-    if twice := sorted(set(known) & set(new)):
-        raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
-
-
-def append_anew(
+def _append_anew(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     values: NDArray[np.float32],
     provenance: Mapping[str, Mapping[str, Any]],
-    *,
-    threads: int | None = None,
+    threads: int | None,
 ) -> list[int]:
-    """As :func:`append_named`, where a file is Parquet: the rows are read and written anew."""
     data = read_rows(source, threads=threads)
     _check_new(source, data.column_names, provenance)
     if Path(source).resolve() == Path(target).resolve():
         raise InputError(f"{target} is the input itself; name another file")
     first = data.X.shape[1] + 1
-    wider = replace(
-        data,
-        X=np.hstack([data.X, values]),
-        column_names=[*data.column_names, *provenance],
-        provenance={**data.provenance, **provenance},
-    )
+    wider = data.with_columns(list(provenance), values, provenance)
     write_rows(wider, target, threads=threads)
     return list(range(first, first + values.shape[1]))
+
+
+def _check_new(
+    source: str | os.PathLike[str], known: Iterable[str], new: Iterable[str], where: str = ""
+) -> None:
+    if twice := sorted(set(known) & set(new)):
+        raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
 
 
 def read_names(path: Path) -> list[dict[str, Any]]:
@@ -136,22 +126,6 @@ def _write_beside(columns: list[dict[str, Any]], missing: Missing | None, path: 
         partial.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def named(data: RankingData, path: Path) -> RankingData:
-    """The rows with the names, the provenance and what is missing that ``write_names`` wrote.
-
-    Raises:
-        InputError: the file is damaged, or names fewer columns than the rows have.
-    """
-    columns, missing = _read_beside(path)
-    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-    if len(provenance) < data.X.shape[1]:
-        raise InputError(
-            f"{path} names {len(provenance)} columns, the rows have {data.X.shape[1]}: it is of "
-            "another file; remove it, and columns have their numbers"
-        )
-    return replace(data, column_names=list(provenance), provenance=provenance, missing=missing)
-
-
 def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     """Read Parquet (by its suffix) or LETOR text, with column names and what is missing where they
     are known.
@@ -161,19 +135,24 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
             :func:`letor.parquet.read_parquet`.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or the names beside it are damaged or too few.
     """
     path, memory = Path(path), options.pop("memory", None)
     if path.suffix == ".parquet":
         return read_parquet(path, threads=options.get("threads"), memory=memory)
-    beside = names_path(path)
+    rows, beside = read_letor(path, **options), names_path(path)
     if not beside.is_file():
-        return read_letor(path, **options)
-    rows = read_letor(path, **options)
-    n = len(read_names(beside))
-    if rows.X.shape[1] < n:  # the last columns are missing values throughout
-        rows = read_letor(path, **{"n_columns": n, **options})
-    return named(rows, beside)
+        return rows
+    columns, missing = _read_beside(beside)
+    if rows.X.shape[1] < len(columns):  # the last columns are missing values throughout
+        rows = read_letor(path, **{"n_columns": len(columns), **options})
+    provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
+    if len(provenance) < rows.X.shape[1]:
+        raise InputError(
+            f"{beside} names {len(provenance)} columns, the rows have {rows.X.shape[1]}: it is of "
+            "another file; remove it, and columns have their numbers"
+        )
+    return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
@@ -190,7 +169,8 @@ def check_format(path: str | os.PathLike[str]) -> None:
 def write_rows(
     data: RankingData, path: str | os.PathLike[str], *, threads: int | None = None
 ) -> None:
-    """Write Parquet (by its suffix), or LETOR text and the names of its columns beside it.
+    """Write Parquet (by its suffix), or LETOR text and, beside it, names and provenance of its
+    columns in the order of their ids, and what is missing, where known.
 
     Raises:
         InputError: as :func:`check_format`; or the format cannot hold the rows.
@@ -201,4 +181,5 @@ def write_rows(
         write_parquet(data, path)
         return
     write_letor(data, path, threads=threads)
-    write_names(data, names_path(path))
+    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
+    _write_beside(columns, data.missing, names_path(path))

@@ -144,9 +144,7 @@ class RankingData:
         from letor.frames import frame_rows
 
         rows = frame_rows(frame, label=label, qid=qid, docno=docno, features=features)
-        return cls.from_rows(
-            rows.X, rows.y, rows.qid, column_names=rows.names, document_ids=rows.docno
-        )
+        return cls(rows.X, rows.y, *distinct(rows.qid), rows.names, rows.docno)
 
     from_pandas = from_polars = from_arrow = from_frame
 

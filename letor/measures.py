@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from letor.errors import InputError
 from ltr_base.names import close_names
@@ -26,13 +26,7 @@ _NAMES: dict[Kind, str] = {
     "ndcg": "NDCG", "mean_ndcg": "MeanNDCG", "ap": "MAP", "precision": "P", "recall": "Recall",
     "rr": "MRR", "err": "ERR",
 }  # fmt: skip
-_CHOICES = {
-    "kind": tuple(_NAMES),
-    "discount": ("log2", "letor"),
-    "empty": ("zero", "one", "skip"),
-    "short": ("pad", "zero"),
-    "ties": ("input", "docid", "docid-ascending", "worst", "best"),
-}
+_CHOICES = {"kind": Kind, "discount": Discount, "empty": Empty, "short": Short, "ties": Ties}
 _PREFIXES = ("letor4", "mslr", "linear", "one", "skip")
 
 # {top}: "the first k documents"
@@ -104,9 +98,9 @@ class MeasureDefinition:
 
     def __post_init__(self) -> None:
         for parameter, choices in _CHOICES.items():
-            value = getattr(self, parameter)
-            if value not in choices:
-                raise InputError(f"{parameter}={value!r}: choose from {', '.join(choices)}")
+            value, known = getattr(self, parameter), get_args(choices)
+            if value not in known:
+                raise InputError(f"{parameter}={value!r}: choose from {', '.join(known)}")
         if self.cutoff is not None and self.cutoff < 1:
             raise InputError(f"cutoff={self.cutoff}: give a rank of 1 or more, or None")
         if self.kind == "mean_ndcg" and self.cutoff is not None:

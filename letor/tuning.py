@@ -6,7 +6,7 @@ that, and is judged by one measure on the validation rows; equally good trials: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -83,8 +83,10 @@ def tune(
     empty = [parameter for parameter, values in grid.items() if len(values) == 0]
     if empty:
         raise InputError(f"grid of {name!r}: {empty[0]} has no values")
-    settings = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
-    return _best(_Search(name, train, valid, measure, fixed), settings)
+    search = _Search(name, train, valid, measure, fixed)
+    for values in product(*grid.values()):
+        search.attempt(dict(zip(grid, values, strict=True)))
+    return search.result()
 
 
 def tune_by_optuna(
@@ -151,9 +153,3 @@ class _Search:
             raise InputError("nothing was tried: give at least one trial")
         _, ranker, parameters = self._best
         return Tuned(ranker, parameters, pd.DataFrame(self._trials))
-
-
-def _best(search: _Search, settings: Iterable[dict[str, Any]]) -> Tuned:
-    for parameters in settings:
-        search.attempt(parameters)
-    return search.result()

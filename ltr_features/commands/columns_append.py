@@ -40,7 +40,7 @@ def columns_append(
     new.txt"""
     import numpy as np
 
-    from letor.column_names import append_anew, append_named, check_format, read_rows
+    from letor.column_names import append_named, check_format, read_rows
     from letor.errors import InputError
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import load_fitted
@@ -59,8 +59,7 @@ def columns_append(
         raise InputError(f"two of the new columns are called {twice!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    add = append_named if {file.suffix, out.suffix}.isdisjoint([".parquet"]) else append_anew
-    ids = add(file, out, join.spread(values), notes, threads=threads)
+    ids = append_named(file, out, join.spread(values), notes, threads=threads)
     for number, name in zip(ids, names, strict=True):
         typer.echo(f"{number}: {name}")
     if join.n_without_text:
