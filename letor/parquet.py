@@ -95,7 +95,7 @@ def read_parquet(
     with reading(path, _ADVICE):
         if label is not None or qid is not None:
             return _read_declared(path, label or "label", qid or "qid", docno, features)
-        return _read_ours(path, features, comments, threads, memory, rows)
+        return _read_ours(path, features, comments, threads, memory, rows or slice(None))
 
 
 def read_ids(path: str | os.PathLike[str]) -> Iterator[RankingData]:
@@ -173,14 +173,14 @@ def _read_ours(
     comments: bool,
     threads: int | None,
     memory: int | None,
-    rows: slice | None,
+    rows: slice,
 ) -> RankingData:
     """Rows of a file that :func:`write_parquet` wrote, or a part of a fold."""
     with pq.ParquetFile(path, memory_map=True) as file:
         check_parquet_size(path, file.metadata)
         meta = _checked_metadata(path, file.metadata)
         if "part" not in meta:
-            own = _Source(path, file, meta, _numbers(file.metadata.num_rows, rows))
+            own = _Source(path, file, meta, np.arange(file.metadata.num_rows)[rows])
             return _read_rows([own], features, comments, threads, memory)
         home = all_rows_path(path)
         if not home.is_file():
@@ -193,16 +193,11 @@ def _read_ours(
         with shared:
             with reading(home, _ADVICE):
                 check_parquet_size(home, shared.metadata)
-                every = _Source(home, shared, _checked_metadata(home, shared.metadata))
+                home_meta = _checked_metadata(home, shared.metadata)
             numbers = read_numbers(path, file, meta["part"], shared.metadata)
-            every.rows = numbers if rows is None else numbers[rows]
-            own = _Source(path, file, meta, _numbers(len(numbers), rows))
+            every = _Source(home, shared, home_meta, numbers[rows])
+            own = _Source(path, file, meta, np.arange(len(numbers))[rows])
             return _read_rows([every, own], features, comments, threads, memory)
-
-
-def _numbers(n: int, rows: slice | None) -> NDArray[np.int64] | None:
-    """The numbers of some of n rows; None for all."""
-    return None if rows is None else np.arange(n)[rows]
 
 
 def _read_rows(
@@ -220,7 +215,7 @@ def _read_rows(
     missing = [name for name in names if name not in set(known)]
     if missing:
         raise InputError(f"{last.path}: no columns {', '.join(missing)}")
-    X = empty_array((len(first), len(names)), memory=memory)
+    X = empty_array((len(first.rows), len(names)), memory=memory)
     for source in sources:
         source.read_values(names, X, threads)
     roles = first.meta["roles"]
@@ -229,7 +224,7 @@ def _read_rows(
     table |= first.read_texts([roles[role] for role in wanted[2:]])
     query_ids = first.meta["query_ids"]
     index = _query_index(table[roles["query_id"]], query_ids)
-    if first.rows is not None:  # queries of other parts
+    if len(first.rows) < first.file.metadata.num_rows:  # queries of other parts
         present = np.unique(index)
         query_ids, index = [query_ids[i] for i in present], np.searchsorted(present, index)
     texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
@@ -281,16 +276,13 @@ class _Source:
 
     Attributes:
         path: the file. file: it, open. meta: what it says of its rows.
-        rows: int64, the numbers of those that are wanted, ascending; None for all.
+        rows: int64, the numbers of those that are wanted, ascending.
     """
 
     path: Path
     file: pq.ParquetFile
     meta: Mapping[str, Any]
-    rows: NDArray[np.int64] | None = None
-
-    def __len__(self) -> int:
-        return self.file.metadata.num_rows if self.rows is None else len(self.rows)
+    rows: NDArray[np.int64]
 
     def read_values(
         self, names: Sequence[str], X: NDArray[np.float32], threads: int | None
@@ -338,18 +330,11 @@ class _Source:
             return {name: plain_texts(self.path, column) for name, column in table.items()}
 
     def _columns(self, file: pq.ParquetFile, names: list[str]) -> dict[str, pa.Array]:
-        if self.rows is None:
-            table = file.read(columns=names, use_threads=False)
-        else:
-            table = pa.concat_tables(
-                [
-                    file.schema_arrow.empty_table().select(names),
-                    *(
-                        file.read_row_group(i, columns=names, use_threads=False).take(chosen)
-                        for i, chosen, _ in self._groups()
-                    ),
-                ]
-            )
+        tables = [file.schema_arrow.empty_table().select(names)]
+        for i, chosen, _ in self._groups():
+            group = file.read_row_group(i, columns=names, use_threads=False)
+            tables.append(group if isinstance(chosen, slice) else group.take(chosen))
+        table = pa.concat_tables(tables)
         return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
 
     def _groups(self) -> Iterator[tuple[int, Any, slice]]:
@@ -357,12 +342,11 @@ class _Source:
         meta, start = self.file.metadata, 0
         for i in range(meta.num_row_groups):
             stop = start + meta.row_group(i).num_rows
-            if self.rows is None:
-                yield i, slice(None), slice(start, stop)
-            else:
-                to = slice(*np.searchsorted(self.rows, [start, stop]).tolist())
-                if to.start < to.stop:
-                    yield i, self.rows[to] - start, to
+            to = slice(*np.searchsorted(self.rows, [start, stop]).tolist())
+            if to.stop - to.start == stop - start:
+                yield i, slice(None), to
+            elif to.start < to.stop:
+                yield i, self.rows[to] - start, to
             start = stop
 
 
