@@ -198,8 +198,8 @@ def evaluate(
         Float64 frame in [0, 1] with index ``qid`` (strings) and a column per measure, called as
         given. Rows: the queries in order of first appearance, then ``queries_without_rows``. Qrels:
         all judged queries, in order of first appearance; those without a row in the run have 0, and
-        queries without a judgement are left out. NaN is what an empty rule leaves out, which
-        pandas' ``mean`` does as well.
+        queries without a judgement are left out. NaN is what an empty rule leaves out, and rows of
+        queries known to be without judgement; pandas' ``mean`` leaves it out as well.
 
     Raises:
         InputError: unknown measure, missing column, duplicate pair, label that is not a whole
@@ -216,26 +216,12 @@ def evaluate(
     queries = None
     if is_run:
         judged, ranking, queries = judged_rows(judged, ranking)
-    values = per_query(judged, ranking, definitions)
-    values.columns = [m.name if isinstance(m, MeasureDefinition) else m for m in measures]
+    values = pd.DataFrame(
+        _values([Evaluator(d, judged) for d in definitions], ranking),
+        index=pd.Index(judged.all_query_ids, name="qid"),
+        columns=[m.name if isinstance(m, MeasureDefinition) else m for m in measures],
+    )
     return values if queries is None else values.reindex(queries)
-
-
-def per_query(
-    data: RankingData, scores: ArrayLike, definitions: Sequence[MeasureDefinition]
-) -> pd.DataFrame:
-    """Values of every query under every definition.
-
-    Returns:
-        DataFrame [m + r, len(definitions)] of float64, indexed by query id (``qid``): the queries
-        of the rows, then ``data.queries_without_rows``; columns are the definitions' names in the
-        order given. Queries that an empty rule leaves out, or without judgement, are NaN.
-    """
-    evaluators = [Evaluator(d, data) for d in definitions]
-    values = _values(evaluators, scores)
-    columns = [d.name for d in definitions]
-    index = pd.Index(data.all_query_ids, name="qid")
-    return pd.DataFrame(values, index=index, columns=columns)
 
 
 def side_by_side(

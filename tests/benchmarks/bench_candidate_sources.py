@@ -34,7 +34,7 @@ from typing import Any
 
 import pandas as pd
 
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.folds import k_fold
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
@@ -94,7 +94,7 @@ def measured(collection: Collection, settings: dict[str, Any]) -> pd.DataFrame:
     parts = []
     for train, vali, test in builder.folds(collection, folds):
         ranker = LambdaMART(seed=0).fit(train, vali)
-        parts.append(per_query(test, ranker.predict(test), MEASURES))
+        parts.append(evaluate(test, ranker.predict(test), MEASURES))
     return pd.concat(parts)
 
 

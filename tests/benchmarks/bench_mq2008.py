@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from letor.evaluation import per_query, side_by_side
+from letor.evaluation import evaluate, side_by_side
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
@@ -36,7 +36,7 @@ def mean_of_folds(folds, data, scores_of):
     for fold in folds:
         train, valid, test = fold.split(data)
         scores = scores_of(train, valid, test)
-        table = per_query(test, scores, [parse_measure(m) for m in MEASURES.values()])
+        table = evaluate(test, scores, [parse_measure(m) for m in MEASURES.values()])
         rows.append(table.mean().to_numpy())
     return pd.DataFrame(rows, columns=list(MEASURES)).mean()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -46,7 +46,7 @@ def main() -> None:
                 scores = kind().fit(train, valid).predict(test)
                 runs.append(time.perf_counter() - start)
             seconds.append(statistics.median(runs))
-            values.append(per_query(test, scores, definitions).mean().to_numpy())
+            values.append(evaluate(test, scores, definitions).mean().to_numpy())
         mean = statistics.mean(seconds)
         quality = pd.DataFrame(values, columns=list(MEASURES)).mean()
         peer = RANKLIB.get(name, float("nan"))

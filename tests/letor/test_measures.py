@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.evaluation import Evaluator, evaluate, per_query, side_by_side
+from letor.evaluation import Evaluator, evaluate, side_by_side
 from letor.measures import MeasureDefinition, conventions, official_measures, parse_measure
 
 
@@ -137,7 +137,7 @@ def test_official_script_by_hand():
         np.zeros((7, 1)), [2, 1, 0, 0, 0, 0, 1], ["a", "a", "a", "b", "b", "c", "c"]
     )
     scores = [0.1, 0.9, 0.5, 0.3, 0.2, 0.7, 0.7]
-    table = per_query(data, scores, official_measures())
+    table = evaluate(data, scores, official_measures())
     assert list(table.columns) == [
         *[f"P@{k}" for k in range(1, 11)], "MAP", *[f"NDCG@{k}" for k in range(1, 11)], "MeanNDCG",
     ]  # fmt: skip
@@ -158,7 +158,7 @@ def test_official_script_by_hand():
 def test_mslr_script_by_hand():
     """Same formulas, but labels below 2 are not relevant for P and MAP."""
     data = judged({"a": [1, 4, 0, 2]})
-    values = per_query(data, falling(data), official_measures("mslr")).loc["a"]
+    values = evaluate(data, falling(data), official_measures("mslr")).loc["a"]
     np.testing.assert_allclose(values[["P@1", "P@2", "P@4"]], [0, 1 / 2, 1 / 2])
     np.testing.assert_allclose(values["MAP"], (1 / 2 + 2 / 4) / 2)
     np.testing.assert_allclose(values["NDCG@1"], 1 / 15)
@@ -186,7 +186,7 @@ def test_official_script_on_mq2008(data_folder, part, column):
         query.append(fields[1].removeprefix("qid:"))
         scores.append(float(fields[1 + column].removeprefix(f"{column}:")))
     data = RankingData.from_rows(np.zeros((len(labels), 1)), labels, query)
-    table = per_query(data, scores, official_measures())
+    table = evaluate(data, scores, official_measures())
     found = {q: [f"{v:.4f}" for v in table.loc[q]] for q in table.index}
     found["Average"] = [f"{v:.4f}" for v in table.mean()]
     assert list(table.columns) == names

@@ -16,7 +16,7 @@ from ir_measures import AP, RR, P, nDCG
 from letor.column_names import append_named, names_path, read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.evaluation import Evaluator, per_query, side_by_side
+from letor.evaluation import Evaluator, evaluate, side_by_side
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold
 from letor.measures import MeasureDefinition, parse_measure
@@ -45,7 +45,7 @@ SCORES = -np.arange(6.0)
 
 
 def test_values_by_hand():
-    found = per_query(
+    found = evaluate(
         rows(LOST), SCORES, [parse_measure(m) for m in ("ndcg@2", "map", "p@2", "mrr", "meanndcg")]
     )
     assert found.index.tolist() == ["a", "b", "c", "d", "e"]
@@ -74,7 +74,7 @@ def test_the_rule_for_queries_without_relevant_documents_is_for_those_without_ro
     total = (1 + 2 / 3) / 3
     expected = total / 3 if value is None else (total + value) / 4
     assert evaluator.mean(SCORES) == pytest.approx(expected)
-    each = per_query(rows(LOST), SCORES, [definition]).iloc[:, 0]
+    each = evaluate(rows(LOST), SCORES, [definition]).iloc[:, 0]
     np.testing.assert_array_equal(each[["d", "e"]], [0, np.nan if value is None else value])
     table = side_by_side(rows(LOST), SCORES, [definition]).iloc[0]
     assert (table["value"], table["queries"]) == (evaluator.mean(SCORES), 3 + (value is not None))
@@ -87,7 +87,7 @@ def test_the_ideal_of_a_query_is_its_own():
         np.zeros((3, 1), np.float32), np.array([0, 0, 1], np.float32), ["a", "b"],
         np.array([0, 1, 1]), ["x"], missing=Missing({"a": {2: 2}}),
     )  # fmt: skip
-    found = per_query(data, [3.0, 2.0, 1.0], [parse_measure("meanndcg")]).iloc[:, 0]
+    found = evaluate(data, [3.0, 2.0, 1.0], [parse_measure("meanndcg")]).iloc[:, 0]
     assert found.tolist() == pytest.approx([0, (0 + 1 / math.log2(3)) / 2])
 
 
@@ -136,7 +136,7 @@ def test_values_are_those_of_trec_eval_by_all_judgements(seed):
         "ndcg@5": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 5, "linear:ndcg@10": nDCG @ 10, "map": AP,
         "p@3": P @ 3, "mrr": RR,
     }  # fmt: skip
-    found = per_query(data, scores, [parse_measure(name) for name in peers])
+    found = evaluate(data, scores, [parse_measure(name) for name in peers])
     assert set(found.index) == set(qrels)
     for column, peer in enumerate(peers.values()):
         values = {m.query_id: m.value for m in ir_measures.iter_calc([peer], qrels, run)}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -22,7 +22,7 @@ def test_five_folds_reach_the_published_range(name, parameters, data_folder):
     for fold in folds:
         train, valid, test = fold.split(data)
         scores = get_ranker(name)(**parameters).fit(train, valid).predict(test)
-        means.append(per_query(test, scores, measures).mean())
+        means.append(evaluate(test, scores, measures).mean())
     ndcg, average_precision = np.mean(means, axis=0)
     assert 0.51 < ndcg < 0.55
     assert 0.46 < average_precision < 0.51

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from letor.dataset import RankingData
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.measures import parse_measure
 from letor.trec import qrels_of, run_of
 from ltr_features.clicks.counterfactual import estimate_clicks
@@ -44,7 +44,7 @@ def simulate_fold(
     shown, test = learner.shown, learner.test
 
     def measured(learned: Learned) -> pd.Series:
-        return per_query(test, learned.scores(test), [parse_measure(config.measure)]).iloc[:, 0]
+        return evaluate(test, learned.scores(test), [parse_measure(config.measure)]).iloc[:, 0]
 
     production = learner.production()
     simulation = Simulation(

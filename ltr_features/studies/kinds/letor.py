@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from letor.dataset import RankingData
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
@@ -169,7 +169,7 @@ def _train(
     )  # fmt: skip
     seconds = time.perf_counter() - start
     definitions = [parse_measure(text) for text in config.measures.values()]
-    values = per_query(test, tuned.ranker.predict(test), definitions)
+    values = evaluate(test, tuned.ranker.predict(test), definitions)
     values.columns = pd.Index(list(config.measures))
     values.to_csv(folder / "per_query.csv", float_format="%.17g")
     tuned.trials.to_csv(folder / "trials.csv", index=False)

@@ -16,7 +16,7 @@ from folders import different
 
 from letor.column_names import read_rows
 from letor.errors import InputError
-from letor.evaluation import evaluate, per_query
+from letor.evaluation import evaluate
 from letor.folds import Fold, letor_rotation
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
@@ -407,7 +407,7 @@ def test_measures_of_the_folds_files_are_those_of_the_report(run):
         rows = run.part(run.config.splits[0], f"Fold{number}", "test")
         ids = zip(np.array(rows.query_ids)[rows.query_index], rows.document_ids, strict=True)
         scores = ranking.loc[list(ids)].to_numpy()
-        values.append(per_query(rows, scores, [parse_measure(m) for m in MEASURES.values()]))
+        values.append(evaluate(rows, scores, [parse_measure(m) for m in MEASURES.values()]))
         lost += rows.missing.n_relevant
     assert lost > 0
     reported = pd.read_csv(system / "per_query.csv", dtype={"qid": str}).set_index("qid")

@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp
 from small_studies import LETOR, write_letor
 
 from letor.errors import InputError
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
 from letor.tuning import tune
@@ -37,7 +37,7 @@ def test_study_scores_each_test_query_once(toy, tmp_path):
     fixed = {"n_rounds": 10, "measure": "map"}
     ranker = tune("rankboost", train, valid, grid={"n_thresholds": [2, 20]}, fixed=fixed).ranker
     measures = [parse_measure("ndcg@5"), parse_measure("letor4:map")]
-    expected = per_query(test, ranker.predict(test), measures)
+    expected = evaluate(test, ranker.predict(test), measures)
     found = values.query("scheme == 'official' and fold == 2 and ranker == 'Boosted steps'")
     assert found["qid"].tolist() == list(expected.index)
     np.testing.assert_allclose(found[["NDCG@5", "MAP"]], expected, atol=1e-6)
