@@ -46,8 +46,7 @@ class ArrayRanker(Ranker):
         gain = np.zeros(len(self.feature_names_))
         splits = np.zeros(len(self.feature_names_), dtype=np.int64)
         gain[self._columns], splits[self._columns] = self._importance()
-        table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
-        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+        return self._importance_table(gain, splits)
 
     @abstractmethod
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:

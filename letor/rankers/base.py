@@ -206,6 +206,11 @@ class Ranker(BaseEstimator, ABC):
     def feature_importance(self) -> pd.DataFrame:
         """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
 
+    def _importance_table(self, gain: Any, splits: Any) -> pd.DataFrame:
+        """What :meth:`feature_importance` gives, of numbers in the order of the columns."""
+        table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
+        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
     def _check(self) -> None:
         """Refuse impossible parameters (InputError)."""
         for parameter, (least, largest) in self.ranges.items():

@@ -103,14 +103,10 @@ class XGBoostLambdaMART(Ranker):
         names = [f"f{j}" for j in range(len(self.feature_names_))]
         gain = self._booster.get_score(importance_type="total_gain")
         splits = self._booster.get_score(importance_type="weight")
-        table = pd.DataFrame(
-            {
-                "column": self.feature_names_,
-                "gain": [float(gain.get(name, 0.0)) for name in names],
-                "splits": [int(splits.get(name, 0)) for name in names],
-            }
+        return self._importance_table(
+            [float(gain.get(name, 0.0)) for name in names],
+            [int(splits.get(name, 0)) for name in names],
         )
-        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def _check(self) -> None:
         super()._check()
