@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from letor.dataset import RankingData
 from letor.errors import InputError, NotFittedError
@@ -262,6 +263,10 @@ def test_parameters_can_be_read_and_set(make):
     assert type(ranker)(**ranker.get_params()).get_params() == ranker.get_params()
     assert ranker.set_params(normalise="zscore") is ranker
     assert ranker.get_params()["normalise"] == "zscore"
+    again = clone(ranker.fit(toy(0)))
+    assert type(again) is type(ranker)
+    assert again.get_params() == ranker.get_params()
+    assert not hasattr(again, "feature_names_")
     with pytest.raises(InputError, match=r"no parameter 'trees'; there are .*normalise"):
         ranker.set_params(trees=3)
     with pytest.raises(InputError, match="'max' is unknown"):

@@ -149,13 +149,7 @@ def test_best_round_by_validation_is_kept():
 
 
 def test_rankboost_stops_when_no_pair_weighs_anything():
-    data = RankingData(
-        X=np.array([[0], [1], [0], [1]], np.float32),
-        y=np.array([0, 1, 0, 1], np.float32),
-        query_ids=["a", "b"],
-        query_index=np.array([0, 0, 1, 1]),
-        column_names=["x"],
-    )
+    data = RankingData.from_rows([[0], [1], [0], [1]], [0, 1, 0, 1], list("aabb"))
     ranker = RankBoost(n_rounds=500).fit(data)
     assert np.isfinite(ranker.predict(data)).all()
     assert ranker.feature_importance()["gain"].to_list()[0] > 0
@@ -189,13 +183,7 @@ def test_a_value_that_equals_its_threshold_is_below_it():
     is the threshold."""
     low = np.float32(1)
     high = np.nextafter(low, np.float32(2))
-    data = RankingData(
-        X=np.array([[low], [high], [low], [high]], np.float32),
-        y=np.array([0, 1, 0, 1], np.float32),
-        query_ids=["a", "b"],
-        query_index=np.array([0, 0, 1, 1]),
-        column_names=["x"],
-    )
+    data = RankingData.from_rows([[low], [high], [low], [high]], [0, 1, 0, 1], list("aabb"))
     ranker = RankBoost(n_rounds=1).fit(data, data)
     assert ranker.validation_curve_ == [1.0]
     scores = ranker.predict(data)

@@ -24,13 +24,8 @@ def rows(seed=0, n_queries=30, size=12, p=5):
     n = n_queries * size
     X = rng.normal(size=(n, p)).astype(np.float32).round(1)
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n) > 0.5).astype(np.float32)
-    return RankingData(
-        X=X,
-        y=y,
-        query_ids=[str(q) for q in range(n_queries)],
-        query_index=np.repeat(np.arange(n_queries), size),
-        column_names=["bm25", "url_length", "bm25(title)", "ssi", "pagerank"][:p],
-    )
+    names = ["bm25", "url_length", "bm25(title)", "ssi", "pagerank"][:p]
+    return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), size), column_names=names)
 
 
 @pytest.fixture(scope="module")

@@ -168,8 +168,10 @@ def test_definitions_name_gain_cut_off_empty_queries_and_ties() -> None:
         ("NDGC@10", "did you mean NDCG@10"),
         ("P", "needs a positive cut-off, for example P@10"),
         ("MAP@0", "positive cut-off"),
+        ("NDCG@", "positive cut-off"),
         ("NDCG@ten", "positive cut-off"),
         ("qwxyz", "known are NDCG"),
+        ("", "measure '' is unknown"),
         ("letor4:MAP", "without a prefix"),
     ],
 )

@@ -118,15 +118,6 @@ def test_every_definition_equals_its_twin(definition, rows):
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-15)
 
 
-def test_long_lists_keep_tied_rows_in_order():
-    """Beyond the insertion sort's length, too."""
-    rng = np.random.default_rng(0)
-    data = RankingData.from_rows(np.zeros((500, 1)), np.ones(500), ["q"] * 500)
-    score = rng.integers(0, 5, 500).astype(float)
-    ranked = Evaluator(MeasureDefinition("ap"), data).rank(score)
-    assert ranked.tolist() == np.lexsort((np.arange(500), -score)).tolist()
-
-
 def test_official_script_by_hand():
     """Eval-Score-4.0.pl on three queries, computed by hand.
 
@@ -225,17 +216,6 @@ def test_agrees_with_ir_measures_per_query():
         np.testing.assert_allclose(ours, theirs, atol=1e-9, err_msg=str(measure))
 
 
-def test_agrees_with_scikit_learn():
-    from sklearn.metrics import ndcg_score
-
-    rng = np.random.default_rng(6)
-    y, score = rng.integers(0, 5, 40), rng.permutation(40).astype(float)
-    data = judged({"a": y})
-    for k in (1, 5, 40):
-        ours = Evaluator(MeasureDefinition("ndcg", k, "linear"), data).mean(score)
-        np.testing.assert_allclose(ours, ndcg_score([y], [score], k=k))
-
-
 def test_rows_are_evaluated_per_query_under_the_names_given():
     data = judged({"a": [0, 2, 1], "b": [0, 0]})
     table = evaluate(data, falling(data), ["ndcg@10", "letor4:ndcg@10", MeasureDefinition("ap")])
@@ -276,16 +256,6 @@ def test_side_by_side_counts_empty_queries_by_rule():
     assert not table["definition"].duplicated().any()
 
 
-def test_tie_bounds_enclose_the_input_order():
-    data = judged({"a": [0, 1, 2, 0, 1]})
-    constant = np.zeros(5)
-    worst, given_, best = (
-        Evaluator(MeasureDefinition("ndcg", 2, ties=t), data).mean(constant)
-        for t in ("worst", "input", "best")
-    )
-    assert worst == 0 < given_ < best == 1
-
-
 def test_definition_says_everything():
     lines = parse_measure("letor4:ndcg@10").definition
     assert lines == (
@@ -319,12 +289,8 @@ def test_parse_measure_prefixes():
     assert parse_measure("linear:ndcg") == MeasureDefinition("ndcg", gain="linear")
     assert parse_measure("mslr:p@3") == official_measures("mslr")[2]
     assert parse_measure("letor4:meanndcg") == official_measures()[-1]
-
-
-@pytest.mark.parametrize("text", ["ndgc@10", "ndcg@0", "ndcg@", "trec:map", "p", ""])
-def test_unknown_measures_are_refused_by_name(text):
-    with pytest.raises(InputError, match=repr(text) if text != "p" else "precision needs"):
-        parse_measure(text)
+    with pytest.raises(InputError, match="'trec:map' is unknown"):
+        parse_measure("trec:map")
 
 
 @pytest.mark.parametrize(
