@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from same_rows import assert_same
 
 import letor.parquet_rows
 from letor.dataset import RankingData
@@ -35,18 +36,6 @@ def make(n: int = 3000) -> RankingData:
         np.array([b"#\xff\0 %d" % i if i % 2 else b"" for i in range(n)], dtype=object),
         {"LMIR": {"definition": "Dirichlet", "fold": 1}},
     )
-
-
-def assert_same(a: RankingData, b: RankingData) -> None:
-    assert np.array_equal(np.asarray(a.X).view(np.uint32), np.asarray(b.X).view(np.uint32))
-    assert np.array_equal(a.y, b.y)
-    assert list(a.query_ids) == list(b.query_ids)
-    assert np.array_equal(a.query_index, b.query_index)
-    assert list(a.column_names) == list(b.column_names)
-    assert a.provenance == b.provenance
-    for x, y in ((a.document_ids, b.document_ids), (a.comments, b.comments)):
-        assert (x is None) == (y is None)
-        assert x is None or list(x) == list(y)
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from same_rows import assert_same
 
 from letor.arrow_rows import KEY
 from letor.dataset import RankingData
@@ -47,15 +48,6 @@ def parted(tmp_path, monkeypatch):
     write_part(path, has, values, ADDED, MISSING)
     wider = data.with_columns(list(ADDED), values, ADDED)
     return replace(wider.select_rows(np.flatnonzero(has)), missing=MISSING), path, has
-
-
-def assert_same(a: RankingData, b: RankingData) -> None:
-    for x, y in ((a.X, b.X), (a.y, b.y), (a.query_index, b.query_index)):
-        assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
-    for name in ("query_ids", "column_names", "document_ids", "comments"):
-        assert list(getattr(a, name)) == list(getattr(b, name))
-    assert a.provenance == b.provenance
-    assert a.missing == b.missing
 
 
 @pytest.mark.parametrize("threads", [1, 3])
