@@ -80,7 +80,8 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             :class:`Unpacked` (raised while reading).
     """
     with _open_arrow(path) as stream:
-        yield cast(IO[bytes], Unpacked(stream, path)) if Path(path).suffix in _CODECS else stream
+        raw = Unpacked(stream, path) if Path(path).suffix in _CODECS else stream
+        yield io.BufferedReader(cast(io.RawIOBase, raw), _BLOCK_BYTES)
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                     f"{path} {path.with_suffix('.txt')}"
                 )
             raw.seek(0)
-            yield _decompressed(raw, codec) if codec else raw
+            yield pa.CompressedInputStream(raw, codec) if codec else raw
     except OSError as error:
         if codec is None or error.errno is not None:
             raise
@@ -191,8 +192,7 @@ def text_lines(
         InputError: no such file, damaged compressed data, or bytes of another encoding.
     """
     with open_utf8(path, encoding) as stream:
-        lines = io.BufferedReader(cast(io.RawIOBase, stream), _BLOCK_BYTES)
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(stream, start=1):
             yield number, _decoded(path, number, line, errors)
 
 
@@ -220,10 +220,3 @@ def open_output(path: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]
 
             with pa.CompressedOutputStream(raw, codec) as stream:
                 yield stream
-
-
-def _decompressed(raw: IO[bytes], codec: str) -> IO[bytes]:
-    import pyarrow as pa
-
-    stream: IO[bytes] = pa.CompressedInputStream(raw, codec)
-    return stream

@@ -265,16 +265,8 @@ def _write_in_order(
 def _line_buffers(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint8]]:
     """A file's content in pieces of whole lines."""
     with open_input(path) as stream:
-        rest = b""
         while piece := stream.read(_READ_BYTES):
-            end = piece.rfind(b"\n") + 1
-            if end == 0:
-                rest += piece
-                continue
-            yield np.frombuffer(rest + piece[:end], dtype=np.uint8)
-            rest = piece[end:]
-        if rest:
-            yield np.frombuffer(rest, dtype=np.uint8)
+            yield np.frombuffer(piece + stream.readline(), dtype=np.uint8)
 
 
 def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None) -> tuple[int, int]:
