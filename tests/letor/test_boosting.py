@@ -8,7 +8,6 @@ import pytest
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
-from letor.kernels.rank_boosting import potentials, threshold_sums
 from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
 from letor.rankers.array_ranker import in_own_order, with_pairs
@@ -106,37 +105,6 @@ def test_rankboost_takes_the_steps_of_the_paper(query_weights):
         ranker = RankBoost(n_rounds=rounds, query_weights=query_weights, descending=True).fit(data)
         found = ranker.predict(with_pairs(data))
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_potentials_are_sums_over_pairs():
-    data = with_pairs(rows(3))
-    rng = np.random.default_rng(0)
-    scores, weight = 3 * rng.normal(size=len(data)), rng.random(data.n_queries)
-    expected, total = np.zeros(len(data)), 0.0
-    for q, i, j in pairs_of(data):
-        d = weight[q] * np.exp(scores[j] - scores[i])
-        expected[i] += d
-        expected[j] -= d
-        total += d
-    found, found_total = potentials(scores, data.y.astype(np.int64), 3, data.offsets, weight)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found_total, total)
-
-
-def test_threshold_sums_are_sums_of_rows_above():
-    rng = np.random.default_rng(4)
-    potential = rng.normal(size=50)
-    n_bins = np.array([4, 1, 9])
-    bins = np.stack([rng.integers(0, n, size=50) for n in n_bins]).astype(np.uint8)
-    sums = np.empty((3, 9))
-    high_j, high_b, low_j, low_b = threshold_sums(potential, bins, n_bins, sums)
-    slow = {
-        (j, b): potential[bins[j] > b].sum() for j in range(3) for b in range(n_bins[j] - 1)
-    }  # fmt: skip
-    for (j, b), value in slow.items():
-        np.testing.assert_allclose(sums[j, b], value, atol=1e-12)
-    assert (high_j, high_b) == max(slow, key=slow.get)
-    assert (low_j, low_b) == min(slow, key=slow.get)
 
 
 def test_best_round_by_validation_is_kept():
