@@ -44,10 +44,9 @@ def test_k_fold_tests_every_query_once(k, extra, seed):
     assert folds == k_fold(ids, k, seed=seed)
 
 
-def test_k_fold_depends_on_the_seed_only():
+def test_another_seed_gives_other_folds():
     ids = [str(i) for i in range(50)]
     assert k_fold(ids, seed=1) != k_fold(ids, seed=2)
-    assert k_fold(ids, seed=1) == k_fold(ids, seed=1)
 
 
 def test_strata_are_spread_evenly():
