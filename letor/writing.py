@@ -19,6 +19,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels import layout
 from letor.kernels import svmlight_writing as kernels
+from letor.mapped import empty_array
 from letor.parser import Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from ltr_base.machine import available_cores
@@ -110,7 +111,8 @@ def append_columns(
         source: the file, plain or compressed.
         target: the new file, plain or compressed; may be the same path.
         values: float32 [n, k], row i for the i-th row of the file (it may be memory-mapped), or
-            an iterable of such blocks, one after the other, for values larger than memory.
+            an iterable of such blocks, one after the other, for values larger than memory (they
+            are kept in a temporary file, see :mod:`letor.mapped`).
         first_id: id of the first new column; default: the largest id of the file + 1.
         digits: as in ``write_letor``.
         max_columns: largest id accepted in the file.
@@ -128,22 +130,19 @@ def append_columns(
     first_id = largest + 1 if first_id is None else first_id
     if first_id <= largest:
         raise InputError(f"first_id={first_id}: {source} has a column {largest} already")
-    if isinstance(values, np.ndarray):
-        if values.ndim != 2 or len(values) != n:
-            raise InputError(f"values have shape {values.shape}, but {source} has {n} rows")
-        values = [values]
-    blocks = _Blocks(values)
+    if not isinstance(values, np.ndarray):
+        values = _collected(values, n, source)
+    if values.ndim != 2 or len(values) != n:
+        raise InputError(f"values have shape {values.shape}, but {source} has {n} rows")
     row = 0
     with atomic_path(target) as temporary, open_output(temporary, Path(target).suffix) as stream:
         for buffer in _line_buffers(source):
             rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
             list(settle_doubtful_rows(rows))
-            added = blocks.take(len(rows.y), f"{source} has {n} rows")
+            added = values[row : row + len(rows.y)]
             _write_appended(stream, rows, added, first_id, digits, row, threads)
             row += len(rows.y)
-        if blocks.has_more():
-            raise InputError(f"values have more rows than {source}, which has {n}")
-    return list(range(first_id, first_id + blocks.width))
+    return list(range(first_id, first_id + values.shape[1]))
 
 
 def check_ids(ids: Sequence[str], what: str) -> None:
@@ -282,44 +281,29 @@ def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None)
     return n, largest
 
 
-class _Blocks:
-    """Rows taken from the front of a sequence of blocks."""
-
-    def __init__(self, blocks: Iterable[NDArray[np.floating]]) -> None:
-        self._blocks = iter(blocks)
-        self._rest: NDArray[np.floating] | None = None
-        self.width = 0
-
-    def _advance(self) -> bool:
-        """Make ``_rest`` a block with rows; False at the end."""
-        while self._rest is None or not len(self._rest):
-            block = next(self._blocks, None)
-            if block is None:
-                return False
-            if block.ndim != 2 or self.width not in (0, block.shape[1]):
-                raise InputError(f"a block of values has shape {block.shape}: need [n, k], one k")
-            self.width = block.shape[1]
-            self._rest = block
-        return True
-
-    def take(self, n: int, need: str) -> NDArray[np.float32]:
-        parts = []
-        while n > 0:
-            if not self._advance() or self._rest is None:
-                raise InputError(f"values have too few rows: {need}")
-            parts.append(np.asarray(self._rest[:n], dtype=np.float32))
-            self._rest = self._rest[n:]
-            n -= len(parts[-1])
-        return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.float32)
-
-    def has_more(self) -> bool:
-        return self._advance()
+def _collected(
+    blocks: Iterable[NDArray[np.floating]], n: int, source: str | os.PathLike[str]
+) -> NDArray[np.float32]:
+    """The n rows of all blocks; where they take much memory, in a temporary file."""
+    values, row = np.empty((0, 0), np.float32), 0
+    for number, block in enumerate(blocks):
+        if block.ndim != 2 or (number and block.shape[1] != values.shape[1]):
+            raise InputError(f"a block of values has shape {block.shape}: need [n, k], one k")
+        if number == 0:
+            values = empty_array((n, block.shape[1]))
+        if row + len(block) > n:
+            raise InputError(f"values have more rows than {source}, which has {n}")
+        values[row : row + len(block)] = block
+        row += len(block)
+    if row < n:
+        raise InputError(f"values have too few rows: {source} has {n} rows")
+    return values
 
 
 def _write_appended(
     stream: IO[bytes],
     rows: Rows,
-    values: NDArray[np.float32],
+    values: NDArray[np.floating],
     first_id: int,
     digits: int | None,
     row: int,
