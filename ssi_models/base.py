@@ -17,7 +17,7 @@ from ssi_models.matrices import check_csr, check_rows, check_unit_rows
 from ssi_models.parallel import Executor
 from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
-from ssi_models.representation import CachedDocuments, Representation, pair_scores
+from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
 from ssi_models.vocabulary import Vocabulary
@@ -39,7 +39,8 @@ class MatchingModel(Parameters):
     :class:`ssi_models.weighting.TfIdf`); pairs are two parallel arrays of row numbers.
 
     A subclass says how a query and a document are represented (``query_representation`` and
-    ``document_representation``); the score is the inner product of the representations.
+    ``document_representation``); the score is the inner product of the representations. By default
+    they are the words, and the score is q . d.
 
     Attributes:
         n_words_: number of columns of the document matrices that the model was fitted on.
@@ -173,7 +174,8 @@ class MatchingModel(Parameters):
             NotFittedError: the model is not fitted.
             ValueError: wrong number of columns, or row numbers outside the matrices.
         """
-        return pair_scores(self, *self._checked_pairs(Q, D, query, document), excluded=excluded)
+        Q, D, q, d = self._checked_pairs(Q, D, query, document)
+        return self._ready(D).pairs(Q, q, d, excluded=excluded)
 
     def _checked_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
@@ -209,7 +211,11 @@ class MatchingModel(Parameters):
             ValueError: wrong number of columns.
         """
         self._check_fitted()
-        return CachedDocuments(self, self.check_documents(D))
+        return self._ready(self.check_documents(D))
+
+    def _ready(self, D: sp.csr_matrix) -> CachedDocuments:
+        """Checked documents, ready to be scored."""
+        return CachedDocuments(self, D)
 
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
         """The dense part of each query's representation: float32 [m, N] (N = 0 if it has none)."""
@@ -268,12 +274,12 @@ class MatchingModel(Parameters):
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         """The representation of :meth:`expanded` queries, as far as documents of the given words
-        need it."""
-        raise TypeError(f"{type(self).__name__} does not define query_representation")
+        need it; the words themselves by default."""
+        return Representation(sparse=Q)
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        """The representation of documents."""
-        raise TypeError(f"{type(self).__name__} does not define document_representation")
+        """The representation of documents; the words themselves by default."""
+        return Representation(sparse=D)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file (parameters, vocabulary, weighting)."""

@@ -71,6 +71,11 @@ def arrays(X: sp.csr_matrix) -> Csr:
     return X.indptr, X.indices, X.data
 
 
+def lengths_of(counts: sp.csr_matrix) -> NDArray[np.float64]:
+    """Number of words of each row of counts: float64 [n]."""
+    return np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+
+
 def as_tensors(name: str, X: sp.csr_matrix) -> dict[str, NDArray[Any]]:
     """The three arrays of a checked matrix by their names in a file, see
     :func:`ssi_models.stored_tensors.matrix`."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.representation import pair_scores
+from ssi_models.representation import CachedDocuments
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
 
@@ -72,7 +72,7 @@ def choose_alpha(
         out = []
         for alpha in (1.0, 0.0):
             model.alpha_ = np.array([alpha], np.float32)
-            out.append(pair_scores(model, Q, D, query, document))
+            out.append(CachedDocuments(model, D).pairs(Q, query, document))
         return out[0], out[1]
 
     alpha = best_mixture(scores, preferences, candidates, ALPHAS, model.seed, excluded)

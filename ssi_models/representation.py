@@ -70,19 +70,6 @@ class Represents(Protocol):
     def document_representation(self, D: sp.csr_matrix) -> Representation: ...
 
 
-def pair_scores(
-    model: Represents,
-    Q: sp.csr_matrix,
-    D: sp.csr_matrix,
-    query: NDArray[np.int64],
-    document: NDArray[np.int64],
-    *,
-    excluded: ArrayLike | None = None,
-) -> NDArray[np.float32]:
-    """f of each pair of rows of checked matrices; accumulated in float64, float32 [n_pairs]."""
-    return CachedDocuments(model, D).pairs(Q, query, document, excluded=excluded)
-
-
 def _add_products(
     queries: Representation,
     documents: Representation,

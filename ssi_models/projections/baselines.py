@@ -103,12 +103,6 @@ class VSM(Baseline):
     former_names: ClassVar[tuple[str, ...]] = ("tfidf", "TF-IDF")
     learns_from: ClassVar[LearnsFrom] = "documents"
 
-    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        return Representation(sparse=Q)
-
-    def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(sparse=D)
-
 
 @model_class
 class Popularity(Baseline):

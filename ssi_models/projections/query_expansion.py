@@ -14,7 +14,6 @@ from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.mixing import rank_loss
 from ssi_models.parameters import check_least, model_class
 from ssi_models.projections.baselines import Baseline, Examples
-from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor, matrix
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import check_excluded
@@ -108,12 +107,6 @@ class QueryExpansion(Baseline):
         barred = check_excluded(excluded, Q.shape[0], D.shape[0])
         feedback = _mean_rows(_best(Q, D, size, barred), D, size)
         return check_csr("queries", Q + float(self.beta_[0]) * feedback)
-
-    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        return Representation(sparse=Q)
-
-    def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(sparse=D)
 
 
 def _best(

@@ -54,6 +54,3 @@ class DiagonalSSI(TrainableModel):
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         return Representation(sparse=weigh(Q, self.diagonal_))
-
-    def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(sparse=D)

@@ -91,9 +91,6 @@ class FullSSI(TrainableModel):
             expanded = weights.expand(take_columns(Q, self.rows_), asked, workers)
         return Representation(sparse=plus_columns(Q, expanded, self.columns_[asked]))
 
-    def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(sparse=D)
-
 
 def occurring(X: sp.csr_matrix) -> NDArray[np.int64]:
     """The columns of a checked matrix that have an entry, ascending."""

@@ -101,6 +101,3 @@ class HashKernelSSI(TrainableModel):
         share = {"none": 0.0, "mixed": 1 - alpha, "added": 1.0}[self.identity]
         diagonal = with_data(Q, Q.data * np.float32(share))
         return Representation(sparse=plus_columns(diagonal, expanded, words))
-
-    def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(sparse=D)

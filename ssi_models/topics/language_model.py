@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
-from ssi_models.matrices import arrays, check_csr, check_rows
+from ssi_models.matrices import Csr, arrays, check_csr, check_rows, lengths_of
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.mixture import TermProbabilities, log_of
+from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences, check_constraints
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -26,6 +28,21 @@ from ssi_models.word_weight import WeighsWords
 
 SMOOTHINGS = ("jelinek-mercer", "dirichlet")
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
+
+
+class Terms(NamedTuple):
+    """The words of the query of each pair.
+
+    Attributes:
+        Q, D: counts. query, document: int64 [n_pairs], their rows.
+        offsets: int64 [n_pairs + 1]; pair i owns terms ``offsets[i]:offsets[i + 1]``.
+    """
+
+    Q: sp.csr_matrix
+    D: sp.csr_matrix
+    query: NDArray[np.int64]
+    document: NDArray[np.int64]
+    offsets: NDArray[np.int64]
 
 
 @model_class
@@ -63,29 +80,6 @@ class LanguageModel(WeighsWords):
         if not 0 <= self.lambda1 <= 1:
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
 
-    def score(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: ArrayLike,
-        document: ArrayLike,
-        *,
-        excluded: ArrayLike | None = None,
-    ) -> NDArray[np.float32]:
-        """log P(q|d) / |q| of each pair of rows of Q [m, V] and D [n, V]: float32 [n_pairs].
-
-        Args:
-            excluded: int64 [m], see :meth:`expanded`.
-
-        Raises:
-            NotFittedError: the model is not fitted.
-            ValueError: wrong number of columns, row numbers outside the matrices, a negative
-                count, or a weight of the mixture outside 0..1.
-        """
-        Q, D, q, d = self._checked_pairs(Q, D, query, document)
-        self.check_params()
-        return CachedTitles(self, D).pairs(Q, q, d, excluded=excluded)
-
     def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
         return probabilities.log_likelihood(self.lambda1, self.weight_of_words)
 
@@ -110,42 +104,77 @@ class LanguageModel(WeighsWords):
         lengths = Q.indptr[query + 1] - Q.indptr[query]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.repeat(Q.indptr[query] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        words = Q.indices[entries]
+        terms = Terms(Q, D, query, document, offsets)
         own = np.arange(D.shape[1] + 1), np.arange(D.shape[1], dtype=np.int32)
-        ones = np.ones(D.shape[1], np.float32)
-        unigram = self._translated(Q, D, query, document, offsets, (*own, ones))
-        model = self._model_probabilities(Q, D, query, document, offsets, side)
-        background = self.background_[words].astype(np.float64)
+        unigram = self._translated(terms, (*own, np.ones(D.shape[1], np.float32)))
+        model = self._model_probabilities(terms, side)
+        background = self.background_[Q.indices[entries]].astype(np.float64)
         return TermProbabilities(
             offsets, Q.data[entries], background, unigram, unigram if model is None else model
         )
 
-    def _translated(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        table: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
-    ) -> NDArray[np.float64]:
+    def _translated(self, terms: Terms, table: Csr) -> NDArray[np.float64]:
         """sum_w' t(w|w') n(w', d) / |d| for each term of each pair, t being a CSR table."""
-        indptr, indices, _ = arrays(Q)
+        Q, D, query, document, offsets = terms
         out = np.empty(offsets[-1])
-        sizes = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
+        sizes = lengths_of(D)
 
         def work(start: int, stop: int) -> None:
             translation_probabilities(
-                indptr, indices, *arrays(D), sizes, query, document, offsets, *table, D.shape[1],
-                out, start, stop,
+                Q.indptr, Q.indices, *arrays(D), sizes, query, document, offsets, *table,
+                D.shape[1], out, start, stop,
             )  # fmt: skip
 
         with Workers(self.threads) as workers:
             workers.split(work, len(query))
         return out
 
-    def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
-        return bool(_have_words(*self._begin(Q, D, preferences), preferences).any())
+    def fit_alone(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        recipe: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Iteration], None] | None = None,
+        **constraints: Any,
+    ) -> Self:
+        """Count the collection D, and learn what there is to learn from the pairs.
+
+        Args:
+            Q, D: counts, [m, V] and [n, V].
+            preferences: the pairs: rows of positive grade, each once (grades do not matter), or as
+                often as its weight says.
+            vocabulary, recipe: what the columns stand for; saved with the model.
+            checkpoint: file that keeps the state of a run that is killed; the resumed run ends
+                with the same numbers.
+            callback: called after each iteration of EM, where the model has any.
+            constraints: excluded, candidates and groups of :meth:`TrainableModel.fit`, which a
+                model without negatives keeps to as it is; candidate_lists and a weighting are
+                refused.
+
+        Raises:
+            ValueError: a parameter out of its range, matrices of different width, a negative
+                count, no word at all, or, for models that learn from pairs, no pair with words on
+                both sides.
+        """
+        Q, D = self._begin(Q, D, preferences, **constraints)
+        path = None if checkpoint is None else Path(checkpoint)
+        self._learn(Q, D, preferences, path, callback)
+        self._finish(D, vocabulary, recipe)
+        return self
+
+    def _learn(
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences | None,
+        checkpoint: Path | None,
+        callback: Callable[[Iteration], None] | None,
+    ) -> None:
+        """Learn from checked counts; nothing by default."""
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
         # log P(w|d) of each word that a query has, once: queries share words.
@@ -165,22 +194,12 @@ class LanguageModel(WeighsWords):
         """What the model computes once per document."""
         return None
 
-    def _model_probabilities(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        side: Any,
-    ) -> NDArray[np.float64] | None:
+    def _model_probabilities(self, terms: Terms, side: Any) -> NDArray[np.float64] | None:
         """P_model(w|d) for each term of each pair; None where the model is the title itself."""
         return None
 
-    def cache(self, D: sp.csr_matrix) -> CachedDocuments:
-        """The titles, ready to be ranked for any query."""
-        self._check_fitted()
-        return CachedTitles(self, self.check_documents(D))
+    def _ready(self, D: sp.csr_matrix) -> CachedDocuments:
+        return CachedTitles(self, D)
 
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
         """float32 [m, 0]: queries have no representation of their own."""
@@ -255,7 +274,7 @@ class CachedTitles(CachedDocuments):
     def __init__(self, model: LanguageModel, D: sp.csr_matrix) -> None:
         self._language_model, self._D = model, D
         self._side = model._document_side(D)
-        self._lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
+        self._lengths = lengths_of(D)
         self.n_documents = D.shape[0]
 
     def pairs(
@@ -267,8 +286,13 @@ class CachedTitles(CachedDocuments):
         excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """log P(q|d) / |q| of each pair of rows of checked queries and the titles: float32
-        [n_pairs]."""
+        [n_pairs].
+
+        Raises:
+            ValueError: a weight of the mixture outside 0..1.
+        """
         model = self._language_model
+        model.check_params()
         Q = model.expanded(Q, excluded)
         out = np.empty(len(query), np.float32)
         for start in range(0, len(query), _BLOCK):
@@ -287,7 +311,8 @@ class CachedTitles(CachedDocuments):
 
 @model_class
 class UnigramLM(LanguageModel):
-    """The title's own words, smoothed by the collection (the paper's UM).
+    """The title's own words, smoothed by the collection (the paper's UM). Queries and preferences
+    teach this model nothing.
 
     Args:
         smoothing: "jelinek-mercer": lambda1 P(w|C) + (1 - lambda1) n(w,d)/|d|; "dirichlet":
@@ -313,29 +338,6 @@ class UnigramLM(LanguageModel):
         check_choice("smoothing", self.smoothing, SMOOTHINGS)
         check_positive(self, "mu")
 
-    def fit_alone(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences | None = None,
-        *,
-        vocabulary: Vocabulary | None = None,
-        recipe: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        callback: Callable[[Any], None] | None = None,
-        **constraints: Any,
-    ) -> Self:
-        """Count the collection D, in one go; queries and preferences teach this model nothing. The
-        keywords are those of :meth:`ssi_models.topics.topic_model.TopicModel.fit_alone`.
-
-        Raises:
-            ValueError: a parameter out of its range, matrices of different width, a negative
-                count, or no word at all.
-        """
-        _, D = self._begin(Q, D, preferences, **constraints)
-        self._finish(D, vocabulary, recipe)
-        return self
-
     def _log_likelihood(self, probabilities: TermProbabilities, d: NDArray[np.float64]) -> Any:
         if self.smoothing == "jelinek-mercer":
             return super()._log_likelihood(probabilities, d)
@@ -356,24 +358,3 @@ def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         row = int(np.searchsorted(X.indptr, at, side="right")) - 1
         raise ValueError(f"{name}: row {row} holds {X.data[at]}; counts must be 0 or more")
     return X
-
-
-def both_sides(
-    Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]:
-    """The pairs (query rows, title rows, weights if there are any) that have words on both sides.
-
-    Raises:
-        ValueError: there is none.
-    """
-    kept = _have_words(Q, D, preferences)
-    if not kept.any():
-        raise ValueError(f"none of the {len(preferences)} pairs has words on both sides")
-    weight = None if preferences.weight is None else preferences.weight[kept]
-    return preferences.query[kept], preferences.document[kept], weight
-
-
-def _have_words(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> NDArray[np.bool_]:
-    """bool [n]: whether query and title of each pair have words."""
-    sizes = [np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() for X in (Q, D)]
-    return (sizes[0][preferences.query] > 0) & (sizes[1][preferences.document] > 0)

@@ -94,23 +94,29 @@ class State:
 
     def resume(self, path: Path, fingerprint: str) -> list[Iteration]:
         """Take over a checkpoint of the same run; its history, empty if there is none."""
-        if not path.exists():
-            return []
-        header = persistence.load_header(path)
-        if header.get("fingerprint") != fingerprint:
-            return []
-        for name in _TENSORS:
+        history = resumed(path, fingerprint)
+        for name in _TENSORS if history else ():
             target = getattr(self, name)
             for start, rows in persistence.load_rows(path, name, _ROWS):
                 target[start : start + len(rows)] = rows
                 self.release()
-        return [Iteration(**line) for line in header["history"]]
+        return history
 
     def release(self) -> None:
         """Take the pages of mapped arrays out of memory; what they hold stays in the file."""
         for file in self.mapped:
             if hasattr(mmap, "MADV_DONTNEED"):
                 file.madvise(mmap.MADV_DONTNEED)
+
+
+def resumed(path: Path | None, fingerprint: str) -> list[Iteration]:
+    """The history in a file of the same run; empty if there is none."""
+    if path is None or not path.exists():
+        return []
+    header = persistence.load_header(path)
+    if header.get("fingerprint") != fingerprint:
+        return []
+    return [Iteration(**line) for line in header["history"]]
 
 
 def _temporary(size: int) -> mmap.mmap:

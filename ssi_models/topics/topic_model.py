@@ -17,7 +17,6 @@ from ssi_models.kernels.expectation import Texts, fold_in, word_probabilities
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
-from ssi_models.persistence import count, numbers
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
@@ -28,7 +27,8 @@ from ssi_models.topics.em import (
     iterate,
     zeros_like,
 )
-from ssi_models.topics.language_model import LanguageModel, both_sides
+from ssi_models.topics.em_model import EMModel
+from ssi_models.topics.language_model import Terms
 from ssi_models.topics.online import OnlineEM
 from ssi_models.topics.shared_e_step import SharedEStep
 from ssi_models.topics.state import Iteration, State
@@ -39,7 +39,7 @@ MOST_FOLD_IN_ITERATIONS = 10_000
 
 
 @model_class
-class TopicModel(LanguageModel):
+class TopicModel(EMModel):
     """Topics of pairs by MAP estimation (Gao et al., section 3), and of new titles by folding-in.
 
     P_model(w|d) = sum_z phi^q_zw theta_dz, with theta_d folded in by phi^d. A query word that
@@ -65,8 +65,6 @@ class TopicModel(LanguageModel):
         phi_q_, phi_d_: float32 [V, K], P(w|z) of query and title words; 0 for unseen words.
         theta_: float32 [n, K], topics of the pairs trained on (not saved); see memory_limit.
         pairs_: int64 [n, 2], their rows (not saved).
-        history_: list of :class:`ssi_models.topics.state.Iteration`.
-        n_left_out_: pairs that were left out because a side is empty.
         n_topics_: K.
     """
 
@@ -77,7 +75,6 @@ class TopicModel(LanguageModel):
     }
     #: Whether queries and titles share one phi.
     shared: ClassVar[bool] = False
-    weighs_pairs: ClassVar[bool] = True
 
     n_topics: int = 200
     alpha: float = 1.1
@@ -94,8 +91,6 @@ class TopicModel(LanguageModel):
     phi_d_: NDArray[np.float32] = field(init=False)
     theta_: NDArray[np.float32] = field(init=False)
     pairs_: NDArray[np.int64] = field(init=False)
-    history_: list[Iteration] = field(init=False)
-    n_left_out_: int = field(init=False)
     n_topics_: int = field(init=False)
 
     @property
@@ -107,10 +102,6 @@ class TopicModel(LanguageModel):
                 "words on a side, to learn from"
             )
         return found
-
-    @property
-    def in_pieces(self) -> bool:
-        return True
 
     def check_params(self) -> None:
         super().check_params()
@@ -134,43 +125,20 @@ class TopicModel(LanguageModel):
         if not 0.5 < self.step_power <= 1:
             raise ValueError(f"step_power must be in (0.5, 1], got {self.step_power}")
 
-    def fit_alone(
+    def _learn(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        preferences: Preferences | None = None,
-        *,
-        vocabulary: Vocabulary | None = None,
-        recipe: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        callback: Callable[[Iteration], None] | None = None,
-        **constraints: Any,
-    ) -> Self:
-        """Estimate the topics from pairs of queries and titles.
-
-        Args:
-            Q, D: counts, [m, V] and [n, V].
-            preferences: the pairs: rows of positive grade, each once (grades do not matter), or as
-                often as its weight says.
-            vocabulary, recipe: what the columns stand for; saved with the model.
-            checkpoint: file that keeps the state of a run that is killed; the resumed run ends
-                with the same numbers.
-            callback: called after each iteration.
-            constraints: excluded, candidates and groups of
-                :meth:`TrainableModel.fit`, which a model without negatives keeps
-                to as it is; candidate_lists and a weighting are refused.
-
-        Raises:
-            ValueError: a parameter out of its range, matrices of different width, a negative
-                count, or no pair with words on both sides.
-        """
-        Q, D = self._begin(Q, D, preferences, **constraints)
+        preferences: Preferences | None,
+        checkpoint: Path | None,
+        callback: Callable[[Iteration], None] | None,
+    ) -> None:
+        """Estimate the topics."""
         pairs = self._training_pairs(Q, D, preferences)
         state = self._start(self._seen(pairs), len(pairs.query))
-        path = None if checkpoint is None else Path(checkpoint)
         totals = zeros_like(state)
         with Workers(self.threads) as workers:
-            e_step = self._e_step(pairs, state, path, workers)
+            e_step = self._e_step(pairs, state, checkpoint, workers)
             history = e_step.resume()
             for number in range(len(history) + 1, self.iterations + 1):
                 found = e_step.shards(number)
@@ -179,11 +147,9 @@ class TopicModel(LanguageModel):
                 if callback is not None:
                     callback(history[-1])
             e_step.finish(history)
-        self._finish(D, vocabulary, recipe)
         vars(self).pop("_stream", None)
         self.phi_q_, self.phi_d_, self.theta_ = state.phi_q, state.phi_d, state.theta
         self.pairs_, self.history_ = np.stack([pairs.query, pairs.document], axis=1), history
-        return self
 
     def partial_fit(
         self,
@@ -302,11 +268,7 @@ class TopicModel(LanguageModel):
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
     ) -> Blocks:
         """What is learned from."""
-        if preferences is None:
-            raise ValueError(f"{type(self).__name__} learns from pairs: give preferences")
-        pairs = Blocks(Q, D, *both_sides(Q, D, preferences))
-        self.n_left_out_ = len(preferences) - len(pairs.query)
-        return pairs
+        return Blocks(Q, D, *self._both_sides(Q, D, preferences))
 
     def _seen(self, pairs: Blocks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The words of both sides of the training pairs: bool [V] each."""
@@ -354,15 +316,8 @@ class TopicModel(LanguageModel):
     def _document_side(self, D: sp.csr_matrix) -> NDArray[np.float32]:
         return self.document_topics(D)
 
-    def _model_probabilities(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        side: NDArray[np.float32],
-    ) -> NDArray[np.float64]:
+    def _model_probabilities(self, terms: Terms, side: NDArray[np.float32]) -> NDArray[np.float64]:
+        Q, _, query, document, offsets = terms
         out = np.empty(offsets[-1])
         given = Q.indptr, Q.indices, self.phi_q_, side, query, document, offsets, out
         with Workers(self.threads) as workers:
@@ -384,17 +339,8 @@ class TopicModel(LanguageModel):
         ignored = {"iterations", "fold_in_iterations", "memory_limit", *self.scoring_params}
         return {k: v for k, v in self.get_params().items() if k not in ignored.union(others)}
 
-    def _fitted_header(self) -> dict[str, Any]:
-        return {
-            **self.weight_header(),
-            "n_left_out": self.n_left_out_,
-            "history": [vars(line) for line in self.history_],
-        }
-
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.n_left_out_ = count(fitted, "n_left_out")
-        self.restore_weight(fitted)
-        self.history_ = [Iteration(**numbers(line)) for line in fitted["history"]]
+        super()._restore(fitted)
         if self.shared:
             self.phi_d_ = self.phi_q_
         self.n_topics_ = self.phi_d_.shape[1]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,14 +17,14 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, model_class
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.bitext import Bitext, pruned
-from ssi_models.topics.language_model import LanguageModel, both_sides
-from ssi_models.topics.state import Iteration
+from ssi_models.topics.em_model import EMModel
+from ssi_models.topics.language_model import Terms
+from ssi_models.topics.state import Iteration, resumed
 from ssi_models.training.preferences import Preferences
-from ssi_models.vocabulary import Vocabulary
 
 
 @model_class
-class IBMModel1(LanguageModel):
+class IBMModel1(EMModel):
     """WTM: P_model(w|d) = sum_w' t(w|w') n(w', d) / |d|, mixed with the title's own words.
 
     Each query word is the translation of one title word, or of NULL, which every title has once:
@@ -42,9 +41,8 @@ class IBMModel1(LanguageModel):
     Attributes:
         table_indptr_: int64 [V + 1], table_indices_: int32 [nnz], table_values_: float32 [nnz]:
             t(q|w) as CSR by query word q; column V is NULL.
-        history_: list of :class:`ssi_models.topics.state.Iteration`; the objective is
-            log prod P(q|d) before the iteration, without the constant epsilon.
-        n_left_out_: pairs that were left out because a side is empty.
+        history_: the objective is log prod P(q|d) before the iteration, without the constant
+            epsilon.
 
     Reference:
         Brown, Della Pietra, Della Pietra, Mercer: "The mathematics of statistical machine
@@ -59,7 +57,6 @@ class IBMModel1(LanguageModel):
         "table_values": Tensor(("entries",)),
         "background": Tensor(("words",)),
     }
-    weighs_pairs: ClassVar[bool] = True
 
     iterations: int = 10
     prune: float = 1e-4
@@ -68,12 +65,6 @@ class IBMModel1(LanguageModel):
     table_indptr_: NDArray[np.int64] = field(init=False)
     table_indices_: NDArray[np.int32] = field(init=False)
     table_values_: NDArray[np.float32] = field(init=False)
-    history_: list[Iteration] = field(init=False)
-    n_left_out_: int = field(init=False)
-
-    @property
-    def in_pieces(self) -> bool:
-        return True
 
     def check_params(self) -> None:
         super().check_params()
@@ -81,66 +72,44 @@ class IBMModel1(LanguageModel):
         if not 0 <= self.prune < 1:
             raise ValueError(f"prune must be in [0, 1), got {self.prune}")
 
-    def fit_alone(
+    def _learn(
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
         preferences: Preferences | None,
-        *,
-        vocabulary: Vocabulary | None = None,
-        recipe: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        callback: Callable[[Iteration], None] | None = None,
-        **constraints: Any,
-    ) -> Self:
-        """Estimate the table from pairs of queries and titles.
-
-        Args: as :meth:`ssi_models.topics.topic_model.TopicModel.fit_alone`.
-
-        Raises:
-            ValueError: a parameter out of its range, matrices of different width, a negative
-                count, or no pair with words on both sides.
-        """
-        if preferences is None:
-            raise ValueError("IBMModel1 learns from pairs: give preferences")
-        Q, D = self._begin(Q, D, preferences, **constraints)
-        query, document, weight = both_sides(Q, D, preferences)
-        self.n_left_out_ = len(preferences) - len(query)
+        checkpoint: Path | None,
+        callback: Callable[[Iteration], None] | None,
+    ) -> None:
+        """Estimate the table from pairs of queries and titles."""
+        query, document, weight = self._both_sides(Q, D, preferences)
         queries = take_rows(Q, query)
         if weight is not None:
             queries.data *= np.repeat(weight, np.diff(queries.indptr))
         bitext = Bitext(queries, D, document, self.executor)
         old = self._table() if self.warm_start and hasattr(self, "n_words_") else None
         table = bitext.uniform_table() if old is None else bitext.table_like(old)
-        path = None if checkpoint is None else Path(checkpoint)
-        print_ = bitext.fingerprint(self.prune, table) if path is not None else ""
-        history: list[Iteration] = []
-        if path is not None and path.exists():
-            header, saved = persistence.load_tensors(path)
-            if header.get("fingerprint") == print_:
-                shape = (D.shape[1], D.shape[1] + 1)
-                parts = (saved["values"], saved["indices"], saved["indptr"])
-                table = check_csr("checkpoint", sp.csr_matrix(parts, shape=shape))
-                history = [Iteration(**line) for line in header["history"]]
+        run = "" if checkpoint is None else bitext.fingerprint(self.prune, table)
+        history = resumed(checkpoint, run)
+        if checkpoint is not None and history:
+            _, saved = persistence.load_tensors(checkpoint)
+            parts = (saved["values"], saved["indices"], saved["indptr"])
+            table = check_csr("checkpoint", sp.csr_matrix(parts, shape=table.shape))
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
                 objective = bitext.iterate(table, workers)
                 if number >= 3 and self.prune > 0:
                     table = pruned(table, self.prune)
                 history.append(Iteration(number, objective, 0.0))
-                if path is not None:
-                    indptr, indices, values = arrays(table)
-                    persistence.save_tensors(
-                        path,
-                        {"fingerprint": print_, "history": [vars(line) for line in history]},
-                        {"indptr": indptr, "indices": indices, "values": values},
-                    )
+                if checkpoint is not None:
+                    header = {"fingerprint": run, "history": [vars(line) for line in history]}
+                    tensors = {
+                        "indptr": table.indptr, "indices": table.indices, "values": table.data,
+                    }  # fmt: skip
+                    persistence.save_tensors(checkpoint, header, tensors)
                 if callback is not None:
                     callback(history[-1])
-        self._finish(D, vocabulary, recipe)
         self.table_indptr_, self.table_indices_, self.table_values_ = arrays(table)
         self.history_ = history
-        return self
 
     def explain(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
         """For each title word (and NULL) that translates, its n likeliest query words and t(q|w),
@@ -163,26 +132,6 @@ class IBMModel1(LanguageModel):
         parts = (self.table_values_, self.table_indices_, self.table_indptr_)
         return sp.csr_matrix(parts, shape=(self.n_words_, self.n_words_ + 1))
 
-    def _model_probabilities(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        side: Any,
-    ) -> NDArray[np.float64]:
+    def _model_probabilities(self, terms: Terms, side: Any) -> NDArray[np.float64]:
         table = (self.table_indptr_, self.table_indices_, self.table_values_)
-        return self._translated(Q, D, query, document, offsets, table)
-
-    def _fitted_header(self) -> dict[str, Any]:
-        return {
-            **self.weight_header(),
-            "n_left_out": self.n_left_out_,
-            "history": [vars(line) for line in self.history_],
-        }
-
-    def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.n_left_out_ = persistence.count(fitted, "n_left_out")
-        self.restore_weight(fitted)
-        self.history_ = [Iteration(**persistence.numbers(line)) for line in fitted["history"]]
+        return self._translated(terms, table)
