@@ -44,14 +44,18 @@ class CosineOfProjections:
 
     def _project(self, X: sp.csr_matrix, A: NDArray[np.float32]) -> NDArray[np.float32]:
         with Workers(self.threads) as workers:
-            return unit_projections(X, np.arange(X.shape[0]), A, workers)[0]
+            return unit_projections(X, A, workers)[0]
 
 
 def unit_projections(
-    X: sp.csr_matrix, rows: NDArray[np.int64], A: NDArray[np.float32], workers: Workers
+    X: sp.csr_matrix,
+    A: NDArray[np.float32],
+    workers: Workers,
+    rows: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """u / |u| of u = A'x for the given rows x of a checked matrix, float32 [B, k], and 1 / |u|,
-    float32 [B]; both 0 where u is 0."""
+    """u / |u| of u = A'x for the given rows x of a checked matrix, all by default, float32 [B, k],
+    and 1 / |u|, float32 [B]; both 0 where u is 0."""
+    rows = np.arange(X.shape[0]) if rows is None else rows
     H, inverse = np.empty((len(rows), A.shape[1]), np.float32), np.empty(len(rows), np.float32)
     workers.split(lambda a, b: unit_rows(*arrays(X), rows, A, H, inverse, a, b), len(rows))
     return H, inverse

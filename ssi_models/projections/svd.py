@@ -61,6 +61,15 @@ def right_singular_vectors(
     return with_signs(V), s
 
 
+def singular_start(
+    factors: Sequence[sp.csr_matrix], rank: int, seed: int, workers: Workers, scale: float = 1.0
+) -> NDArray[np.float32]:
+    """The vectors, multiplied so that their rows have the root mean square length ``scale``:
+    float32 [V, r], what embeddings start at; see :func:`right_singular_vectors`."""
+    A, _ = right_singular_vectors(factors, rank, seed, workers)
+    return A * np.float32(scale * np.sqrt(len(A) / max(1, A.shape[1])))
+
+
 def orthonormal(Y: NDArray[np.floating]) -> tuple[NDArray[np.float32], np.float32]:
     """(A basis of the columns of Y [n, k], the smallest of their singular values).
 
@@ -89,5 +98,5 @@ def _times(
 ) -> NDArray[np.float32]:
     M = np.ascontiguousarray(M, np.float32)
     for X in reversed(factors):
-        M = embed(X, np.arange(X.shape[0]), M, workers)
+        M = embed(X, M, workers)
     return M

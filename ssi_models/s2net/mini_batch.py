@@ -274,8 +274,8 @@ class CosineScorer(DiagonalPart):
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """f of all given queries and documents: float32 [m, p]."""
-        Hq, _ = unit_projections(self.Q.X, queries, self.query.result, self.workers)
-        Hd, _ = unit_projections(self.D.X, documents, self.document.result, self.workers)
+        Hq, _ = unit_projections(self.Q.X, self.query.result, self.workers, queries)
+        Hd, _ = unit_projections(self.D.X, self.document.result, self.workers, documents)
         return Hq @ Hd.T
 
     def _cost(self, texts: BatchTexts) -> float:

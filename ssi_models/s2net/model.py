@@ -21,7 +21,7 @@ from ssi_models.projections.cosine import (
     split_words,
     stacked,
 )
-from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.projections.svd import singular_start
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
 from ssi_models.s2net.mini_batch import AveragedTable, CosineScorer, ProjectionTable
@@ -216,11 +216,10 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
-        with columns of zeros where the texts have a lower rank."""
+        or fewer columns where the texts have a lower rank."""
 
         def made(*factors: sp.csr_matrix) -> NDArray[np.float32]:
-            A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
-            return A * np.float32(np.sqrt(len(A) / max(1, A.shape[1])))
+            return singular_start(factors, self.rank, self.seed, workers)
 
         if not self.same_words:
             texts = stacked(data.Q, data.D, "separate")

@@ -163,7 +163,7 @@ class Tuples:
         self, A_q: NDArray[np.float32], A_d: NDArray[np.float32], gamma: float, workers: Workers
     ) -> tuple[float, int]:
         """(summed loss, tuples ordered wrongly or tied)."""
-        Hq, Hd = _unit(self.Q, A_q, workers)[0], _unit(self.D, A_d, workers)[0]
+        Hq, Hd = (unit_projections(X, A, workers)[0] for X, A in ((self.Q, A_q), (self.D, A_d)))
         losses, wrong, _ = self._losses(Hq, Hd, gamma, workers)
         return losses, wrong
 
@@ -173,7 +173,7 @@ class Tuples:
         """With u = A_q'q, h = u / |u| and g the gradient by h, that by u is (g - (g . h) h) / |u|
         (appendix B of the paper), 0 where u is 0."""
         (Hq, inverse_q), (Hd, inverse_d) = (
-            _unit(*side, workers) for side in ((self.Q, A_q), (self.D, A_d))
+            unit_projections(X, A, workers) for X, A in ((self.Q, A_q), (self.D, A_d))
         )
         loss, wrong, by_cosine = self._losses(Hq, Hd, gamma, workers)
         C, Ct = self._by_query(by_cosine)
@@ -182,8 +182,8 @@ class Tuples:
             (self.Q, Hq, inverse_q, C, Hd),
             (self.D, Hd, inverse_d, Ct, Hq),
         ):
-            G = through_unit_rows(_times(M, other, workers), H, inverse)
-            gradients.append(-_times(transposed(X), G, workers))
+            G = through_unit_rows(embed(M, other, workers), H, inverse)
+            gradients.append(-embed(transposed(X), G, workers))
         return Gradient(loss, wrong, *gradients)
 
     @property
@@ -272,16 +272,6 @@ def _load_gradient(path: str, A_q: NDArray[np.float32], A_d: NDArray[np.float32]
     expected = {"by_q": Tensor(A_q.shape), "by_d": Tensor(A_d.shape)}
     header, found = persistence.load_checked(path, expected)
     return Gradient(header["loss"], header["wrong"], found["by_q"], found["by_d"])
-
-
-def _times(X: sp.csr_matrix, M: NDArray[np.float32], workers: Workers) -> NDArray[np.float32]:
-    return embed(X, np.arange(X.shape[0]), M, workers)
-
-
-def _unit(
-    X: sp.csr_matrix, A: NDArray[np.float32], workers: Workers
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return unit_projections(X, np.arange(X.shape[0]), A, workers)
 
 
 def draw_negatives(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import choose_alpha
@@ -23,8 +23,7 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.choosing import checkpoints
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import weigh
-from ssi_models.training.embedding_table import embed
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.embedding_table import embedded
 from ssi_models.training.run import TrainingRun
 from ssi_models.training.towers import TowerScorer
 
@@ -109,10 +108,7 @@ class CorrelatedHashSSI(LowRankSSI):
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        preferences: Preferences,
-        groups: ArrayLike | None,
-        parts: Sequence[NDArray[np.int64]],
-        *,
+        *given: Any,
         cooccurrence: sp.csr_matrix | None = None,
         words: NDArray[np.bool_] | None = None,
         **options: Any,
@@ -129,13 +125,13 @@ class CorrelatedHashSSI(LowRankSSI):
         self.frequent_ = allowed[chosen]
         self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
         files = checkpoints(options.get("checkpoint"), self.choices(few=True))
-        copies = super()._fit_jointly(Q, D, preferences, groups, parts, **options)
+        copies = super()._fit_jointly(Q, D, *given, **options)
         for model in (self, *copies):
             model.alpha_ = np.ones(1, np.float32)
             model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
             model.A_diagonal_ = np.zeros(0, np.float32)
         if self.mixture:
-            self._mix(copies, Q, D, preferences, groups, parts, **options)
+            self._mix(copies, Q, D, *given, **options)
             super()._delete_checkpoints(files)
         for model in (self, *copies):
             del model._data
@@ -182,25 +178,14 @@ class CorrelatedHashSSI(LowRankSSI):
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.frequent_, self.matches_))
 
-    def _mix(
-        self,
-        copies: Sequence[Self],
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        groups: ArrayLike | None,
-        parts: Sequence[NDArray[np.int64]],
-        **options: Any,
-    ) -> None:
+    def _mix(self, copies: Sequence[Self], *given: Any, **options: Any) -> None:
         """Train model A, and its copies for the parts, and choose each one's mixing factor."""
         own = {f.name for f in fields(LowRankSSI) if f.init}
         parameters = {name: getattr(self, name) for name in own}
         on_words = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
         on_words.words = self.frequent_
         own_path = checkpoint_of(options.get("checkpoint"), "frequent")
-        others = on_words._fit_jointly(
-            Q, D, preferences, groups, parts, **{**options, "checkpoint": own_path}
-        )
+        others = on_words._fit_jointly(*given, **{**options, "checkpoint": own_path})
         for model, A in zip((self, *copies), (on_words, *others), strict=True):
             model.A_U_, model.A_V_, model.A_diagonal_ = A.U_, A.V_, A.diagonal_
             data = model._data
@@ -226,9 +211,7 @@ class CorrelatedHashSSI(LowRankSSI):
         return joined(Representation(self._embed_frequent(D, self.A_V_), diagonal), own)
 
     def _embed_frequent(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
-        X = take_columns(X, self.frequent_)
-        with Workers(self.threads) as workers:
-            return embed(X, np.arange(X.shape[0]), M, workers)
+        return embedded(take_columns(X, self.frequent_), M, self.threads)
 
 
 class _OnWords(LowRankSSI):

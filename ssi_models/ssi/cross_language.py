@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ssi_models.matrices import arrays, check_csr, check_unit_rows
 from ssi_models.parallel import Workers
@@ -26,12 +26,12 @@ from ssi_models.projections.cosine import (
     through_unit_rows,
     unit_projections,
 )
-from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.projections.svd import singular_start
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.batches import Batch, alternate, own_negatives
 from ssi_models.training.data import TrainingData
-from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.embedding_table import EmbeddingTable, embedded
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import Preferences, check_shapes
 from ssi_models.training.run import TrainingRun, replica
@@ -113,10 +113,7 @@ class CrossLanguageSSI(TrainableModel):
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        preferences: Preferences,
-        groups: ArrayLike | None,
-        parts: Sequence[NDArray[np.int64]],
-        *,
+        *given: Any,
         monolingual: tuple[sp.csr_matrix, Preferences] | None = None,
         **options: Any,
     ) -> list[Self]:
@@ -129,7 +126,7 @@ class CrossLanguageSSI(TrainableModel):
             self._monolingual = (Q_E, monolingual[1])
         models = [self]
         try:
-            models += super()._fit_jointly(Q, D, preferences, groups, parts, **options)
+            models += super()._fit_jointly(Q, D, *given, **options)
         finally:
             for model in models:
                 model._monolingual = None
@@ -165,8 +162,7 @@ class CrossLanguageSSI(TrainableModel):
         """float32 [V_q + V_d, r]: the singular vectors of the training pairs."""
         texts = stacked(data.Q, data.D, "separate")
         factors = [pair_matrix(data.training, 1), texts]
-        A, _ = right_singular_vectors(factors, self.rank, self.seed, workers)
-        return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
+        return singular_start(factors, self.rank, self.seed, workers, self.init_scale)
 
     def _run(
         self, scorer: TowerScorer, data: TrainingData, rate: float, workers: Workers, **options: Any
@@ -200,17 +196,13 @@ class CrossLanguageSSI(TrainableModel):
         return check_unit_rows("Q", Q), check_unit_rows("D", D)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        return Representation(self._embed(Q, self.U_))
+        return Representation(embedded(Q, self.U_, self.threads))
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
         if not self.unit_documents:
-            return Representation(self._embed(D, self.V_))
+            return Representation(embedded(D, self.V_, self.threads))
         with Workers(self.threads) as workers:
-            return Representation(unit_projections(D, np.arange(D.shape[0]), self.V_, workers)[0])
-
-    def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
-        with Workers(self.threads) as workers:
-            return embed(X, np.arange(X.shape[0]), M, workers)
+            return Representation(unit_projections(D, self.V_, workers)[0])
 
 
 class UnitLength(Polynomial):

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_least, check_positive, model_class
-from ssi_models.projections.svd import right_singular_vectors
+from ssi_models.projections.svd import singular_start
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
-from ssi_models.training.embedding_table import EmbeddingTable, embed
+from ssi_models.training.embedding_table import EmbeddingTable, embedded
 from ssi_models.training.run import TrainingRun
-from ssi_models.training.towers import TowerScorer
+from ssi_models.training.towers import Polynomial, TowerScorer
 from ssi_models.training.trainable import TrainableModel
 
 DIAGONALS = ("identity", "learned", "none")
@@ -135,20 +135,36 @@ class EmbeddingModel(TrainableModel):
             return U, self._normal(rng, shape)
         V = np.zeros(shape, np.float32)
         if self.init == "lsi":
-            A = data.cached("lsi", lambda: self._lsi(data, words, workers))
+            D = data.D if words is None else take_columns(data.D, words)
+            given = [D], self.rank, self.seed, workers, self.init_scale
+            A = data.cached("lsi", lambda: singular_start(*given))
             # Dimensions that the texts do not have start as with "identity".
             U[:, : A.shape[1]] = V[:, : A.shape[1]] = A
         return U, V
 
-    def _lsi(
-        self, data: TrainingData, words: NDArray[np.int64] | None, workers: Workers
-    ) -> NDArray[np.float32]:
-        D = data.D if words is None else take_columns(data.D, words)
-        A, _ = right_singular_vectors([D], self.rank, self.seed, workers)
-        return A * np.float32(self.init_scale * np.sqrt(len(A) / max(1, A.shape[1])))
-
     def _table(self, values: NDArray[np.float32], rate: float) -> EmbeddingTable:
         return EmbeddingTable(values, rate, self.training.adagrad_start)
+
+    def _tower(
+        self,
+        data: TrainingData,
+        rate: float,
+        workers: Workers,
+        tables: tuple[tuple[str, EmbeddingTable], Sequence[tuple[str, EmbeddingTable]]],
+        polynomial: Polynomial | None = None,
+    ) -> TowerScorer:
+        """The scorer of the tables of queries and documents."""
+        return TowerScorer(
+            data.Q,
+            data.D,
+            *tables,
+            self._diagonal_part(data.D.shape[1], rate),
+            workers,
+            polynomial=polynomial,
+            words=self._words(data.D),
+            dropout=self.dropout,
+            seed=self.seed,
+        )
 
     def _diagonal_part(self, n_words: int, rate: float) -> Identity | None:
         if self.diagonal == "none":
@@ -185,8 +201,7 @@ class EmbeddingModel(TrainableModel):
     def _embed(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         if len(self.embedded_words_):
             X = take_columns(X, self.embedded_words_)
-        with Workers(self.threads) as workers:
-            return embed(X, np.arange(X.shape[0]), M, workers)
+        return embedded(X, M, self.threads)
 
     def _diagonal_query(self, Q: sp.csr_matrix) -> sp.csr_matrix | None:
         if self.diagonal == "none":
@@ -218,19 +233,8 @@ class LowRankSSI(EmbeddingModel):
         start, other = self._towers(np.random.default_rng([self.seed, 1]), data, workers)
         U = self._table(start, rate)
         V = U if self.symmetric_ else self._table(other, rate)
-        diagonal = self._diagonal_part(data.D.shape[1], rate)
         name = "U" if self.symmetric_ else "V"
-        return TowerScorer(
-            data.Q,
-            data.D,
-            ("U", U),
-            [(name, V)],
-            diagonal,
-            workers,
-            words=self._words(data.D),
-            dropout=self.dropout,
-            seed=self.seed,
-        )
+        return self._tower(data, rate, workers, (("U", U), [(name, V)]))
 
     def _share(self, U: NDArray[np.float32]) -> None:
         self.U_ = self.V_ = U

@@ -97,18 +97,8 @@ class PSI(EmbeddingModel):
             U = np.hstack([U, self._normal(rng, shape) if paper else np.zeros(shape, np.float32)])
         query = "U", self._table(U, rate)
         documents = [(f"V{i}", self._table(V[i], rate)) for i in range(self._n_tables)]
-        return TowerScorer(
-            data.Q,
-            data.D,
-            query,
-            [query, *documents[1:]] if self.symmetric_ else documents,
-            self._diagonal_part(data.D.shape[1], rate),
-            workers,
-            polynomial=self._polynomial,
-            words=self._words(data.D),
-            dropout=self.dropout,
-            seed=self.seed,
-        )
+        tables = query, [query, *documents[1:]] if self.symmetric_ else documents
+        return self._tower(data, rate, workers, tables, self._polynomial)
 
     @property
     def _polynomial(self) -> Polynomial:

@@ -88,7 +88,7 @@ class EmbeddingTable:
         self, X: sp.csr_matrix, rows: NDArray[np.int64], workers: Workers
     ) -> NDArray[np.float32]:
         """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
-        return embed(X, rows, self.values, workers)
+        return embed(X, self.values, workers, rows)
 
     def step(self, batch: BatchView, G: NDArray[np.float32], workers: Workers) -> None:
         """Gradient ascent of sum_b embedding_b . G_b."""
@@ -131,10 +131,20 @@ def words_of_a_text(X: sp.csr_matrix) -> float:
 
 
 def embed(
-    X: sp.csr_matrix, rows: NDArray[np.int64], M: NDArray[np.float32], workers: Workers
+    X: sp.csr_matrix,
+    M: NDArray[np.float32],
+    workers: Workers,
+    rows: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
-    """sum_j x_j M[j] of the given rows x of a checked matrix: float32 [B, N]."""
+    """sum_j x_j M[j] of the given rows x of a checked matrix, all by default: float32 [B, N]."""
+    rows = np.arange(X.shape[0]) if rows is None else rows
     out = np.empty((len(rows), M.shape[1]), np.float32)
     cost = len(rows) * words_of_a_text(X) * M.shape[1]
     workers.split(lambda a, b: embed_rows(*arrays(X), rows, M, out, a, b), len(rows), cost)
     return out
+
+
+def embedded(X: sp.csr_matrix, M: NDArray[np.float32], threads: int | None) -> NDArray[np.float32]:
+    """:func:`embed` of all rows, by threads that end with it."""
+    with Workers(threads) as workers:
+        return embed(X, M, workers)

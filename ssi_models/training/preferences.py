@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -124,17 +124,7 @@ class Preferences:
         """The preferences of the given query rows (shapes unchanged)."""
         wanted = np.zeros(self.n_queries, dtype=bool)
         wanted[queries] = True
-        keep, keep_rejected = wanted[self.query], wanted[self.rejected_query]
-        return Preferences(
-            self.query[keep],
-            self.document[keep],
-            self.grade[keep],
-            self.n_queries,
-            self.n_documents,
-            self.rejected_query[keep_rejected],
-            self.rejected_document[keep_rejected],
-            None if self.weight is None else self.weight[keep],
-        )
+        return self._chosen(wanted[self.query], wanted[self.rejected_query])
 
     def without(self, queries: NDArray[np.int64]) -> Preferences:
         """The preferences of all but the given query rows (shapes unchanged)."""
@@ -142,15 +132,18 @@ class Preferences:
 
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
         """Only the given relevant pairs (numbers of pairs, ascending); rejections stay."""
-        return Preferences(
-            self.query[chosen],
-            self.document[chosen],
-            self.grade[chosen],
-            self.n_queries,
-            self.n_documents,
-            self.rejected_query,
-            self.rejected_document,
-            None if self.weight is None else self.weight[chosen],
+        return self._chosen(chosen, slice(None))
+
+    def _chosen(self, relevant: Any, rejected: Any) -> Preferences:
+        """Some of the relevant and of the rejected pairs: indices, masks or slices of each."""
+        return replace(
+            self,
+            query=self.query[relevant],
+            document=self.document[relevant],
+            grade=self.grade[relevant],
+            rejected_query=self.rejected_query[rejected],
+            rejected_document=self.rejected_document[rejected],
+            weight=None if self.weight is None else self.weight[relevant],
         )
 
     def judged(
