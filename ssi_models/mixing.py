@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.representation import CachedDocuments
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
+
+C = TypeVar("C")
 
 ALPHAS = tuple(round(0.05 * i, 2) for i in range(21))
 N_TRIPLES = 20_000
@@ -80,60 +82,33 @@ def choose_alpha(
 
 
 @dataclass(frozen=True, eq=False)
-class CrossValidatedMixture:
-    """Scores alpha a + (1 - alpha) b whose factors were chosen on other queries.
+class CrossValidated(Generic[C]):
+    """Scores by mixtures that were chosen on other queries.
 
     Attributes:
         scores: float64 [n_pairs].
-        alphas: fold label -> the factor that its pairs were scored with.
+        choices: fold label -> what its pairs were scored with.
     """
 
     scores: NDArray[np.float64]
-    alphas: dict[int, float]
+    choices: dict[int, C]
 
 
-def cross_validated_mixture(
-    a: NDArray[np.floating],
-    b: NDArray[np.floating],
+def cross_validated(
+    choices: Sequence[C],
+    scores_of: Callable[[C], NDArray[np.float64]],
     measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     query_of_pair: ArrayLike,
     folds: ArrayLike,
-    *,
-    alphas: Sequence[float] = ALPHAS,
-) -> CrossValidatedMixture:
-    """Score each fold's queries with the factor of the highest mean measure on the other folds
-    (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first factor.
+) -> CrossValidated[C]:
+    """Score each fold's queries with the choice of the highest mean measure on the other folds
+    (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first choice.
 
     Args:
-        a, b: scores of each pair [n_pairs].
+        choices: the factors or weights that are compared. scores_of: float64 [n_pairs] by one.
         measure: takes scores [n_pairs], gives a value per query, float64 [n_queries].
         query_of_pair: int64 [n_pairs], position of the pair's query in the measure's result.
         folds: int64 [n_queries], a fold label per query.
-
-    Raises:
-        ValueError: fewer than two folds.
-    """
-    first, second = a.astype(np.float64), b.astype(np.float64)
-    mixed = [alpha * first + (1 - alpha) * second for alpha in alphas]
-    values = np.array([measure(scores) for scores in mixed])
-    scores, chosen = np.zeros(len(first)), {}
-    for label, best, rows in chosen_on_other_folds(values, query_of_pair, folds):
-        chosen[label] = alphas[best]
-        scores[rows] = mixed[best][rows]
-    return CrossValidatedMixture(scores, chosen)
-
-
-def chosen_on_other_folds(
-    values: NDArray[np.float64], query_of_pair: ArrayLike, folds: ArrayLike
-) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
-    """For each fold the choice that is best on the other folds' queries; ties go to the first.
-
-    Args:
-        values: float64 [n_choices, n_queries].
-        query_of_pair, folds: see :func:`cross_validated_mixture`.
-
-    Yields:
-        The fold's label, the choice's row, and bool [n_pairs]: the pairs of the fold's queries.
 
     Raises:
         ValueError: fewer than two folds.
@@ -143,6 +118,11 @@ def chosen_on_other_folds(
     if len(labels) < 2:
         raise ValueError(f"cross-validation needs two folds or more, got {labels.tolist()}")
     fold_of_pair = fold_of_query[np.asarray(query_of_pair)]
+    values = np.array([measure(scores_of(choice)) for choice in choices])
+    scores, chosen = np.zeros(len(fold_of_pair)), {}
     for label in labels.tolist():
         best = int(values[:, fold_of_query != label].mean(axis=1).argmax())
-        yield label, best, fold_of_pair == label
+        chosen[label] = choices[best]
+        rows = fold_of_pair == label
+        scores[rows] = scores_of(choices[best])[rows]
+    return CrossValidated(scores, chosen)

@@ -8,7 +8,6 @@ from pathlib import Path
 from ssi_models.parallel import Workers
 from ssi_models.topics.em import (
     Blocks,
-    PosteriorConstraint,
     Prior,
     Scratch,
     ShardExpectation,
@@ -31,12 +30,11 @@ class EStep:
         pairs: Blocks,
         state: State,
         prior: Prior,
-        constraint: PosteriorConstraint | None,
         workers: Workers,
         checkpoint: tuple[Path, str] | None = None,
     ) -> None:
         self._blocks = pairs if state.mapped else list(pairs)
-        self._given = state, prior, constraint, Scratch(state), workers
+        self._given = state, prior, Scratch(state), workers
         self._state, self._checkpoint = state, checkpoint
 
     def resume(self) -> list[Iteration]:

@@ -121,10 +121,12 @@ class PosteriorConstraint:
 
 @dataclass(frozen=True)
 class Prior:
-    """Dirichlet parameters of theta (alpha) and phi (beta); 1 = maximum likelihood."""
+    """Dirichlet parameters of theta (alpha) and phi (beta), 1 = maximum likelihood; and what the
+    posteriors are to fulfil, if anything."""
 
     alpha: float
     beta: float
+    constraint: PosteriorConstraint | None = None
 
 
 class Scratch:
@@ -169,7 +171,6 @@ def expect(
     theta: NDArray[np.float32],
     multiplier: NDArray[np.float32],
     prior: Prior,
-    constraint: PosteriorConstraint | None,
     scratch: Scratch,
     workers: Workers,
 ) -> tuple[float, int]:
@@ -186,6 +187,7 @@ def expect(
     q, d = block.queries, block.titles
     value, evaluations = np.empty(n), np.zeros(n, np.int32)
     q_theta = d_theta = scratch.q_theta[:n]
+    constraint = prior.constraint
     if constraint is not None:
         d_theta = scratch.d_theta[:n]
     queries, titles = q.texts(state.phi_q, q_theta), d.texts(state.phi_d, d_theta)
@@ -242,7 +244,6 @@ def expect_shard(
     blocks: Iterable[Block],
     state: State,
     prior: Prior,
-    constraint: PosteriorConstraint | None,
     scratch: Scratch,
     workers: Workers,
 ) -> ShardExpectation:
@@ -253,7 +254,7 @@ def expect_shard(
     for block in blocks:
         rows = slice(block.start, block.stop)
         theta, multiplier = state.theta[rows], state.multiplier[rows]
-        part, count = expect(block, state, theta, multiplier, prior, constraint, scratch, workers)
+        part, count = expect(block, state, theta, multiplier, prior, scratch, workers)
         objective += part
         evaluations += count
         state.release()

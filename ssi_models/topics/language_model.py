@@ -59,7 +59,7 @@ class LanguageModel(WeighsWords):
         lambda1: weight of the collection. lambda2: weight of the title's own words; 0 = the
             model alone, 1 = the unigram model, "auto" = chosen in ``fit`` by how held-out queries
             are ranked, see :class:`ssi_models.word_weight.WeighsWords`.
-            :mod:`ssi_models.topics.mixture` tunes both.
+            :func:`ssi_models.mixing.cross_validated` chooses both by labels of other queries.
         threads: worker threads; no number depends on it. None = all cores.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from ssi_models import persistence
 from ssi_models.parallel import Workers
 from ssi_models.topics.em import (
     Block,
-    PosteriorConstraint,
     Prior,
     Scratch,
     expect,
@@ -28,7 +28,7 @@ class OnlineEM:
     Args:
         state: the parameters, changed in place; its theta is not used.
         fitted: whether phi comes from an earlier fit, so that the running counts start from it.
-        prior, constraint: of the model. step_power: kappa of the steps (t + 2)^-kappa.
+        prior: of the model. step_power: kappa of the steps (t + 2)^-kappa.
     """
 
     def __init__(
@@ -37,11 +37,10 @@ class OnlineEM:
         *,
         fitted: bool,
         prior: Prior,
-        constraint: PosteriorConstraint | None,
         step_power: float,
     ) -> None:
         self.state, self.fitted = state, fitted
-        self.prior, self.constraint, self.step_power = prior, constraint, step_power
+        self.prior, self.step_power = prior, step_power
         self.scratch = Scratch(state)
         self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
         self.occurrences = np.zeros(len(state.phi_d))
@@ -56,11 +55,10 @@ class OnlineEM:
         multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
         for number in range(inner):
             self.scratch.clear()
-            constraint = self.constraint if number == inner - 1 else None
+            prior = self.prior if number == inner - 1 else replace(self.prior, constraint=None)
             objective, evaluations = expect(
-                block, self.state, theta, multiplier, self.prior, constraint, self.scratch,
-                workers,
-            )  # fmt: skip
+                block, self.state, theta, multiplier, prior, self.scratch, workers
+            )
         if self.fitted and not self.history:
             self._adopt_fitted(block)
         step = (len(self.history) + 2.0) ** -self.step_power

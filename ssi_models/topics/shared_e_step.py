@@ -22,7 +22,6 @@ from ssi_models.topics.em import (
     SHARD,
     Block,
     Blocks,
-    PosteriorConstraint,
     Prior,
     Scratch,
     ShardExpectation,
@@ -53,7 +52,6 @@ class SharedEStep(EStep):
         pairs: Blocks,
         state: State,
         prior: Prior,
-        constraint: PosteriorConstraint | None,
         executor: Executor,
         run: str,
         iterations: int,
@@ -64,7 +62,7 @@ class SharedEStep(EStep):
         self._names = ["q"] if state.phi_q is state.phi_d else ["q", "d"]
         folder = executor.folder / f"em-{run[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
-        self._how = _How(str(folder), prior, constraint, iterations, bool(state.mapped))
+        self._how = _How(str(folder), prior, iterations, bool(state.mapped))
         self._rows = slices(len(pairs.query), SHARD * BLOCK)
         for number, rows in enumerate(self._rows):
             path = self._how.file("pairs", 0, number)
@@ -84,12 +82,7 @@ class SharedEStep(EStep):
     def shards(self, number: int) -> Iterator[ShardExpectation]:
         calls = ((self._how, number, i) for i in range(len(self._rows)))
         V, K = self._state.phi_q.shape
-        expected = {}
-        for side in self._names:
-            expected[f"words_{side}"] = Tensor(
-                (f"n_{side}",), "int64", below="words", ascending=True
-            )
-            expected[f"sums_{side}"] = Tensor((f"n_{side}", "topics"))
+        expected = _by_word("sums", self._names)
         for path in self._executor.in_order(_expect, calls, self._homes):
             header, found = persistence.load_checked(path, expected, words=V, topics=K)
             while self._old:  # now, while others are at the next shards
@@ -136,7 +129,6 @@ class _How:
 
     folder: str
     prior: Prior
-    constraint: PosteriorConstraint | None
     iterations: int
     on_disk: bool
 
@@ -178,7 +170,7 @@ class _Shard:
             np.empty((len(known), phi.shape[1]), np.float32)
             for known, (_, phi) in zip(words, every, strict=True)
         ]
-        n, regularised = len(pairs.query), how.constraint is not None
+        n, regularised = len(pairs.query), how.prior.constraint is not None
         state = State.of_pairs(n, phis[0], phis[-1], regularised=regularised, on_disk=how.on_disk)
         if saved:
             _load_theta(how.file("theta", saved, number), state.theta, state.multiplier)
@@ -195,9 +187,9 @@ class _Shard:
         _, phis = _phis(self.how.file("phi", self.iteration), self.n_words)
         for own, words, phi in zip(phis_of(self.state), self.words, phis, strict=True):
             _take_words(*phi, words, own)
-        given = self.blocks, self.state, self.how.prior, self.how.constraint
         with Workers(1) as workers:
-            return expect_shard(*given, Scratch(self.state), workers)
+            given = self.how.prior, Scratch(self.state), workers
+            return expect_shard(self.blocks, self.state, *given)
 
     def save(self) -> None:
         """Make theta a file."""
@@ -242,14 +234,17 @@ def _phis(
     with persistence.reading(path):
         header, tensors = persistence.load_tensors(path)
         sides = "qd" if "phi_d" in tensors else "q"
-        expected = {}
-        for side in sides:
-            expected[f"words_{side}"] = Tensor(
-                (f"n_{side}",), "int64", below="words", ascending=True
-            )
-            expected[f"phi_{side}"] = Tensor((f"n_{side}", "topics"))
-        check_tensors(tensors, expected, words=n_words)
+        check_tensors(tensors, _by_word("phi", sides), words=n_words)
     return header, [(tensors[f"words_{side}"], tensors[f"phi_{side}"]) for side in sides]
+
+
+def _by_word(kind: str, sides: Iterable[str]) -> dict[str, Tensor]:
+    """Of each side the words that are known, ascending, and an array with a row for each."""
+    expected = {}
+    for side in sides:
+        expected[f"words_{side}"] = Tensor((f"n_{side}",), "int64", below="words", ascending=True)
+        expected[f"{kind}_{side}"] = Tensor((f"n_{side}", "topics"))
+    return expected
 
 
 def _take_words(

@@ -188,11 +188,7 @@ class TopicModel(EMModel):
             self.n_topics_ = self.n_topics
             state = self._start((every, every), 1, warm=fitted)
             self._stream = OnlineEM(
-                state,
-                fitted=fitted,
-                prior=self._prior,
-                constraint=self._constraint,
-                step_power=self.step_power,
+                state, fitted=fitted, prior=self._prior, step_power=self.step_power
             )
             if checkpoint is not None and Path(checkpoint).exists():
                 self._stream.load(Path(checkpoint), self._stream_identity())
@@ -248,7 +244,7 @@ class TopicModel(EMModel):
         self, pairs: Blocks, state: State, checkpoint: Path | None, workers: Workers
     ) -> EStep:
         """E-steps by the model's executor, or here."""
-        given = pairs, state, self._prior, self._constraint
+        given = pairs, state, self._prior
         if self.executor is not None:
             run = self._fingerprint(pairs, state)
             return SharedEStep(*given, self.executor, run, self.iterations)
@@ -258,7 +254,7 @@ class TopicModel(EMModel):
 
     @property
     def _prior(self) -> Prior:
-        return Prior(self.alpha, self.beta)
+        return Prior(self.alpha, self.beta, self._constraint)
 
     @property
     def _constraint(self) -> PosteriorConstraint | None:

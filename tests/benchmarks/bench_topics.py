@@ -63,8 +63,8 @@ def per_iteration(
     rows = np.arange(n)
     seconds, gradients = [], []
     with Workers(threads) as workers:
-        prior, totals = Prior(1.1, 1.01), zeros_like(state)
-        e_step = EStep(Blocks(Q, D, rows, rows), state, prior, constraint, workers)
+        prior, totals = Prior(1.1, 1.01, constraint), zeros_like(state)
+        e_step = EStep(Blocks(Q, D, rows, rows), state, prior, workers)
         for number in range(1 + ITERATIONS):
             start = time.perf_counter()
             line = iterate(e_step.shards(number), state, prior, totals, workers, number)

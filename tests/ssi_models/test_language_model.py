@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ssi_models.mixing import cross_validated
 from ssi_models.topics.language_model import UnigramLM
-from ssi_models.topics.mixture import WEIGHTS, TermProbabilities, cross_validate, tune
+from ssi_models.topics.mixture import TermProbabilities
 
 #        apple pear plum
 D = sp.csr_matrix([[2.0, 1, 0], [0, 1, 1], [0, 0, 0]])
@@ -101,23 +102,19 @@ def made_up(n_queries=8, n_documents=5):
     return parts, measure, query
 
 
-def test_tuning_finds_the_weight_that_its_queries_want():
-    parts, measure, _ = made_up()
-    assert tune(parts, measure, np.arange(0, 8, 2), lambda1=[0.1], lambda2=[0, 1]) == (0.1, 1)
-    assert tune(parts, measure, np.arange(1, 8, 2), lambda1=[0.1], lambda2=[0, 1]) == (0.1, 0)
-    assert all(weight in WEIGHTS for weight in tune(parts, measure))
-
-
 def test_cross_validation_scores_with_the_weights_of_the_other_fold():
     """Fold 0 holds the even queries, whose weight fold 1 gets, and the other way round: by
     choosing on the other half, every query gets the wrong weight here."""
     parts, measure, query = made_up()
-    found = cross_validate(
-        parts, measure, query, np.arange(8) % 2, lambda1=[0.1], lambda2=[0.0, 1.0]
-    )
-    assert found.weights == {0: (0.1, 0.0), 1: (0.1, 1.0)}
+    grid = [(0.1, 0.0), (0.1, 1.0)]
+
+    def scores(weights):
+        return parts.log_likelihood(*weights)
+
+    found = cross_validated(grid, scores, measure, query, np.arange(8) % 2)
+    assert found.choices == {0: grid[0], 1: grid[1]}
     assert measure(found.scores).sum() == 0
     even = query % 2 == 0
-    np.testing.assert_array_equal(found.scores[even], parts.log_likelihood(0.1, 0.0)[even])
+    np.testing.assert_array_equal(found.scores[even], scores(grid[0])[even])
     with pytest.raises(ValueError, match="two folds"):
-        cross_validate(parts, measure, query, np.zeros(8, int))
+        cross_validated(grid, scores, measure, query, np.zeros(8, int))

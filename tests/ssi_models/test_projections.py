@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssi_models.matrices import check_csr
-from ssi_models.mixing import cross_validated_mixture
+from ssi_models.mixing import cross_validated
 from ssi_models.parallel import Workers
 from ssi_models.projections import opca
 from ssi_models.projections.baselines import VSM
@@ -208,10 +208,13 @@ def test_factor_of_a_mixture_comes_from_the_other_fold():
     def measure(scores):
         return (scores[::2] > scores[1::2]).astype(float)
 
-    mixed = cross_validated_mixture(a, b, measure, query, [0, 0, 1, 1], alphas=(0.0, 1.0))
-    assert mixed.alphas == {0: 0.0, 1: 1.0}
-    np.testing.assert_array_equal(mixed.scores, np.concatenate([wrong, wrong]))
-    split = cross_validated_mixture(a, b, measure, query, [0, 1, 0, 1], alphas=(0.0, 1.0))
-    assert split.alphas == {0: 0.0, 1: 0.0}
+    def mixed(alpha):
+        return alpha * a + (1 - alpha) * b
+
+    halves = cross_validated((0.0, 1.0), mixed, measure, query, [0, 0, 1, 1])
+    assert halves.choices == {0: 0.0, 1: 1.0}
+    np.testing.assert_array_equal(halves.scores, np.concatenate([wrong, wrong]))
+    split = cross_validated((0.0, 1.0), mixed, measure, query, [0, 1, 0, 1])
+    assert split.choices == {0: 0.0, 1: 0.0}
     with pytest.raises(ValueError, match="two folds or more"):
-        cross_validated_mixture(a, b, measure, query, [0, 0, 0, 0])
+        cross_validated((0.0, 1.0), mixed, measure, query, [0, 0, 0, 0])

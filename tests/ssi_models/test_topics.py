@@ -60,8 +60,8 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
     rows = np.arange(n)
     with Workers(1) as workers:
         pairs = Blocks(*[check_csr("X", sp.csr_matrix(X)) for X in (Q, D)], rows, rows)
-        prior = Prior(1.1, 1.01)
-        e_step = EStep(pairs, state, prior, constraint, workers)
+        prior = Prior(1.1, 1.01, constraint)
+        e_step = EStep(pairs, state, prior, workers)
         for number in range(4):
             expected, theta, phi_q, phi_d = topic_em.iterate(
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,9 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms
 from ssi_models.base import MatchingModel
-from ssi_models.mixing import cross_validated_mixture
+from ssi_models.mixing import cross_validated
 from ssi_models.projections.baselines import VSM
 from ssi_models.topics.language_model import LanguageModel
-from ssi_models.topics.mixture import cross_validate
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -277,18 +277,24 @@ def ranked(
     if isinstance(model, LanguageModel):
         parts = model.probabilities(T, D, query, np.tile(np.arange(n), m))
         lambda2 = grids.lambda2 if mixed else (0.0,)
-        found = cross_validate(
-            parts, ndcg.last, query, task.half, lambda1=grids.lambda1, lambda2=lambda2
+        weights = list(product(grids.lambda1, lambda2))
+        found = cross_validated(
+            weights, lambda pair: parts.log_likelihood(*pair), ndcg.last, query, task.half
         )
-        scores, chosen = found.scores, [list(pair) for pair in found.weights.values()]
+        scores, chosen = found.scores, [list(pair) for pair in found.choices.values()]
     else:
         scores = model.cache(D).scores(T).astype(np.float64).ravel()
         if mixed:
-            plain = VSM().fit(Q, D, task.train).cache(D).scores(T).ravel()
-            mixture = cross_validated_mixture(
-                plain, scores, ndcg.last, query, task.half, alphas=grids.weights
+            plain = VSM().fit(Q, D, task.train).cache(D).scores(T).astype(np.float64).ravel()
+            own = scores
+            mixture = cross_validated(
+                grids.weights,
+                lambda alpha: alpha * plain + (1 - alpha) * own,
+                ndcg.last,
+                query,
+                task.half,
             )
-            scores, chosen = mixture.scores, [[alpha] for alpha in mixture.alphas.values()]
+            scores, chosen = mixture.scores, [[alpha] for alpha in mixture.choices.values()]
     values = pd.DataFrame(ndcg.all(scores), columns=[f"NDCG@{k}" for k in cutoffs])
     values.insert(0, "query", task.query_ids)
     return values, chosen
