@@ -79,41 +79,6 @@ def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
         _scale(H[b], inverse[b])
 
 
-@kernel()
-def distinct(rows, slot):
-    """(The distinct rows in the order of their first occurrence, the place of each among them).
-
-    Args:
-        rows: int64 [n]. slot: int32, longer than any row's number, all -1 on entry and on return.
-    """
-    found, place = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    n = 0
-    for i in range(len(rows)):
-        if slot[rows[i]] < 0:
-            slot[rows[i]] = n
-            found[n] = rows[i]
-            n += 1
-        place[i] = slot[rows[i]]
-    found = found[:n].copy()
-    slot[found] = -1
-    return found, place
-
-
-@kernel()
-def grouped(place, sequence, n):
-    """(order, starts): the elements of sequence by place; place i < n owns
-    ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
-    starts = np.zeros(n + 1, np.int64)
-    for i in sequence:
-        starts[place[i] + 1] += 1
-    starts = np.cumsum(starts)
-    following, order = starts.copy(), np.empty(len(sequence), np.int64)
-    for i in sequence:
-        order[following[place[i]]] = i
-        following[place[i]] += 1
-    return order, starts
-
-
 @kernel(fastmath={"contract", "reassoc", "nsz"})
 def _row_gradients(larger, smaller, share, row):
     """Gradients E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their

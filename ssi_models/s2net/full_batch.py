@@ -37,7 +37,6 @@ class ProjectionRun(TrainingRun):
         most = max(1, n_pairs // FEWEST_STEPS)
         self.stream = replace(self.stream, batch_size=min(self.stream.batch_size, most))
         self._pairs_per_epoch = min(n_pairs, self.options.pairs_per_epoch or n_pairs)
-        self.slot = np.full(max(self.data.Q.shape[0], self.data.D.shape[0]), -1, np.int32)
 
     def batches(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""

@@ -10,9 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.projections import (
-    distinct,
     document_gradients,
-    grouped,
     query_gradients,
     unit_rows,
 )
@@ -62,17 +60,16 @@ class BatchTexts:
     n_negatives: int
 
     @classmethod
-    def of(cls, batch: Batch, slot: NDArray[np.int32]) -> BatchTexts:
-        """With the workspace ``slot``, longer than any row's number, -1 on entry and return."""
+    def of(cls, batch: Batch) -> BatchTexts:
         n_negatives = len(batch.negatives)
-        queries, query_of = distinct(batch.query, slot)
+        queries, query_of = _distinct(batch.query)
         wanted = np.column_stack([batch.positive, batch.own])
         used = wanted >= 0
-        documents, place = distinct(np.concatenate([batch.negatives, wanted[used]]), slot)
+        documents, place = _distinct(np.concatenate([batch.negatives, wanted[used]]))
         places = np.full(wanted.shape, -1)
         places[used] = place[n_negatives:]
         by_grade = np.argsort(batch.grade, kind="stable")
-        order, starts = grouped(query_of, by_grade, len(queries))
+        order, starts = _grouped(query_of, by_grade, len(queries))
         return cls(queries, documents, order, starts, query_of, places, n_negatives)
 
     @property
@@ -82,15 +79,31 @@ class BatchTexts:
 
     def by_query(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(order, starts) of the places, in one row, by query."""
-        return grouped(self.query_of_place, self._used, len(self.queries))
+        return _grouped(self.query_of_place, self._used, len(self.queries))
 
     def by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(order, starts) of the places, in one row, by document."""
-        return grouped(self.places.ravel(), self._used, len(self.documents))
+        return _grouped(self.places.ravel(), self._used, len(self.documents))
 
     @property
     def _used(self) -> NDArray[np.int64]:
         return np.flatnonzero(self.places.ravel() >= 0)
+
+
+def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(The distinct rows in the order of their first occurrence, the place of each among them)."""
+    found, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return found[order], np.argsort(order)[place]
+
+
+def _grouped(
+    place: NDArray[np.int64], sequence: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(order, starts): the elements of sequence by place; place i < n owns
+    ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
+    order = sequence[np.argsort(place[sequence], kind="stable")]
+    return order, np.searchsorted(place[order], np.arange(n + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +228,7 @@ class CosineScorer(DiagonalPart):
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
         """A step down the batch's losses, of which the mean over the negatives of a kind is taken,
         divided by gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
-        texts = BatchTexts.of(batch, judgements.slot)
+        texts = BatchTexts.of(batch)
         cost = self._cost(texts)
         sides = (
             (self.query, self.Q.rows(texts.queries)),

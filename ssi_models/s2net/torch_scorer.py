@@ -84,7 +84,7 @@ class TorchScorer(CosineScorer):
 
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
         self._stepped = True
-        texts = BatchTexts.of(batch, judgements.slot)
+        texts = BatchTexts.of(batch)
         Hq, inverse_q = self._project(self.query, self.Q, texts.queries)
         Hd, inverse_d = self._project(self.document, self.D, texts.documents)
         query_of = self._to(texts.query_of_place)
