@@ -365,9 +365,21 @@ class MatchingModel(Parameters):
     def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
         return _check_width("D", self._check_rows("D", D), self.n_words_)
 
-    def _check_same_words(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
-        """Raise ValueError if two matrices cannot be over the same words."""
-        if Q.shape[1] != D.shape[1]:
+    @property
+    def same_words(self) -> bool:
+        """Whether column j of queries and of documents must be the same word."""
+        return True
+
+    def _check_spaces(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """What a model is fitted on, checked.
+
+        Raises:
+            ValueError: also if they cannot be over the same words, and must be.
+        """
+        Q, D = self._check_rows("Q", Q), self._check_rows("D", D)
+        if self.same_words and Q.shape[1] != D.shape[1]:
             separate = "model 'cross-language'"
             if hasattr(self, "vocabularies"):
                 separate = f"vocabularies='separate', or {separate}"
@@ -375,6 +387,7 @@ class MatchingModel(Parameters):
                 f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word "
                 f"in both; for two vocabularies use {separate}"
             )
+        return Q, D
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)

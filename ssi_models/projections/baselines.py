@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.base import LearnsFrom, MatchingModel
-from ssi_models.matrices import check_unit_rows, with_data
+from ssi_models.matrices import with_data
 from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
@@ -72,20 +72,13 @@ class Baseline(MatchingModel):
                 for other matrices.
         """
         self.check_params()
-        Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
-        if self.same_words:
-            self._check_same_words(Q, D)
+        Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
         told = check_constraints(self.name, preferences, **constraints)
         self._learn(Examples(Q, D, preferences, *told))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self
-
-    @property
-    def same_words(self) -> bool:
-        """Whether column j of queries and of documents must be the same word."""
-        return True
 
     def _learn(self, given: Examples) -> None:
         """Fit on checked data; nothing by default."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.matrices import check_unit_rows, take_rows
+from ssi_models.matrices import take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_least, model_class
 from ssi_models.persistence import numbers
@@ -169,13 +169,6 @@ class S2Net(CosineOfProjections, TrainableModel):
                 "word_weight='auto' is chosen by how queries are ranked; with "
                 "validation_measure='loss' give a number"
             )
-
-    def _check_spaces(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        if self.same_words:
-            return super()._check_spaces(Q, D)
-        return check_unit_rows("Q", Q), check_unit_rows("D", D)
 
     @property
     def same_words(self) -> bool:

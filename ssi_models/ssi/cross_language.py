@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.matrices import arrays, check_csr, check_unit_rows
+from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.parameters import (
     AUTO,
@@ -190,10 +190,9 @@ class CrossLanguageSSI(TrainableModel):
         task = (*arrays(Q_E), preferences.query, preferences.document, preferences.grade)
         return digest_of([own], (*task, *preferences.weights))
 
-    def _check_spaces(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        return check_unit_rows("Q", Q), check_unit_rows("D", D)
+    @property
+    def same_words(self) -> bool:
+        return False
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         return Representation(embedded(Q, self.U_, self.threads))

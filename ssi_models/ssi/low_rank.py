@@ -203,10 +203,11 @@ class EmbeddingModel(TrainableModel):
             X = take_columns(X, self.embedded_words_)
         return embedded(X, M, self.threads)
 
-    def _diagonal_query(self, Q: sp.csr_matrix) -> sp.csr_matrix | None:
-        if self.diagonal == "none":
-            return None
-        return weigh(Q, self.diagonal_) if self.diagonal == "learned" else Q
+    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
+        diagonal = None if self.diagonal == "none" else Q
+        if self.diagonal == "learned":
+            diagonal = weigh(Q, self.diagonal_)
+        return Representation(self._embed(Q, self.U_), diagonal)
 
 
 @model_class
@@ -238,9 +239,6 @@ class LowRankSSI(EmbeddingModel):
 
     def _share(self, U: NDArray[np.float32]) -> None:
         self.U_ = self.V_ = U
-
-    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        return Representation(self._embed(Q, self.U_), self._diagonal_query(Q))
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
         return Representation(self._embed(D, self.V_), None if self.diagonal == "none" else D)

@@ -118,9 +118,6 @@ class PSI(EmbeddingModel):
         parameters = super()._unpack()
         return parameters | {f"V{i}": table for i, table in enumerate(parameters["V"])}
 
-    def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        return Representation(self._embed(Q, self.U_), self._diagonal_query(Q))
-
     def document_representation(self, D: sp.csr_matrix) -> Representation:
         R = self._polynomial.represent([self._embed(D, table) for table in self.V_])
         return Representation(R, None if self.diagonal == "none" else D)

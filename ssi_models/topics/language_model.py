@@ -21,7 +21,7 @@ from ssi_models.representation import CachedDocuments
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.topics.state import Iteration
-from ssi_models.training.preferences import Preferences, check_constraints
+from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 from ssi_models.word_weight import WeighsWords
@@ -248,14 +248,8 @@ class LanguageModel(WeighsWords):
             raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; count both over one")
         if D.nnz == 0:
             raise ValueError("D has no word in any row: there is nothing to learn from")
-        if preferences is not None and (
-            preferences.n_queries != Q.shape[0] or preferences.n_documents != D.shape[0]
-        ):
-            raise ValueError(
-                f"the preferences are of {preferences.n_queries} queries and "
-                f"{preferences.n_documents} documents; Q has {Q.shape[0]} rows, D {D.shape[0]}"
-            )
         if preferences is not None:
+            check_shapes(Q, D, preferences)
             check_constraints(self.name, preferences, weighs_pairs=self.weighs_pairs, **constraints)
         elif given := [name for name, value in constraints.items() if value is not None]:
             raise ValueError(f"{', '.join(given)}: without preferences there is no use for it")

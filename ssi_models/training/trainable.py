@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel, check_parts
-from ssi_models.matrices import check_unit_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
@@ -266,13 +265,6 @@ class TrainableModel(MatchingModel):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
         if self.warm_start and self.training.hold_out == "parts":
             raise ValueError("warm_start: what was fitted saw all parts; use hold_out='queries'")
-
-    def _check_spaces(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        Q, D = check_unit_rows("Q", Q), check_unit_rows("D", D)
-        self._check_same_words(Q, D)
-        return Q, D
 
     def _prepared(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **given: Any

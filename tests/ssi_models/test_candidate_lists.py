@@ -222,49 +222,12 @@ def test_lists_teach_s2net():
     assert without < 0.85
 
 
-@pytest.mark.parametrize("make", [ssi, s2net])
-@pytest.mark.parametrize("shuffle", ["pairs", "queries"])
-def test_seeds_threads_and_resuming(make, shuffle, tmp_path):
-    Q, D, pairs, listed = problem()
-
-    def fit(threads=1, **options):
-        model = make(threads=threads, shuffle=shuffle, patience=9, learning_rate=0.05)
-        model.fit(Q, D, pairs, candidate_lists=listed, **options)
-        return [getattr(model, f"{name}_").tobytes() for name in model.tensors]
-
-    def kill(epoch):
-        if epoch.number == 3:
-            raise KeyboardInterrupt
-
-    whole, path = fit(), tmp_path / "state"
-    assert fit(threads=2) == whole
-    with pytest.raises(KeyboardInterrupt):
-        fit(checkpoint=path, callback=kill)
-    numbers = []
-    assert fit(checkpoint=path, callback=lambda epoch: numbers.append(epoch.number)) == whole
-    assert numbers[0] == 4
-
-
 def test_lists_without_a_share_change_nothing():
     Q, D, pairs, listed = problem()
     with_lists = ssi(list_share=0).fit(Q, D, pairs, candidate_lists=listed)
     without = ssi().fit(Q, D, pairs)
     assert with_lists.U_.tobytes() == without.U_.tobytes()
     assert repr(with_lists.history_) == repr(without.history_)
-
-
-def test_a_checkpoint_of_other_lists_is_not_resumed(tmp_path):
-    Q, D, pairs, listed = problem()
-    path = tmp_path / "state"
-
-    def kill(epoch):
-        if epoch.number == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ssi().fit(Q, D, pairs, candidate_lists=listed, checkpoint=path, callback=kill)
-    fitted = ssi().fit(Q, D, pairs, checkpoint=path)
-    assert fitted.U_.tobytes() == ssi().fit(Q, D, pairs).U_.tobytes()
 
 
 @pytest.mark.parametrize("make", [ssi, s2net])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pair_data import killing, run_of_one_epoch
 
 from ssi_models.matrices import check_csr
-from ssi_models.parallel import Workers
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.projections.lsa import CLLSA
 from ssi_models.remarks import LATENT
@@ -15,16 +15,6 @@ from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.preferences import Preferences
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
-
-
-def epoch(model, Q, D, pairs):
-    """The training run of a model after its first epoch (no early stopping)."""
-    checked = model._prepared(Q, D, pairs)
-    with Workers(1) as workers:
-        run = model.make_run(checked, model.training.learning_rate, workers)
-        for batch in run.batches(0):
-            run.step(batch)
-    return run
 
 
 def two_languages(n=60):
@@ -154,9 +144,9 @@ def test_monolingual_task_is_a_step_after_each_step():
     settings = {"batch_size": 10**4, "n_negatives": 60, "margin": 50.0, "learning_rate": 0.01}
     model = CrossLanguageSSI(3, optimizer="sgd", unit_documents=False, **settings)
     model._monolingual = None
-    alone = epoch(model, Q, D, pairs).scorer.parameters()
+    alone = run_of_one_epoch(model, Q, D, pairs).scorer.parameters()
     model._monolingual = (check_csr("Q", D), own)
-    both = epoch(model, Q, D, pairs).scorer.parameters()
+    both = run_of_one_epoch(model, Q, D, pairs).scorer.parameters()
     V, X = alone["V"].astype(float), D.toarray().astype(float)
     judged = np.zeros((60, 60), bool)
     judged[own.query, own.document] = True
@@ -175,16 +165,12 @@ def test_a_killed_fit_of_two_tasks_resumes_to_the_same_bytes(tmp_path):
     Q, D, pairs, own = two_languages()
     path = tmp_path / "state"
 
-    def kill(epoch):
-        if epoch.number == 2:
-            raise KeyboardInterrupt
-
     def fit(task=own, **options):
         model = CrossLanguageSSI(3, sharing="documents", init="normal", **QUICK)
         return model.fit(Q, D, pairs, monolingual=(D, task), **options)
 
     with pytest.raises(KeyboardInterrupt):
-        fit(checkpoint=path, callback=kill)
+        fit(checkpoint=path, callback=killing(2))
     saved, numbers = path.read_bytes(), []
     resumed = fit(checkpoint=path, callback=lambda epoch: numbers.append(epoch.number))
     assert numbers == [3, 4]

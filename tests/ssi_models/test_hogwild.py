@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from pair_data import topic_texts
 
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
@@ -10,24 +10,13 @@ from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.cross_language import CrossLanguageSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training import run
-from ssi_models.training.preferences import Preferences
 
-N, WIDTH = 80, 30
+N = 80
 QUICK = {"batch_size": 16, "n_negatives": 16, "max_epochs": 6, "hogwild": True}
 
 
 def data():
-    """Queries of five topics whose relevant documents use other words of the topic."""
-    rng = np.random.default_rng(0)
-    topic = np.arange(N) % 5
-    Q, D = np.zeros((N, WIDTH), np.float32), np.zeros((N, WIDTH), np.float32)
-    for i in range(N):
-        Q[i, topic[i] * 3 + rng.integers(3, size=2)] = 1
-        D[i, 15 + topic[i] * 3 + rng.integers(3, size=2)] = 1
-        D[i, rng.integers(15)] += 0.5
-    pairs = np.nonzero((topic[:, None] == topic) & (rng.random((N, N)) < 0.5))
-    Q, D = (sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True)) for X in (Q, D))
-    return Q, D, Preferences.from_pairs(*pairs, n_queries=N, n_documents=N)
+    return topic_texts(N)
 
 
 @pytest.mark.parametrize("name", ["ssi", "psi", "diagonal", "hash", "full", "cross-language"])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import topic_em
+from pair_data import paired
 
 from ssi_models.topics.translation import IBMModel1
-from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 
 WORDS = Vocabulary(["the", "house", "book", "a", "das", "haus", "buch", "ein"])
@@ -22,10 +22,6 @@ def counts(texts):
     for i, text in enumerate(texts):
         np.add.at(X[i], WORDS.rows(text), 1)
     return sp.csr_matrix(X)
-
-
-def paired(n):
-    return Preferences.from_pairs(np.arange(n), np.arange(n), n_queries=n, n_documents=n)
 
 
 def toy(**options):
@@ -95,14 +91,6 @@ def test_score_is_the_translated_title():
     assert model.score(Q, D, [0], [1])[0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_threads_do_not_change_the_table():
-    pairs, V = random_bitext(300, 40)
-    Q, D = as_matrix([q for q, _ in pairs], V), as_matrix([d for _, d in pairs], V)
-    one, two = (IBMModel1(threads=t).fit(Q, D, paired(300)) for t in (1, 2))
-    np.testing.assert_array_equal(one.table_values_, two.table_values_)
-    assert one.history_ == two.history_
-
-
 def test_pruning_drops_small_entries_and_keeps_distributions():
     pairs, V = random_bitext(300, 40)
     Q, D = as_matrix([q for q, _ in pairs], V), as_matrix([d for _, d in pairs], V)
@@ -111,39 +99,6 @@ def test_pruning_drops_small_entries_and_keeps_distributions():
     assert len(pruned.table_values_) < len(whole.table_values_)
     assert pruned.table_values_.min() >= 0.01
     np.testing.assert_allclose(table_of(pruned).sum(axis=0), 1, rtol=1e-5)
-
-
-def test_saved_table_scores_the_same(tmp_path):
-    model, Q, D = toy()
-    model.save(tmp_path / "m")
-    loaded = IBMModel1.load(tmp_path / "m")
-    np.testing.assert_array_equal(
-        loaded.score(Q, D, [0, 1], [1, 2]), model.score(Q, D, [0, 1], [1, 2])
-    )
-    assert loaded.explain(1) == model.explain(1)
-    assert loaded.history_ == model.history_
-
-
-class KilledError(Exception):
-    pass
-
-
-def test_killed_run_resumes_to_the_same_table(tmp_path):
-    pairs, V = random_bitext(100, 20)
-    Q, D = as_matrix([q for q, _ in pairs], V), as_matrix([d for _, d in pairs], V)
-    whole = IBMModel1(prune=0.01).fit(Q, D, paired(100))
-
-    def kill(line):
-        if line.number == 5:
-            raise KilledError
-
-    path = tmp_path / "checkpoint"
-    with pytest.raises(KilledError):
-        IBMModel1(prune=0.01).fit(Q, D, paired(100), checkpoint=path, callback=kill)
-    resumed = IBMModel1(prune=0.01).fit(Q, D, paired(100), checkpoint=path)
-    np.testing.assert_array_equal(resumed.table_values_, whole.table_values_)
-    assert resumed.history_ == whole.history_
-    assert not path.exists()
 
 
 def test_warm_start_begins_above_the_cold_one():

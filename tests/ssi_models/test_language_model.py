@@ -39,25 +39,6 @@ def test_dirichlet_by_hand():
     np.testing.assert_allclose(model.score(Q, D, [0, 1, 0], [0, 1, 2]), expected, rtol=1e-6)
 
 
-def test_saved_model_scores_the_same(tmp_path):
-    model = UnigramLM(smoothing="dirichlet", mu=7.0).fit(Q, D)
-    model.save(tmp_path / "m")
-    loaded = UnigramLM.load(tmp_path / "m")
-    assert loaded.mu == 7.0
-    np.testing.assert_array_equal(
-        loaded.score(Q, D, [0, 1], [0, 1]), model.score(Q, D, [0, 1], [0, 1])
-    )
-
-
-def test_cached_titles_score_like_pairs():
-    model = UnigramLM().fit(Q, D)
-    cached = model.cache(D)
-    rows, columns = np.indices((3, 3)).reshape(2, -1)
-    expected = model.score(Q, D, rows, columns).reshape(3, 3)
-    np.testing.assert_array_equal(cached.scores(Q), expected)
-    assert cached.top(Q[:1], 2)[0][0].tolist() == [0, 1]
-
-
 def test_pairs_of_a_word_are_its_own_title():
     assert UnigramLM().fit(Q, D).nearest_words(2, 1) == [(2, 1.0)]
 
@@ -75,13 +56,9 @@ def test_parameters_out_of_range_are_refused(options, message):
         UnigramLM(**options).fit(Q, D)
 
 
-def test_collections_without_words_and_unfitted_models_are_refused():
+def test_collections_without_words_are_refused():
     with pytest.raises(ValueError, match="no word"):
         UnigramLM().fit(Q, sp.csr_matrix((3, 3)))
-    with pytest.raises(ValueError, match="not fitted"):
-        UnigramLM().score(Q, D, [0], [0])
-    with pytest.raises(ValueError, match="2 query rows for 1"):
-        UnigramLM().fit(Q, D).score(Q, D, [0, 1], [0])
 
 
 def made_up(n_queries=8, n_documents=5):

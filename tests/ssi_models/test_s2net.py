@@ -305,30 +305,6 @@ def test_two_matrices_learn_two_vocabularies(optimizer, monkeypatch):
     assert ours.training_loss_[1] < 0.7 * ours.training_loss_[0]
 
 
-@pytest.mark.parametrize("optimizer", ["rmsprop", "adagrad", "l-bfgs"])
-def test_killed_run_is_resumed_to_the_same_bytes(optimizer, tmp_path):
-    class KilledError(Exception):
-        pass
-
-    def kill(epoch):
-        if epoch.number == 3:
-            raise KilledError
-
-    Q, D, preferences = data()
-    whole = model(optimizer=optimizer).fit(Q, D, preferences)
-    path = tmp_path / "state"
-    with pytest.raises(KilledError):
-        model(optimizer=optimizer).fit(Q, D, preferences, checkpoint=path, callback=kill)
-    seen = []
-    resumed = model(optimizer=optimizer).fit(
-        Q, D, preferences, checkpoint=path, callback=lambda epoch: seen.append(epoch.number)
-    )
-    assert seen[0] == 4
-    assert resumed.A_q_.tobytes() == whole.A_q_.tobytes()
-    assert repr(resumed.history_) == repr(whole.history_)
-    assert not path.exists()
-
-
 def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
     """Rates by a running mean per word of its examples' squared gradients; words that do not occur
     stay; the average of every second step."""

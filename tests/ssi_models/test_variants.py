@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
+from pair_data import run_of_one_epoch
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
@@ -55,23 +56,13 @@ def test_low_rank_of_full_rank_is_the_unconstrained_matrix():
     np.testing.assert_allclose(scores(low_rank), scores(full), atol=1e-6)
 
 
-def epoch(model, Q, D, pairs):
-    """The training run of a model after its first epoch (no early stopping)."""
-    checked = model._prepared(Q, D, pairs)
-    with Workers(1) as workers:
-        run = model.make_run(checked, model.training.learning_rate, workers)
-        for batch in run.batches(0):
-            run.step(batch)
-    return run
-
-
 def test_unconstrained_step_is_the_margin_ranking_perceptron():
     """W += lr q (d+ - d-)' summed over violating tuples / K, from W = I (all tuples violate)."""
     model = FullSSI(
         optimizer="sgd", learning_rate=0.1, batch_size=10**4, n_negatives=N, margin=100.0
     )
     Q, D, pairs = data()
-    run = epoch(model, Q, D, pairs)
+    run = run_of_one_epoch(model, Q, D, pairs)
     W, judged = np.zeros((WIDTH, WIDTH)), np.zeros((N, N), bool)
     judged[pairs.query, pairs.document] = True
     Q, D = Q.toarray(), D.toarray()
@@ -336,7 +327,6 @@ def test_hashing_is_replacing_words(k, monkeypatch):
                 out[row, column] += X[row, word] / np.sqrt(k)
         replaced.append(sp.csr_matrix(out, dtype=np.float32))
     # Replaced rows are longer than 1, and refused at the door.
-    monkeypatch.setattr("ssi_models.training.trainable.check_unit_rows", check_csr)
     monkeypatch.setattr("ssi_models.base.check_unit_rows", check_csr)
     plain = LowRankSSI(4, **QUICK).fit(*replaced, data()[2])
     np.testing.assert_allclose(scores(model), scores(plain, *replaced), atol=1e-5)
