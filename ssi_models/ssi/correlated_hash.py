@@ -161,10 +161,8 @@ class CorrelatedHashSSI(LowRankSSI):
         return check_csr("hashed rows", X @ T)
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> TowerScorer:
-        return super().make_scorer(self._hashed(data), rate, workers)
-
-    def _hashed(self, data: TrainingData) -> TrainingData:
-        return replace(data, Q=self.hash(data.Q), D=self.hash(data.D))
+        hashed = replace(data, Q=self.hash(data.Q), D=self.hash(data.D))
+        return super().make_scorer(hashed, rate, workers)
 
     def _adopt(self, run: TrainingRun) -> None:
         super()._adopt(run)

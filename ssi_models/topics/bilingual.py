@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ssi_models.base import LearnsFrom
+from ssi_models.matrices import lengths_of
 from ssi_models.parameters import AUTO, check_least, model_class
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import Blocks, PosteriorConstraint
@@ -46,8 +47,7 @@ class PLSA(TopicModel):
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
     ) -> Blocks:
-        sizes = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()
-        document = np.flatnonzero(sizes > 0)
+        document = np.flatnonzero(lengths_of(D) > 0)
         if not len(document):
             raise ValueError("D has no word in any row: there is nothing to learn from")
         self.n_left_out_ = D.shape[0] - len(document)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ssi_models import persistence
 from ssi_models.kernels.translation import count_translations
-from ssi_models.matrices import arrays, as_tensors, check_csr, of_tensors, take_rows
+from ssi_models.matrices import arrays, as_tensors, check_csr, lengths_of, of_tensors, take_rows
 from ssi_models.parallel import Executor, Workers
 from ssi_models.parameters import digest_of
 from ssi_models.stored_tensors import Tensor, matrix
@@ -43,9 +43,8 @@ class Bitext:
         self.executor = executor
         self.D, self.document = D, document
         self.by_word = check_csr("Q", sp.csr_matrix(queries.T))
-        lengths = np.asarray(D.sum(axis=1, dtype=np.float64)).ravel()[document]
-        sizes = np.asarray(queries.sum(axis=1, dtype=np.float64)).ravel()
-        self.constant = float((sizes * np.log(lengths + 1)).sum())
+        lengths = lengths_of(D)[document]
+        self.constant = float((lengths_of(queries) * np.log(lengths + 1)).sum())
 
     def uniform_table(self) -> sp.csr_matrix:
         """t(q|w) = 1 / number of query words that w occurs with: CSR [V, V + 1]."""

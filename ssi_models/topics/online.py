@@ -18,6 +18,7 @@ from ssi_models.topics.em import (
     expect,
     phis_of,
     set_mode,
+    zeros_like,
 )
 from ssi_models.topics.state import Iteration, State
 
@@ -42,7 +43,7 @@ class OnlineEM:
         self.state, self.fitted = state, fitted
         self.prior, self.step_power = prior, step_power
         self.scratch = Scratch(state)
-        self.counts = [np.zeros(phi.shape) for phi in phis_of(state)]
+        self.counts = zeros_like(state)
         self.occurrences = np.zeros(len(state.phi_d))
         self.n_pairs = 0.0  # by weight
         self.history: list[Iteration] = []
