@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -248,30 +249,14 @@ def plain_name(name: str) -> str:
 def _json_blocks(
     path: Path, names: Sequence[str], encoding: str, optional: bool
 ) -> Iterator[Block]:
-    lines: list[int] = []
-    values: dict[str, list[str]] = {name: [] for name in names}
-    for number, record in json_lines(path, () if optional else names, encoding):
-        for name in names:
-            values[name].append(text_value(path, number, record, name))
-        lines.append(number)
-        if len(lines) == _JSON_LINES:
-            yield _block_of(path, lines, values)
-            lines, values = [], {name: [] for name in names}
-    if lines:
-        yield _block_of(path, lines, values)
-
-
-def _block_of(path: Path, lines: list[int], values: Mapping[str, list[str]]) -> Block:
-    try:
-        columns = {name: pa.array(column, pa.string()) for name, column in values.items()}
-    except UnicodeEncodeError:  # JSON may escape half a character
-        halves = (
-            any("\ud800" <= c < "\ue000" for c in "".join(row))
-            for row in zip(*values.values(), strict=True)
-        )
-        at = lines[next(row for row, half in enumerate(halves) if half)]
-        raise InputError(f"{path}, line {at}: half a surrogate pair is no text") from None
-    return Block(path, np.array(lines, np.int64), columns)
+    rows = (
+        (number, *(text_value(path, number, record, name) for name in names))
+        for number, record in json_lines(path, () if optional else names, encoding)
+    )
+    while some := list(islice(rows, _JSON_LINES)):
+        lines, *values = zip(*some, strict=True)
+        columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
+        yield Block(path, np.array(lines, np.int64), columns)
 
 
 def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64]]:
