@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -180,10 +180,6 @@ def pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[
     return (query.astype(np.int64) << _DOCUMENT_BITS) | document
 
 
-def _split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return keys >> _DOCUMENT_BITS, keys & ((1 << _DOCUMENT_BITS) - 1)
-
-
 class LogBuilder:
     """Aggregates rows of result pages into a :class:`ClickLog`, block by block.
 
@@ -196,8 +192,8 @@ class LogBuilder:
 
     def __init__(self, *, pages: bool = True) -> None:
         self._pages: dict[bytes, int] | None = {} if pages else None
-        self._totals = _Totals()
-        self._pairs: dict[int, int] = {}
+        self._counts: list[NDArray[np.int64]] = [np.zeros((0, 4), np.int64)]
+        self._n_waiting = 0
 
     def add_pages(
         self,
@@ -232,122 +228,55 @@ class LogBuilder:
         clicked: NDArray[Any],
     ) -> None:
         """Take counts of results, int64 [n] each; a result may come again, counts are added."""
-        keys, inverse = np.unique(pair_keys(query, document), return_inverse=True)
-        codes = [self._pairs.setdefault(key, len(self._pairs)) for key in keys.tolist()]
-        code = np.array(codes, np.int64)[inverse]
-        self._totals.add(code * MAX_POSITIONS + position, np.stack([shown, clicked], axis=1))
+        block = _added_up(np.stack([pair_keys(query, document), position, shown, clicked], axis=1))
+        self._counts.append(block)
+        self._n_waiting += len(block)
+        # So each row is moved a few times, however many blocks there are.
+        if self._n_waiting > max(1 << 16, len(self._counts[0])):
+            self._counts = [_added_up(np.concatenate(self._counts))]
+            self._n_waiting = 0
 
     def finish(
         self, query_ids: Sequence[str], document_ids: Sequence[str], description: Mapping[str, Any]
     ) -> ClickLog:
         """The log of all that was added; ids by their numbers."""
         if self._pages is None:
-            keys = np.array(list(self._pairs), np.int64)
-            codes, counts = self._totals.sums()
-            code, position = np.divmod(codes, MAX_POSITIONS)
-            return _log_of(query_ids, document_ids, keys[code], position, counts, description)
-        content = np.frombuffer(b"".join(self._pages), np.int64).reshape(-1, 2)
+            return _log_of(query_ids, document_ids, np.concatenate(self._counts), description)
+        rows = np.frombuffer(b"".join(self._pages), np.int64).reshape(-1, 2)
         sizes = np.array([len(page) for page in self._pages], np.int64) // 16
-        return log_of_pages(
-            query_ids,
-            document_ids,
-            *_split_keys(content[:, 0]),
-            content[:, 1] >> 1,
-            (content[:, 1] & 1).astype(bool),
-            np.concatenate([[0], np.cumsum(sizes)]),
-            np.fromiter(self._pages.values(), np.int64, len(self._pages)),
-            description,
-        )
-
-
-def log_of_pages(
-    query_ids: Sequence[str],
-    document_ids: Sequence[str],
-    query: NDArray[np.int64],
-    document: NDArray[np.int64],
-    position: NDArray[np.int64],
-    click: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    count: NDArray[np.int64],
-    description: Mapping[str, Any],
-) -> ClickLog:
-    """A log of pages, each with how often it was seen; arguments as in ``LogBuilder.add_pages``."""
-    order = np.argsort(query[offsets[:-1]], kind="stable")
-    sizes = np.diff(offsets)[order]
-    count, start = count[order], offsets[:-1][order]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], sizes)
-    position, click = position[rows], click[rows]
-    keys = pair_keys(query[rows], document[rows])
-    times = np.repeat(count, np.diff(offsets))
-    counts = np.stack([times, times * click], axis=1)
-    log = _log_of(query_ids, document_ids, keys, position, counts, description)
-    pair = np.searchsorted(pair_keys(log.pair_query, log.pair_document), keys)
-    pages = Pages(offsets, pair, position, click, count)
-    object.__setattr__(log, "pages", pages)
-    return log
+        count = np.fromiter(self._pages.values(), np.int64, len(self._pages))
+        first = np.cumsum(sizes) - sizes
+        order = np.argsort(rows[first, 0] >> _DOCUMENT_BITS, kind="stable")  # by query
+        sizes, count = sizes[order], count[order]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = rows[np.arange(offsets[-1]) + np.repeat(first[order] - offsets[:-1], sizes)]
+        keys, position, click = rows[:, 0], rows[:, 1] >> 1, (rows[:, 1] & 1).astype(bool)
+        times = np.repeat(count, sizes)
+        counts = np.stack([keys, position, times, times * click], axis=1)
+        log = _log_of(query_ids, document_ids, counts, description)
+        pair = np.searchsorted(pair_keys(log.pair_query, log.pair_document), keys)
+        return replace(log, pages=Pages(offsets, pair, position, click, count))
 
 
 def _log_of(
     query_ids: Sequence[str],
     document_ids: Sequence[str],
-    keys: NDArray[np.int64],
-    position: NDArray[np.int64],
     counts: NDArray[np.int64],
     description: Mapping[str, Any],
 ) -> ClickLog:
-    """A log of results whose counts, int64 [n, 2] of shown and clicked, are added by key and
-    position."""
+    """A log of results; ``counts`` as of :func:`_added_up`."""
+    keys, position, shown, clicked = (column.copy() for column in _added_up(counts).T)
     distinct, pair = np.unique(keys, return_inverse=True)
-    totals = _Totals()
-    totals.add(pair * MAX_POSITIONS + position, counts)
-    results, sums = totals.sums()
-    at, place = np.divmod(results, MAX_POSITIONS)
-    query, document = _split_keys(distinct)
+    query, document = distinct >> _DOCUMENT_BITS, distinct & ((1 << _DOCUMENT_BITS) - 1)
     return ClickLog(
-        query_ids, document_ids, query, document, at, place, sums[:, 0], sums[:, 1],
+        query_ids, document_ids, query, document, pair, position, shown, clicked,
         description=description,
     )  # fmt: skip
 
 
-class _Totals:
-    """Sums by key of what comes in blocks; a block is merged when the waiting ones are as large as
-    the sums, so that each row is moved a few times however many blocks there are."""
-
-    def __init__(self) -> None:
-        self._keys = np.zeros(0, np.int64)
-        self._sums = np.zeros((0, 2), np.int64)
-        self._waiting: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._n_waiting = 0
-
-    def add(self, keys: NDArray[np.int64], values: NDArray[np.int64]) -> None:
-        """Add values, int64 [n, 2], to the sums of their keys."""
-        keys, values = _summed(keys, values)
-        self._waiting.append((keys, values))
-        self._n_waiting += len(keys)
-        if self._n_waiting > max(1 << 16, len(self._keys)):
-            self._merge()
-
-    def sums(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Keys, ascending, and their sums [keys, 2]."""
-        self._merge()
-        return self._keys, self._sums
-
-    def _merge(self) -> None:
-        blocks = [(self._keys, self._sums), *self._waiting]
-        self._keys, self._sums = _summed(
-            np.concatenate([keys for keys, _ in blocks]),
-            np.concatenate([values for _, values in blocks]),
-        )
-        self._waiting, self._n_waiting = [], 0
-
-
-def _summed(
-    keys: NDArray[np.int64], values: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    if not len(first):
-        return keys, values[:0].astype(np.int64)
-    return keys[first], np.add.reduceat(values[order].astype(np.int64), first, axis=0)
+def _added_up(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of pair, position, shown and clicked, int64 [n, 4], ascending, each pair and position
+    once: counts are added."""
+    counts = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
+    first = np.flatnonzero(np.diff(counts[:, :2], axis=0, prepend=-1).any(axis=1))
+    return np.hstack([counts[first, :2], np.add.reduceat(counts[:, 2:], first, axis=0)])
