@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,40 +22,18 @@ from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
 _MOST_ROWS = 1_000_000
 
 
-@dataclass
-class _Seen:
-    """Rows of one or more runs, which may go on in the next block."""
+#: A row of the log; query, document and session as numbers.
+_ROW = np.dtype(
+    [("line", np.int64), ("query", np.int64), ("document", np.int64), ("position", np.int64),
+     ("clicks", np.int64), ("session", np.uint64), ("time", np.float64)]
+)  # fmt: skip
+_Rows: TypeAlias = NDArray[Any]
 
-    block: Block
-    query: NDArray[np.int64]
-    document: NDArray[np.int64]
-    position: NDArray[np.int64]
-    clicks: NDArray[np.int64]
-    session: NDArray[np.uint64]
-    time: NDArray[np.float64]
 
-    _ARRAYS = ("query", "document", "position", "clicks", "session", "time")
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def take(self, rows: slice | NDArray[Any]) -> _Seen:
-        block = replace(self.block, line=self.block.line[rows], columns={})
-        return _Seen(block, *(getattr(self, name)[rows] for name in self._ARRAYS))
-
-    def then(self, other: _Seen) -> _Seen:
-        """These rows and then those."""
-        line = np.concatenate([self.block.line, other.block.line])
-        return _Seen(
-            replace(self.block, line=line, columns={}),
-            *(np.concatenate([getattr(x, n) for x in (self, other)]) for n in self._ARRAYS),
-        )
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Rows at which a run of one session and query begins."""
-        same = (self.session[1:] == self.session[:-1]) & (self.query[1:] == self.query[:-1])
-        return np.flatnonzero(np.concatenate([[True], ~same]))
+def _starts(rows: _Rows) -> NDArray[np.int64]:
+    """Rows at which a run of one session and query begins."""
+    run = rows[["session", "query"]]
+    return np.flatnonzero(np.concatenate([[True], run[1:] != run[:-1]]))
 
 
 @dataclass
@@ -75,10 +53,10 @@ class RowReader:
         self._query, self._document = Codes(self.rules.query_rule), Codes()
         builder = LogBuilder(pages=self.rules.pages and paged)
         mixed = _MixedPages()
-        for seen in self._runs(first, paged):
+        for path, rows in self._runs(first, paged):
             if paged:
-                mixed.see(seen)
-            self._add(seen, robots, builder)
+                mixed.see(path, rows)
+            self._add(path, rows, robots, builder)
         description = {
             "source": "rows of shown results",
             "files": len(self.paths),
@@ -108,40 +86,36 @@ class RowReader:
         if limit is None:
             return np.zeros(0, np.uint64)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
-        sessions = [seen.session[seen.starts] for seen in self._runs(first, True)]
+        sessions = [rows["session"][_starts(rows)] for _, rows in self._runs(first, True)]
         every = np.concatenate([np.zeros(0, np.uint64), *sessions])
         session, times = np.unique(every, return_counts=True)
         self.counts.clear()
         return session[times > limit]
 
-    def _runs(self, first: FirstPosition, paged: bool) -> Iterator[_Seen]:
-        """Whole runs, several at a time."""
+    def _runs(self, first: FirstPosition, paged: bool) -> Iterator[tuple[Path, _Rows]]:
+        """Whole runs, several at a time, with their file."""
         for path in self.paths:
-            rest: _Seen | None = None
+            rest = np.zeros(0, _ROW)
             for block in blocks(path, self._wanted):
-                seen = self._seen(block, first)
-                if not paged:
-                    yield seen
-                    continue
-                seen = seen if rest is None else rest.then(seen)
-                last = int(seen.starts[-1]) if len(seen) else 0
-                whole, rest = seen.take(slice(last)), seen.take(slice(last, None))
+                rows = np.concatenate([rest, self._rows(block, first)])
+                last = int(_starts(rows)[-1]) if paged and len(rows) else len(rows)
+                whole, rest = rows[:last], rows[last:]
                 if len(rest) > _MOST_ROWS:
                     raise InputError(
-                        f"{rest.block.where(0)}: a page of more than {_MOST_ROWS:,} rows; is the "
-                        "column of the session the right one?"
+                        f"{path}, line {rest['line'][0]}: a page of more than {_MOST_ROWS:,} rows; "
+                        "is the column of the session the right one?"
                     )
                 if len(whole):
-                    yield whole
-            if rest is not None and len(rest):
-                yield rest
+                    yield path, whole
+            if len(rest):
+                yield path, rest
 
     @property
     def _wanted(self) -> list[ColumnName]:
         keys = ("query", "document", "position", "clicked", "session", "time")
         return [self.columns.names[key] for key in keys if self.columns.names[key]]
 
-    def _seen(self, block: Block, first: FirstPosition) -> _Seen:
+    def _rows(self, block: Block, first: FirstPosition) -> _Rows:
         names = self.columns.names
         position, kept = first.places(block, names["position"])
         clicked = clicks(block, names["clicked"])
@@ -156,65 +130,67 @@ class RowReader:
             session = np.arange(len(query), dtype=np.uint64)
         self._count("rows", len(query))
         self._count("rows below the depth, left out", int((~kept).sum()))
-        return _Seen(block, query, document, position, clicked, session, time).take(kept)
+        columns = (block.line, query, document, position, clicked, session, time)
+        return np.rec.fromarrays(columns, dtype=_ROW).view(np.ndarray)[kept]
 
-    def _add(self, seen: _Seen, robots: NDArray[np.uint64], builder: LogBuilder) -> None:
+    def _add(
+        self, path: Path, rows: _Rows, robots: NDArray[np.uint64], builder: LogBuilder
+    ) -> None:
         if not (self.columns.names["session"] or self.columns.names["time"]):
             builder.add_counts(
-                seen.query, seen.document, seen.position, np.ones(len(seen), np.int64),
-                seen.clicks > 0,
+                rows["query"], rows["document"], rows["position"], np.ones(len(rows), np.int64),
+                rows["clicks"] > 0,
             )  # fmt: skip
             return
-        starts = seen.starts
+        starts = _starts(rows)
         since, until = self.rules.window
-        earliest = np.minimum.reduceat(seen.time, starts)
+        earliest = np.minimum.reduceat(rows["time"], starts)
         chosen = (earliest >= since) & (earliest < until)
         self._count("pages of another time, left out", int((~chosen).sum()))
-        human = ~np.isin(seen.session[starts], robots)
+        human = ~np.isin(rows["session"][starts], robots)
         self._count("pages of sessions with too many pages, left out", int((chosen & ~human).sum()))
         chosen &= human
-        page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(seen))))
-        seen, page = seen.take(chosen[page]), page[chosen[page]]
-        seen, page = self._without_duplicates(seen, page)
+        page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+        rows, page = rows[chosen[page]], page[chosen[page]]
+        rows, page = self._without_duplicates(path, rows, page)
         if self.rules.max_clicks is not None:
-            n_clicks = np.bincount(page, weights=seen.clicks > 0, minlength=len(starts))
+            n_clicks = np.bincount(page, weights=rows["clicks"] > 0, minlength=len(starts))
             calm = n_clicks <= self.rules.max_clicks
             self._count("pages with too many clicks, left out", int((chosen & ~calm).sum()))
-            seen, page = seen.take(calm[page]), page[calm[page]]
-        self._count("rows with several clicks, counted as one", int((seen.clicks > 1).sum()))
+            rows, page = rows[calm[page]], page[calm[page]]
+        self._count("rows with several clicks, counted as one", int((rows["clicks"] > 1).sum()))
         begins = np.flatnonzero(np.diff(page, prepend=-1))
         self._count("pages", len(begins))
-        self._count(
-            "pages that do not begin at the first position", int((seen.position[begins] > 0).sum())
-        )
+        n_deeper = int((rows["position"][begins] > 0).sum())
+        self._count("pages that do not begin at the first position", n_deeper)
         builder.add_pages(
-            seen.query, seen.document, seen.position, seen.clicks > 0, np.append(begins, len(seen))
-        )
+            rows["query"], rows["document"], rows["position"], rows["clicks"] > 0,
+            np.append(begins, len(rows)),
+        )  # fmt: skip
 
     def _without_duplicates(
-        self, seen: _Seen, page: NDArray[np.int64]
-    ) -> tuple[_Seen, NDArray[np.int64]]:
+        self, path: Path, rows: _Rows, page: NDArray[np.int64]
+    ) -> tuple[_Rows, NDArray[np.int64]]:
         """The rows by page and position, each result of a page once."""
-        order = np.lexsort((seen.document, seen.position, page))
-        seen, page = seen.take(order), page[order]
-        again = (page[1:] == page[:-1]) & (seen.position[1:] == seen.position[:-1])
-        other = again & (seen.document[1:] != seen.document[:-1])
+        order = np.lexsort((rows["document"], rows["position"], page))
+        rows, page = rows[order], page[order]
+        again = (page[1:] == page[:-1]) & (rows["position"][1:] == rows["position"][:-1])
+        other = again & (rows["document"][1:] != rows["document"][:-1])
         if other.any():
             at = np.flatnonzero(other)
-            row = int(np.argmin(np.maximum(seen.block.line[at], seen.block.line[at + 1])))
-            pair = seen.block.line[[at[row], at[row] + 1]]
+            pairs = np.sort([rows["line"][at], rows["line"][at + 1]], axis=0)
+            earlier, later = pairs[:, np.argmin(pairs[1])]
             raise InputError(
-                f"{seen.block.path}, line {pair.max()}: another document at the position of line "
-                f"{pair.min()} on the same page; mend the log, or name a session or time that "
-                "tells the pages apart"
+                f"{path}, line {later}: another document at the position of line {earlier} on the "
+                "same page; mend the log, or name a session or time that tells the pages apart"
             )
         starts = np.flatnonzero(np.concatenate([[True], ~again])[: len(page)])
-        if len(starts) == len(page):
-            return seen, page
-        self._count("duplicate rows of a page, counted once", len(page) - len(starts))
-        merged = seen.take(starts)
-        merged.clicks = np.maximum.reduceat(seen.clicks, starts)
-        return merged, page[starts]
+        if len(starts) < len(page):
+            self._count("duplicate rows of a page, counted once", len(page) - len(starts))
+            n_clicks = np.maximum.reduceat(rows["clicks"], starts)
+            rows, page = rows[starts], page[starts]
+            rows["clicks"] = n_clicks
+        return rows, page
 
     def _count(self, what: str, n: int) -> None:
         if n or what in ("rows", "pages"):
@@ -231,25 +207,24 @@ class _MixedPages:
     def __init__(self) -> None:
         self._known: list[NDArray[np.uint64]] = []
 
-    def see(self, seen: _Seen) -> None:
-        """Take runs into account.
+    def see(self, path: Path, rows: _Rows) -> None:
+        """Take runs of a file into account.
 
         Raises:
             InputError: one that goes on with a page.
         """
-        if not len(seen):
-            return
-        starts = seen.starts
+        starts = _starts(rows)
         with np.errstate(over="ignore"):
-            query = seen.query[starts].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            key = seen.session[starts] ^ (query + (query >> np.uint64(29)))
-        first = np.minimum.reduceat(seen.position, starts)
+            query = rows["query"][starts].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            session: NDArray[np.uint64] = rows["session"][starts]
+            key = session ^ (query + (query >> np.uint64(29)))
+        first = np.minimum.reduceat(rows["position"], starts)
         repeated = _occurred_before(key) | self._knows(key)
         broken = repeated & (first > 0)
         if broken.any():
-            row = int(starts[np.argmax(broken)])
+            line = rows["line"][starts[np.argmax(broken)]]
             raise InputError(
-                f"{seen.block.where(row)}: goes on with a page that ended before; rows of a page "
+                f"{path}, line {line}: goes on with a page that ended before; rows of a page "
                 "must be adjacent: sort the log by session, then query and position"
             )
         self._known.append(np.unique(key))
