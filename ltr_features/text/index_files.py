@@ -93,35 +93,16 @@ def check_counts(
 ) -> None:
     """Refuse arrays that do not fit the header or each other: kernels trust them."""
     n_documents, n_words = header["n_documents"], header["n_words"]
-    n_entries = header["n_entries"][field]
-    most = np.iinfo(np.int64).max
-    expected: dict[str, tuple[type, int, int, int, bool]] = {
-        "ends": (np.int64, n_documents + 1, 0, n_entries, True),
-        "terms": (np.int32, n_entries, 0, n_words - 1, False),
-        "counts": (np.int32, n_entries, 1, np.iinfo(np.int32).max, False),
-        "lengths": (np.int64, n_documents, 0, most, False),
-        "document_frequency": (np.int64, n_words, 0, n_documents, False),
-        "collection_frequency": (np.int64, n_words, 0, most, False),
-    }
-    _check({name: str(folder / f"{field}.{name}.npy") for name in expected}, arrays, expected)
-    first, last = arrays["ends"][[0, -1]]
-    if (first, last) != (0, n_entries):
-        raise InputError(
-            f"{folder}: {field}.ends.npy goes from {first} to {last}, must go from 0 to "
-            f"{n_entries}; build the index again"
+    sizes = n_documents, n_words, header["n_entries"][field]
+    _check_rows(folder / field, arrays, "terms", *sizes)
+    for name, size, most in (
+        ("lengths", n_documents, None),
+        ("document_frequency", n_words, n_documents),
+        ("collection_frequency", n_words, None),
+    ):
+        check_array(
+            f"{folder / field}.{name}.npy", arrays[name], np.int64, (size,), least=0, most=most
         )
-    check_rows_rise(str(folder / f"{field}.terms.npy"), arrays["terms"], arrays["ends"])
-
-
-def _check(
-    paths: Mapping[str, str],
-    arrays: Mapping[str, NDArray[Any]],
-    expected: Mapping[str, tuple[type, int, int, int, bool]],
-) -> None:
-    """Refuse arrays that are not as expected: type, size, least and greatest value, ascending."""
-    for name, (dtype, size, least, greatest, ascending) in expected.items():
-        limits: dict[str, Any] = {"least": least, "most": greatest, "ascending": ascending}
-        check_array(paths[name], arrays[name], dtype, (size,), **limits)
 
 
 def read_postings(folder: Path, n_entries: int, header: Mapping[str, Any]) -> Postings | None:
@@ -130,15 +111,33 @@ def read_postings(folder: Path, n_entries: int, header: Mapping[str, Any]) -> Po
     if not (folder / f"{POSTINGS}.ends.npy").exists():
         return None
     arrays = {name: map_array(folder, f"{POSTINGS}.{name}.npy") for name in Postings._fields}
-    paths = {name: str(folder / f"{POSTINGS}.{name}.npy") for name in arrays}
-    ends, n_words = arrays["ends"], header["n_words"]
-    expected: dict[str, tuple[type, int, int, int, bool]] = {
-        "ends": (np.int64, n_words + 1, 0, n_entries, True),
-        "documents": (np.int32, n_entries, 0, header["n_documents"] - 1, False),
-        "counts": (np.int32, n_entries, 1, np.iinfo(np.int32).max, False),
-    }
-    _check(paths, arrays, expected)
-    if (ends[0], ends[-1]) != (0, n_entries):
-        raise InputError(f"{paths['ends']}: must go from 0 to {n_entries}; build the index again")
-    check_rows_rise(paths["documents"], arrays["documents"], ends)
+    sizes = header["n_words"], header["n_documents"], n_entries
+    _check_rows(folder / POSTINGS, arrays, "documents", *sizes)
     return Postings(**arrays)
+
+
+def _check_rows(
+    path: Path,
+    arrays: Mapping[str, NDArray[Any]],
+    columns: str,
+    n_rows: int,
+    n_columns: int,
+    n_entries: int,
+) -> None:
+    """Refuse compressed rows: the arrays ``ends``, ``counts``, and that of the name ``columns``.
+
+    Args:
+        path: of their files, without ``.NAME.npy``.
+    """
+    ends, rising = arrays["ends"], f"{path}.{columns}.npy"
+    check_array(
+        f"{path}.ends.npy", ends, np.int64, (n_rows + 1,), least=0, most=n_entries, ascending=True
+    )
+    check_array(rising, arrays[columns], np.int32, (n_entries,), least=0, most=n_columns - 1)
+    check_array(f"{path}.counts.npy", arrays["counts"], np.int32, (n_entries,), least=1)
+    if (ends[0], ends[-1]) != (0, n_entries):
+        raise InputError(
+            f"{path}.ends.npy: goes from {ends[0]} to {ends[-1]}, must go from 0 to {n_entries}; "
+            "build the index again"
+        )
+    check_rows_rise(rising, arrays[columns], ends)
