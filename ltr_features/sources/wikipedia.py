@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -108,7 +108,7 @@ def read_dump(
             damaged or malformed (when that place is reached). The message names the file, the
             cause, the byte offset and the last page.
     """
-    blocks = map_dump(path, _as_they_are, processes=processes, on_progress=on_progress)
+    blocks = map_dump(path, list, processes=processes, on_progress=on_progress)
     return (record for records in blocks for record in records)
 
 
@@ -127,6 +127,7 @@ def map_dump(
     """
     if processes < 1:
         raise InputError(f"processes is {processes}; it must be 1 or more")
+    on_progress = on_progress or (lambda done, total: None)
     return _results(DumpStream(path), function, processes, on_progress)
 
 
@@ -134,59 +135,37 @@ _Records = list[Article | Redirect]
 Result = TypeVar("Result")
 
 
-def _as_they_are(records: _Records) -> _Records:
-    return records
-
-
 def _results(
     stream: DumpStream,
     function: Callable[[_Records], Result],
     processes: int,
-    on_progress: Callable[[int, int], None] | None,
-) -> Iterator[Result]:
-    parse = _parse_here if processes == 1 else _parse_in_pool
-    try:
-        yield from parse(stream, function, processes, on_progress or (lambda done, total: None))
-    finally:
-        stream.close()
-
-
-def _parse_here(
-    stream: DumpStream,
-    function: Callable[[_Records], Result],
-    processes: int,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Result]:
-    for block in stream.blocks():
-        yield _result(function, block, stream.site, stream.path)
-        on_progress(stream.position, stream.size)
+    with closing(stream):
+        if processes == 1:
+            for block in stream.blocks():
+                yield _result(function, block, stream.site, stream.path)
+                on_progress(stream.position, stream.size)
+            return
+        # Spawned, not forked: a fork would copy the locks of whatever threads run in this process.
+        pool = ProcessPoolExecutor(
+            processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
+        )
+        pending: deque[Future[Result]] = deque()
+        try:
+            for future in _submitted(stream, function, pool):
+                pending.append(future)
+                if len(pending) > 2 * processes:
+                    yield pending.popleft().result()
+                on_progress(stream.position, stream.size)
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _result(function: Callable[[_Records], Result], block: Block, site: Site, path: Path) -> Result:
     return function(parse_block(block, site, path))
-
-
-def _parse_in_pool(
-    stream: DumpStream,
-    function: Callable[[_Records], Result],
-    processes: int,
-    on_progress: Callable[[int, int], None],
-) -> Iterator[Result]:
-    # Spawned, not forked: a fork would copy the locks of whatever threads run in this process.
-    pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
-    )
-    pending: deque[Future[Result]] = deque()
-    try:
-        for future in _submitted(stream, function, pool):
-            pending.append(future)
-            if len(pending) > 2 * processes:
-                yield pending.popleft().result()
-            on_progress(stream.position, stream.size)
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _submitted(
