@@ -12,8 +12,7 @@ from scipy.stats import norm
 
 from letor.errors import InputError
 from ltr_features.clicks.base import Array
-from ltr_features.clicks.log import ClickLog, pair_keys
-from ltr_features.text.collection import places_of
+from ltr_features.clicks.log import ClickLog
 
 
 @dataclass(frozen=True)
@@ -154,8 +153,7 @@ def _new_positions(
     query, position = ranked["query"].to_numpy(np.int64), ranked["position"].to_numpy(np.int64)
     weight = n_pages[query] * np.nan_to_num(examination)[position]
     document = ranked["document"].fillna(-1).to_numpy(np.int64)
-    known = pair_keys(log.pair_query, log.pair_document)
-    rows = np.where(document < 0, -1, places_of(pair_keys(query, np.maximum(document, 0)), known))
+    rows = log.rows_of_pairs(query, document)
     new = np.full(log.n_pairs, -1, np.int64)
     new[rows[rows >= 0]] = position[rows >= 0]
     return new, float(weight.sum()), float(weight[rows < 0].sum())

@@ -14,6 +14,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.clicks.base import Array, ClickModel
 from ltr_features.clicks.log import ClickLog
+from ltr_features.text.collection import rows_of
 
 #: The grade of a pair that there is too little evidence on.
 UNJUDGED = -1
@@ -178,22 +179,12 @@ def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
     """
     if data.document_ids is None:
         raise InputError("rows have no document ids to find their clicks by")
-    documents = [str(document) for document in data.document_ids]
-    of = {
-        (data.query_ids[query], document): row
-        for row, (query, document) in enumerate(
-            zip(data.query_index.tolist(), documents, strict=True)
-        )
-    }
-    return np.array(
-        [
-            of.get((log.query_ids[query], log.document_ids[document]), -1)
-            for query, document in zip(
-                log.pair_query.tolist(), log.pair_document.tolist(), strict=True
-            )
-        ],
-        dtype=np.int64,
-    )
+    query = rows_of(data.query_ids, log.query_ids)[data.query_index]
+    document = rows_of(map(str, data.document_ids), log.document_ids)
+    pair = log.rows_of_pairs(query, document)
+    rows = np.full(log.n_pairs, -1)
+    rows[pair[pair >= 0]] = np.flatnonzero(pair >= 0)
+    return rows
 
 
 def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
@@ -225,11 +216,6 @@ class WeightedPairs:
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     weight: NDArray[np.float32]
-
-    @classmethod
-    def none(cls) -> WeightedPairs:
-        """No pairs."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
 def weighted_pairs(

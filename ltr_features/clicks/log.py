@@ -169,13 +169,18 @@ class ClickLog:
             return np.arange(self.n_pairs)
         query = rows_of(other.query_ids, self.query_ids)
         document = rows_of(other.document_ids, self.document_ids)
-        q, d = query[other.pair_query], document[other.pair_document]
-        mine = pair_keys(self.pair_query, self.pair_document)
-        keys = np.where((q < 0) | (d < 0), -1, pair_keys(q, d))
-        return places_of(keys, mine)
+        return self.rows_of_pairs(query[other.pair_query], document[other.pair_document])
+
+    def rows_of_pairs(
+        self, query: NDArray[np.int64], document: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """int64 [n]: the row of each pair of rows of ``query_ids`` and ``document_ids``, -1 where
+        it was not shown, or one of both is -1."""
+        keys = np.where((query < 0) | (document < 0), -1, _pair_keys(query, document))
+        return places_of(keys, _pair_keys(self.pair_query, self.pair_document))
 
 
-def pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number per pair, in the pairs' order."""
     return (query.astype(np.int64) << _DOCUMENT_BITS) | document
 
@@ -213,7 +218,7 @@ class LogBuilder:
         if self._pages is None:
             self.add_counts(query, document, position, np.ones(len(query), np.int64), click)
             return
-        row = np.stack([pair_keys(query, document), (position << 1) | click], axis=1)
+        row = np.stack([_pair_keys(query, document), (position << 1) | click], axis=1)
         content, size = row.tobytes(), row.strides[0]
         for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             page = content[start * size : stop * size]
@@ -228,7 +233,7 @@ class LogBuilder:
         clicked: NDArray[Any],
     ) -> None:
         """Take counts of results, int64 [n] each; a result may come again, counts are added."""
-        block = _added_up(np.stack([pair_keys(query, document), position, shown, clicked], axis=1))
+        block = _added_up(np.stack([_pair_keys(query, document), position, shown, clicked], axis=1))
         self._counts.append(block)
         self._n_waiting += len(block)
         # So each row is moved a few times, however many blocks there are.
@@ -254,7 +259,7 @@ class LogBuilder:
         times = np.repeat(count, sizes)
         counts = np.stack([keys, position, times, times * click], axis=1)
         log = _log_of(query_ids, document_ids, counts, description)
-        pair = np.searchsorted(pair_keys(log.pair_query, log.pair_document), keys)
+        pair = np.searchsorted(_pair_keys(log.pair_query, log.pair_document), keys)
         return replace(log, pages=Pages(offsets, pair, position, click, count))
 
 

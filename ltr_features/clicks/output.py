@@ -63,7 +63,8 @@ def write_judgements(
     try:
         pairs = weighted_pairs(judgements)
     except InputError as error:
-        pairs = WeightedPairs.none()
+        none = np.zeros(0, np.int64)
+        pairs = WeightedPairs(none, none, none.astype(np.float32))
         remarks.append(f"pairs.tsv is empty: {error}")
     frames = {
         "queries.tsv": pd.DataFrame({"query": ids, "text": log.query_ids}),
