@@ -35,9 +35,8 @@ from letor.digests import write_digests
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.cluster import Cluster, connected
-from ltr_features.entities.base_arrays import BaseArrays
 from ltr_features.entities.digest import digest
-from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, look_up
+from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, look_up
 from ltr_features.entities.occurrences import count_occurrences
 from ltr_features.entities.spool import Arrays, Spool, read_arrays, spool_dump
 from ltr_features.sources.dump_stream import DumpStream

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ltr_features.entities.word_lines import title_lines, word_lines
+from ltr_features.entities.words import title_lines, word_lines
 from ltr_features.sources.wikipedia import Article, Redirect, document_sections
 
 #: Code points of an abstract.

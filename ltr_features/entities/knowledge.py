@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 
 from letor.checked_arrays import check_array
 from letor.errors import InputError, reading
-from letor.files import read_json
+from letor.files import append_array, read_json, save_array
 from letor.string_array import StringArray
-from ltr_features.entities.words import title_hashes
+from ltr_features.entities.words import hash_titles, title_lines
 
 MARK = "knowledge.json"
 VERSION = 1
+_COPIED = 1 << 24  # bytes at a time
 
 #: Every array of the folder and its type.
 ARRAYS = {
@@ -117,9 +119,38 @@ class KnowledgeBase:
 
     def rows(self, names: Sequence[str]) -> NDArray[np.int64]:
         """int64 [len(names)]: the entities of titles or redirects; -1 where there is none."""
-        wanted = title_hashes([name.replace("_", " ") for name in names])
+        wanted = hash_titles(title_lines(name.replace("_", " ") for name in names))
         at, known = look_up(wanted, self.name_hash)
         return np.where(known, self.name_entity[at] if len(self.name_hash) else -1, -1)
+
+
+class BaseArrays:
+    """The arrays of a knowledge base to come, in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.npy"
+
+    def save(self, name: str, values: NDArray) -> None:
+        """Write a whole array."""
+        save_array(self.path(name), values.astype(ARRAYS[name], copy=False))
+
+    def append(self, name: str, values: NDArray) -> None:
+        """Write more of an array."""
+        append_array(self.folder / f"{name}.raw", values.astype(ARRAYS[name], copy=False))
+
+    def close(self, *names: str) -> None:
+        """Put a header before arrays that were written in parts."""
+        for name in names:
+            raw, dtype = self.folder / f"{name}.raw", np.dtype(ARRAYS[name])
+            size = raw.stat().st_size // dtype.itemsize
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
+            with self.path(name).open("wb") as out, raw.open("rb") as source:
+                np.lib.format.write_array_header_1_0(out, header)
+                shutil.copyfileobj(source, out, _COPIED)
+            raw.unlink()
 
 
 def look_up(

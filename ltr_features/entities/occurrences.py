@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.files import save_array
-from ltr_features.entities.base_arrays import BaseArrays
-from ltr_features.entities.knowledge import bucket_index
+from ltr_features.entities.knowledge import BaseArrays, bucket_index
 from ltr_features.entities.spool import Arrays, Spool, read_arrays
 from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
 from ltr_features.parallel import map_blocks

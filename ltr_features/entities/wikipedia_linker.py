@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention
-from ltr_features.entities.word_lines import WORD
-from ltr_features.entities.words import word_hashes
+from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parallel import map_blocks
 
@@ -98,7 +97,7 @@ class WikipediaLinker:
     def _link(self, texts: Sequence[str]) -> list[list[Mention]]:
         base = self.base
         probability, commonness, first, shift = self._statistics
-        words = word_hashes(texts)
+        words = hash_words(word_lines(texts))
         starts, lengths, found = np.empty((3, LONGEST_PHRASE * len(words)), dtype=np.int64)
         n = spot(
             words, base.phrase_hash, first, shift, probability, self.min_link_probability,

@@ -15,8 +15,7 @@ from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
-from ltr_features.entities.word_lines import WORD, word_lines
-from ltr_features.entities.words import phrase_hashes, word_hashes
+from ltr_features.entities.words import WORD, hash_phrases, hash_words, word_lines
 from ltr_features.kernels.entities import relatedness
 from ltr_features.sources.wikipedia import (
     Article,
@@ -51,7 +50,7 @@ def base(tmp_path_factory):
 
 
 def phrase(base, text):
-    at = int(np.searchsorted(base.phrase_hash, phrase_hashes([text])[0]))
+    at = int(np.searchsorted(base.phrase_hash, hash_phrases(word_lines([text]))[0]))
     ends = base.sense_ends[at : at + 2]
     senses = {
         base.titles[int(base.sense_entity[i])]: int(base.sense_links[i]) for i in range(*ends)
@@ -143,10 +142,11 @@ def test_threads_and_batches_do_not_matter():
 
 
 def test_words_are_runs_of_letters_and_digits():
-    a, b = word_hashes(["Stra\u00dfe, don't_x", "STRASSE DON T X"]).reshape(2, -1)
+    words = hash_words(word_lines(["Stra\u00dfe, don't_x", "STRASSE DON T X"]))
+    a, b = words.reshape(2, -1)
     np.testing.assert_array_equal(a, b)
     assert a[-1] == 0
-    assert phrase_hashes(["", "a b c d e f g", "\n"]).tolist() == [0, 0, 0]
+    assert hash_phrases(word_lines(["", "a b c d e f g", "\n"])).tolist() == [0, 0, 0]
 
 
 @pytest.fixture(scope="module")
