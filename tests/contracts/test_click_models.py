@@ -7,39 +7,20 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from click_logs import Page, log_of
 
 from letor.errors import InputError
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
-from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.models import click_models, get_click_model
 from ltr_features.clicks.source import fitted_model
 
 OF_PAIRS = ("attractiveness_", "standard_error_", "evidence_", "relevance_", "relevance_error_")
-Page = tuple[int, list[int], list[int], list[bool]]
 
 
 @pytest.fixture(params=click_models())
 def kind(request) -> type[ClickModel]:
     return get_click_model(request.param)
-
-
-def log_of(pages: list[Page], names: str = "{}") -> ClickLog:
-    """A log of (query, documents, positions, clicks)."""
-    builder = LogBuilder()
-    for query, documents, positions, clicks in pages:
-        n = len(documents)
-        builder.add_pages(
-            np.full(n, query), np.array(documents), np.array(positions), np.array(clicks, bool),
-            np.array([0, n]),
-        )  # fmt: skip
-    n_queries = 1 + max(page[0] for page in pages)
-    n_documents = 1 + max(max(page[1]) for page in pages)
-    return builder.finish(
-        [names.format(f"q{i}") for i in range(n_queries)],
-        [names.format(f"d{i}") for i in range(n_documents)],
-        {},
-    )
 
 
 def users(n_pages: int = 400, seed: int = 0, depth: int = 5) -> list[Page]:

@@ -9,11 +9,11 @@ import re
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
 import pytest
+from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
 from ltr_features.sources import dump_stream
@@ -27,9 +27,6 @@ from ltr_features.sources.wikipedia import (
     resolve_redirect,
 )
 
-MakePage = Callable[..., str]
-MakeDump = Callable[..., bytes]
-
 
 def write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
@@ -37,15 +34,15 @@ def write(path: Path, content: bytes) -> Path:
 
 
 @pytest.fixture
-def small_dump(make_page: MakePage, make_dump: MakeDump) -> bytes:
-    return make_dump(
+def small_dump() -> bytes:
+    return dump_xml(
         [
-            make_page("Hund", "Ein [[tier]] & <b>mehr</b>.\n== Arten ==\n[[Dackel]]s", page_id=7),
-            make_page("Hunde", "#WEITERLEITUNG [[Hund]]", page_id=8, redirect="Hund"),
-            make_page("Diskussion:Hund", "talk", namespace=1, page_id=9),
-            make_page("Q1", '{"json": 1}', model="wikibase-item", page_id=10),
-            make_page("leer", "", page_id=11),
-            make_page("alt", "\n#Redirect: [[hund#Arten|x]]", page_id=12),
+            page_xml("Hund", "Ein [[tier]] & <b>mehr</b>.\n== Arten ==\n[[Dackel]]s", page_id=7),
+            page_xml("Hunde", "#WEITERLEITUNG [[Hund]]", page_id=8, redirect="Hund"),
+            page_xml("Diskussion:Hund", "talk", namespace=1, page_id=9),
+            page_xml("Q1", '{"json": 1}', model="wikibase-item", page_id=10),
+            page_xml("leer", "", page_id=11),
+            page_xml("alt", "\n#Redirect: [[hund#Arten|x]]", page_id=12),
         ]
     )
 
@@ -202,15 +199,13 @@ def test_formats_are_told_by_content(
     check_small(list(read_dump(write(tmp_path / "dump", content))))
 
 
-def test_dump_without_pages(make_dump: MakeDump, tmp_path: Path) -> None:
-    assert list(read_dump(write(tmp_path / "d.xml", make_dump([])))) == []
+def test_dump_without_pages(tmp_path: Path) -> None:
+    assert list(read_dump(write(tmp_path / "d.xml", dump_xml([])))) == []
 
 
-def test_titles_follow_the_sites_rule(
-    make_page: MakePage, make_dump: MakeDump, tmp_path: Path
-) -> None:
-    page = make_page("iota", "[[kappa]] [[Datei:x.png|mini|Bild]] [[Kategorie:K]] [[Medium:y|y]]")
-    dump = make_dump([page], case="case-sensitive")
+def test_titles_follow_the_sites_rule(tmp_path: Path) -> None:
+    page = page_xml("iota", "[[kappa]] [[Datei:x.png|mini|Bild]] [[Kategorie:K]] [[Medium:y|y]]")
+    dump = dump_xml([page], case="case-sensitive")
     (article,) = read_dump(write(tmp_path / "d.xml", dump))
     assert isinstance(article, Article)
     assert article.title == "iota"
@@ -240,14 +235,11 @@ def test_progress_bar_is_quiet_without_a_terminal(capfd: pytest.CaptureFixture[s
 
 
 def test_memory_does_not_grow_with_the_dump(
-    make_page: MakePage,
-    make_dump: MakeDump,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1 << 16)
-    head, tail = make_dump([]).split(b"</mediawiki>")
-    some = bz2.compress("".join(make_page(f"P{i}", "x [[y]]") for i in range(200)).encode())
+    head, tail = dump_xml([]).split(b"</mediawiki>")
+    some = bz2.compress("".join(page_xml(f"P{i}", "x [[y]]") for i in range(200)).encode())
 
     def peak(copies: int) -> int:
         path = tmp_path / f"{copies}.xml.bz2"
@@ -338,15 +330,11 @@ def test_damage_is_reported_where_it_is(kind: str, small_dump: bytes, tmp_path: 
 
 @pytest.mark.parametrize("kind", ["malformed", "truncated"])
 def test_damage_is_found_after_the_records_before_it(
-    kind: str,
-    make_page: MakePage,
-    make_dump: MakeDump,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Same records, then the same message, whatever the number of processes."""
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1000)
-    dump = make_dump([make_page(f"P{i}") for i in range(50)])
+    dump = dump_xml([page_xml(f"P{i}") for i in range(50)])
     damage = dump.index(b"<title>P40<") + 9
     dump = dump[:damage] + (b"&" + dump[damage:] if kind == "malformed" else b"")
     path = write(tmp_path / "d.xml", dump)
@@ -366,21 +354,17 @@ def test_damage_is_found_after_the_records_before_it(
     assert re.search("page:? 'P39'", message)
 
 
-def test_page_without_end(
-    make_page: MakePage, make_dump: MakeDump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(dump_stream, "MAX_PAGE_BYTES", 1 << 20)
-    dump = make_dump([make_page("A"), make_page("B", "x" * (2 << 20))])
+    dump = dump_xml([page_xml("A"), page_xml("B", "x" * (2 << 20))])
     with pytest.raises(InputError, match=r"no </page> within 1 MiB .* last whole page: 'A'"):
         list(read_dump(write(tmp_path / "d.xml", dump)))
 
 
-def test_reading_can_stop_early(
-    make_page: MakePage, make_dump: MakeDump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_can_stop_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1000)
-    path = write(tmp_path / "d.xml", make_dump([make_page(f"P{i}") for i in range(100)]))
+    path = write(tmp_path / "d.xml", dump_xml([page_xml(f"P{i}") for i in range(100)]))
     for processes in (1, 2):
         records = read_dump(path, processes=processes)
         assert next(records).title == "P0"
