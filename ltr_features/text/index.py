@@ -59,7 +59,7 @@ _ARRAYS = (
 class TermIndex:
     """Term counts of a collection's fields over one shared vocabulary.
 
-    Make one by ``build``, ``build_from_blocks`` or ``open``.
+    Make one by ``build`` or ``open``.
 
     Attributes:
         analyzer: the recipe by which texts became tokens.
@@ -98,62 +98,21 @@ class TermIndex:
         Raises:
             InputError: the collection has no fields, a text is no string, or no text has a word.
         """
+        analyzer, fields = analyzer or Analyzer(), _fields(collection)
         if counted is None:
-            index = cls.build_from_blocks(_slices(collection), analyzer, threads=threads)
+            words, matrices = count_fields(_slices(collection), fields, analyzer, threads=threads)
         else:
-            analyzer, fields = analyzer or Analyzer(), _fields(collection)
-            made = merge_counted(counted, fields, analyzer, threads=threads)
-            index = cls._of_counts(analyzer, fields, *made)
+            words, matrices = merge_counted(counted, fields, analyzer, threads=threads)
+        named = _with_whole(fields, matrices)
+        counts = {field: FieldCounts.from_matrix(matrix) for field, matrix in named.items()}
+        counts.setdefault(WHOLE, counts[fields[0]])
+        index = cls(analyzer, Vocabulary(words), counts)
         if not len(index.vocabulary):
             raise InputError(
                 f"collection {collection.name!r}: no document has a word; check which fields are "
                 "read as its text, and how the text is analysed"
             )
         return index
-
-    @classmethod
-    def build_from_blocks(
-        cls,
-        blocks: Iterable[Mapping[str, Sequence[str]]],
-        analyzer: Analyzer | None = None,
-        *,
-        threads: int | None = None,
-    ) -> TermIndex:
-        """Analyse and count documents that come in blocks; only the counts are kept in memory.
-
-        Args:
-            blocks: for each block of documents, the texts of every field, one per document. All
-                blocks have the same fields.
-            analyzer: the recipe; None for the default one.
-            threads: worker threads; None for one per core.
-
-        Raises:
-            InputError: no blocks, no fields, an unknown field, or blocks that do not match.
-        """
-        analyzer = analyzer or Analyzer()
-        rest = iter(blocks)
-        first = next(rest, None)
-        if not first:
-            raise InputError("an index needs documents with at least one field, found none")
-        unknown = sorted(set(first) - set(FIELDS))
-        if unknown:
-            raise InputError(f"unknown fields {', '.join(unknown)}; use {', '.join(FIELDS)}")
-        fields = tuple(field for field in FIELDS if field in first)
-        made = count_fields(_chain(first, rest), fields, analyzer, threads=threads)
-        return cls._of_counts(analyzer, fields, *made)
-
-    @classmethod
-    def _of_counts(
-        cls,
-        analyzer: Analyzer,
-        fields: Sequence[str],
-        words: Sequence[str],
-        matrices: Sequence[csr_matrix],
-    ) -> TermIndex:
-        named = _with_whole(fields, matrices)
-        counts = {field: FieldCounts.from_matrix(matrix) for field, matrix in named.items()}
-        counts.setdefault(WHOLE, counts[fields[0]])
-        return cls(analyzer, Vocabulary(words), counts)
 
     def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
         """The counts of other documents under this index's vocabulary and statistics. Words that
@@ -376,17 +335,4 @@ def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
             yield block
             block, characters = {field: [] for field in block}, 0
     if any(block.values()):
-        yield block
-
-
-def _chain(
-    first: Mapping[str, Sequence[str]], rest: Iterator[Mapping[str, Sequence[str]]]
-) -> Iterator[Mapping[str, Sequence[str]]]:
-    yield first
-    for number, block in enumerate(rest, start=1):
-        if set(block) != set(first):
-            raise InputError(
-                f"block {number} of documents has the fields {', '.join(sorted(block))}; "
-                f"block 0 had {', '.join(sorted(first))}"
-            )
         yield block

@@ -15,6 +15,7 @@ from wikispeedia import articles
 
 from ltr_features.text.bm25 import BM25
 from ltr_features.text.candidates import BM25Retriever
+from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.index import TermIndex
 
 DEPTH = 100
@@ -27,7 +28,9 @@ def main(threads: int) -> None:
 
     numba.set_num_threads(threads)
     titles, texts = articles()
-    index = TermIndex.build_from_blocks([{"title": titles, "body": texts}])
+    none, ids = np.zeros(0, np.int64), [str(row) for row in range(len(titles))]
+    fields, judged = {"title": titles, "body": texts}, Judgements(none, none, none)
+    index = TermIndex.build(Collection("articles", ids, fields, [], [], judged))
     analyzer = index.analyzer
     retriever = BM25Retriever(index, bm25=BM25(k1=1.5, b=0.75))
     counts = index.query_counts(titles)

@@ -98,13 +98,11 @@ def test_words_of_any_script_survive(tmp_path):
     assert TermIndex.open(tmp_path / "index").vocabulary.words == ("strasse", "日本", "𝒳𝒴")
 
 
-def test_an_index_without_words_can_be_stored(tmp_path):
-    index = TermIndex.build_from_blocks([{"body": ["", "?"]}])
-    index.save(tmp_path / "index")
+def test_a_field_without_words_can_be_stored(tmp_path):
+    TermIndex.build(collection(title=["", "?"], body=["a word", ""])).save(tmp_path / "index")
     again = TermIndex.open(tmp_path / "index")
-    assert len(again.vocabulary) == 0
-    assert again.counts("whole").shape == (2, 0)
-    assert again.query_counts(["a word"]).shape == (1, 0)
+    assert again.counts("title").nnz == 0
+    assert again.counts("body").shape == again.counts("title").shape == (2, 1)
 
 
 def test_a_collection_without_words_is_refused():
@@ -118,23 +116,15 @@ def test_a_missing_text_is_named_by_its_document(missing):
         TermIndex.build(collection(body=["a", "b"], title=["x", missing]))
 
 
-def test_building_from_blocks_equals_building_at_once():
+@pytest.mark.parametrize("characters", [1, 9])
+def test_blocks_of_documents_do_not_matter(characters, monkeypatch):
     fields = {"title": ["red", "", "owl fox", "x"], "body": ["fox", "blue owl", "", "zebra red"]}
     index = TermIndex.build(collection(**fields))
-    blocks = ({s: texts[i : i + 1] for s, texts in fields.items()} for i in range(4))
-    streamed = TermIndex.build_from_blocks(blocks, threads=2)
-    assert streamed.vocabulary == index.vocabulary
+    monkeypatch.setattr("ltr_features.text.index.BLOCK_CHARACTERS", characters)
+    blockwise = TermIndex.build(collection(**fields), threads=2)
+    assert blockwise.vocabulary == index.vocabulary
     for field in ("title", "body", "whole"):
-        assert (streamed.counts(field) != index.counts(field)).nnz == 0
-
-
-def test_bad_blocks_are_refused():
-    with pytest.raises(InputError, match="needs documents with at least one field"):
-        TermIndex.build_from_blocks([])
-    with pytest.raises(InputError, match="unknown fields colour"):
-        TermIndex.build_from_blocks([{"colour": ["red"]}])
-    with pytest.raises(InputError, match="block 1 of documents has the fields title"):
-        TermIndex.build_from_blocks([{"body": ["red"]}, {"title": ["red"]}])
+        assert (blockwise.counts(field) != index.counts(field)).nnz == 0
 
 
 def test_incomplete_and_foreign_folders_are_refused(index, tmp_path):
