@@ -19,17 +19,16 @@ from letor.errors import InputError
 from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
-from ltr_features.studies.kinds.clickthrough_page import document
-from ltr_features.studies.kinds.clickthrough_tables import (
-    Results,
+from ltr_features.studies.kinds.clickthrough_report import (
+    ClickthroughResults,
     RowFit,
     RowResult,
     csv_rows,
-    time_rows,
+    document,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
 from ltr_features.studies.kinds.given_files import read_query_groups
-from ltr_features.studies.kinds.task_tables import TaskStudy, contents
+from ltr_features.studies.kinds.task_tables import TaskStudy
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
@@ -65,15 +64,10 @@ class ClickthroughStudy(TaskStudy):
                 found[f"groups of {name}"] = self.identity(self.data / task.groups)
         return found
 
-    def row_stages(self) -> list[Planned]:
-        planned = []
-        for table in self.config.tables:
-            for row in table.rows:
-                planned.append(self.task_stage(table.task))
-                for fit in range(self.config.fits_of(row)):
-                    planned.append(self._fit_stage(table.task, row, fit))
-                    planned.append(self._row_stage(table.task, row, fit))
-        return planned
+    def row_stages(self, task: str, row: RowConfig) -> list[Planned]:
+        stages = (self._fit_stage, self._row_stage)
+        fits = range(self.config.fits_of(row))
+        return [stage(task, row, number) for number in fits for stage in stages]
 
     def _groups(self, name: str) -> dict[str, str] | None:
         """The group of each test query of a task, if it names a file of them.
@@ -149,26 +143,20 @@ class ClickthroughStudy(TaskStudy):
             fitted = self.done(self._fit_stage(name, row, number))
             ranked = self.done(self._row_stage(name, row, number))
             values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
-            told = {"weights": ranked.json("weights.json"), **fitted.json("times.json")}
-            told |= fitted.json("fit.json")
-            fits.append(RowFit(values.set_index("query"), **told))
+            told = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
+            fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **told))
         return RowResult(fits)
 
     def report(self) -> Contents:
-        config = self.config
-        rows = {
-            (table.name, row.label): self._row(table.task, row)
-            for table in config.tables
-            for row in table.rows
-        }
+        rows = {(table.name, row.label): self._row(task, row) for table, row, task in self.rows}
         facts, groups = {}, {}
-        for name in config.tasks:
+        for name in self.config.tasks:
             facts[name] = self.facts(name)
             if (of := self._groups(name)) is not None:
                 groups[name] = of
                 facts[name]["groups of test queries"] = len(set(of.values()))
-        results = Results(config, rows, facts, groups)
-        return contents(document(results), csv_rows(results), time_rows(results))
+        results = ClickthroughResults(self.config, rows, facts, groups)
+        return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 
 
 def _evaluations(model: Any) -> list[float]:

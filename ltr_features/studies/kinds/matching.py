@@ -22,16 +22,15 @@ from ltr_features.studies.kinds.matching_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.matching_curves import training_curve
-from ltr_features.studies.kinds.matching_page import document
-from ltr_features.studies.kinds.matching_rows import make_row
-from ltr_features.studies.kinds.matching_tables import (
-    Results,
+from ltr_features.studies.kinds.matching_report import (
+    MatchingResults,
     RowFit,
     RowResult,
     csv_rows,
-    time_rows,
+    document,
 )
-from ltr_features.studies.kinds.task_tables import TaskStudy, contents
+from ltr_features.studies.kinds.matching_rows import make_row
+from ltr_features.studies.kinds.task_tables import TaskStudy
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents
 
@@ -58,21 +57,15 @@ class MatchingStudy(TaskStudy):
         return read_config(path, MatchingConfig)
 
     @property
-    def _rows(self) -> list[tuple[TableConfig, RowConfig]]:
-        """Rows with a model, task by task: only one is held in memory."""
-        rows = [(t, row) for t in self.config.tables for row in t.rows if row.model is not None]
-        return sorted(rows, key=lambda item: item[1].task or item[0].task)
+    def rows(self) -> list[tuple[TableConfig, RowConfig, str]]:
+        """Task by task: only one is held in memory."""
+        return sorted(super().rows, key=lambda item: item[2])
 
-    def row_stages(self) -> list[Planned]:
-        planned = []
-        for table, row in self._rows:
-            planned += [self.task_stage(row.task or table.task), *self._row_stages(table, row)]
-        return [*planned, *self._curve_stages().values()]
-
-    def _row_stages(self, table: TableConfig, row: RowConfig) -> list[Planned]:
-        """A stage for each fit."""
-        task = row.task or table.task
+    def row_stages(self, task: str, row: RowConfig) -> list[Planned]:
         return [self._row_stage(task, row, fit) for fit in range(self.config.fits_of(row))]
+
+    def further_stages(self) -> list[Planned]:
+        return list(self._curve_stages().values())
 
     def _row_stage(self, task: str, row: RowConfig, fit: int) -> Planned:
         trials = self.config.trials(row, fit)
@@ -134,19 +127,20 @@ class MatchingStudy(TaskStudy):
         )  # fmt: skip
 
     def report(self) -> Contents:
-        results = Results(
+        results = MatchingResults(
             self.config,
-            {(table.name, row.label): self._row(table, row) for table, row in self._rows},
-            {k: self.done(stage).json("curve.json") for k, stage in self._curve_stages().items()},
+            {(table.name, row.label): self._row(task, row) for table, row, task in self.rows},
             {name: self.facts(name) for name in self.config.tasks},
+            {k: self.done(stage).json("curve.json") for k, stage in self._curve_stages().items()},
         )
-        return contents(document(results), csv_rows(results), time_rows(results))
+        return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 
-    def _row(self, table: TableConfig, row: RowConfig) -> RowResult:
+    def _row(self, task: str, row: RowConfig) -> RowResult:
         fits = []
-        for stage in self._row_stages(table, row):
+        for stage in self.row_stages(task, row):
             done = self.done(stage)
             values = pd.read_csv(done.path / "per_query.csv").set_index("query")
-            seconds = done.json("times.json")["trials"]
-            fits.append(RowFit(done.json("result.json"), seconds, values))
+            result, trials = done.json("result.json"), done.json("times.json")["trials"]
+            seconds = {"seconds": trials[result["kept"]], "tuning_seconds": sum(trials)}
+            fits.append(RowFit(values, seconds, result["remarks"], result))
         return RowResult(fits)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pandas as pd
 from pydantic import Field, model_validator
@@ -15,11 +16,10 @@ from pydantic import Field, model_validator
 from ltr_base.names import nearest
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.page.pages import Document
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
-from ltr_features.studies.study import Contents, Study
+from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
 
 
@@ -55,6 +55,10 @@ class TableSection(Section):
     def mentioned(self) -> set[str]:
         """The labels that are named outside of the rows."""
         return set()
+
+    def task_of(self, row: Any) -> str:
+        """The name of the task of a row, which may name its own."""
+        return getattr(row, "task", None) or self.task
 
     @model_validator(mode="after")
     def _labels_fit(self) -> Self:
@@ -102,7 +106,7 @@ class TablesSection(Section):
         for table in self.tables:
             for row in table.rows:
                 where = f"table {table.name!r}, row {row.label!r}"
-                task = getattr(row, "task", None) or table.task
+                task = table.task_of(row)
                 if task not in self.tasks:
                     yield f"{where}: no task {task!r}; {nearest(task, self.tasks)}"
                 for problem in self.row_problems(row, task):
@@ -125,16 +129,20 @@ class TablesSection(Section):
         return self
 
 
-class Fit(Protocol):
-    """What a stage wrote of one fit of a row."""
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What the stages of one fit of a row left.
 
-    @property
-    def per_query(self) -> pd.DataFrame:
-        """Index = query ids, a column per measure."""
+    Attributes:
+        per_query: index = query ids, a column per measure.
+        seconds: of fitting, and of what else was timed, by the names of the columns of
+            ``times.csv``.
+        remarks: what must be heard of it.
+    """
 
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What must be heard of it."""
+    per_query: pd.DataFrame
+    seconds: Mapping[str, float]
+    remarks: Sequence[str]
 
 
 FitT = TypeVar("FitT", bound=Fit)
@@ -155,6 +163,40 @@ class Row(Generic[FitT]):
     def remarks(self) -> list[str]:
         """What must be heard of any of the fits."""
         return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
+
+
+RowT = TypeVar("RowT", bound=Row[Any])
+
+
+@dataclass(frozen=True, eq=False)
+class Results(Generic[RowT]):
+    """What the stages left.
+
+    Attributes:
+        rows: by names of tables and labels, those with a model. facts: sizes by task.
+    """
+
+    config: Any
+    rows: Mapping[tuple[str, str], RowT]
+    facts: Mapping[str, Mapping[str, float]]
+
+    def remarks(self, table: Any) -> list[tuple[str, str]]:
+        """Label and sentence: the notes on a table's rows, and what must be heard of the fits of
+        their models."""
+        found = []
+        for row in table.rows:
+            found += [(row.label, row.note)] if row.note else []
+            result = self.rows.get((table.name, row.label))
+            found += [(row.label, text) for text in (result.remarks if result else ())]
+        return found
+
+    @property
+    def times(self) -> pd.DataFrame:
+        """Seconds of the first fit of each row."""
+        return pd.DataFrame(
+            {"table": table, "label": label, **row.first.seconds}
+            for (table, label), row in self.rows.items()
+        )
 
 
 def compare_rows(
@@ -194,12 +236,24 @@ class TaskStudy(Study):
     _loaded: tuple[str, Any] | None = None
 
     @abstractmethod
-    def row_stages(self) -> list[Planned]:
-        """The stages of all rows, each after that of its task; those of equal rows may be there
-        several times."""
+    def row_stages(self, task: str, row: Any) -> list[Planned]:
+        """The stages of all fits of a row; equal rows have the same."""
+
+    def further_stages(self) -> list[Planned]:
+        """Stages that belong to no row."""
+        return []
+
+    @property
+    def rows(self) -> list[tuple[Any, Any, str]]:
+        """Table, row and name of the task of each row with a model."""
+        tables = self.config.tables
+        return [(t, row, t.task_of(row)) for t in tables for row in t.rows if row.model is not None]
 
     def stages(self) -> list[Planned]:
-        every = [*self.row_stages(), *map(self.task_stage, self.config.tasks)]
+        every: list[Planned] = []
+        for _, row, task in self.rows:
+            every += [self.task_stage(task), *self.row_stages(task, row)]
+        every += [*self.further_stages(), *map(self.task_stage, self.config.tasks)]
         return list({stage.name: stage for stage in every}.values())
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
@@ -209,24 +263,19 @@ class TaskStudy(Study):
 
     def task_stage(self, name: str) -> Planned:
         """Makes the task's folder."""
-        if name not in self._task_stages:
-            config = self.config.tasks[name]
-            inputs = self.task_inputs(config)
-            n_bytes = sum(file["size"] for file in inputs["files"])
-            self._task_stages[name] = Planned(
-                f"tasks/{slug(name)}",
-                inputs,
-                lambda folder: self.make_task(config).save(folder),
-                f"{size_text(n_bytes)} to read",
-                "task",
-                n_bytes,
-                code=self.task_code,
-            )
         return self._task_stages[name]
 
     @cached_property
     def _task_stages(self) -> dict[str, Planned]:
-        return {}
+        return {name: self._task_stage(name, task) for name, task in self.config.tasks.items()}
+
+    def _task_stage(self, name: str, config: Any) -> Planned:
+        inputs = self.task_inputs(config)
+        n_bytes = sum(file["size"] for file in inputs["files"])
+        return Planned(
+            f"tasks/{slug(name)}", inputs, lambda folder: self.make_task(config).save(folder),
+            f"{size_text(n_bytes)} to read", "task", n_bytes, code=self.task_code,
+        )  # fmt: skip
 
     def make_task(self, config: Any) -> Any:
         """A task from its files."""
@@ -252,10 +301,3 @@ class TaskStudy(Study):
     def seeds(self) -> dict[str, int]:
         tasks = {name: task.seed for name, task in self.config.tasks.items()}
         return {"models": self.config.seed, **tasks}
-
-
-def contents(
-    page: Document, rows: Sequence[Mapping[str, Any]], times: Sequence[Mapping[str, Any]]
-) -> Contents:
-    """The report: the page, ``rows.csv`` and ``times.csv``."""
-    return Contents(page, {"rows": pd.DataFrame(rows), "times": pd.DataFrame(times)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -166,17 +166,6 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) 
 def wrapped(text: str, width: int = WIDTH) -> str:
     """The text in lines of at most 100 characters, or of another width."""
     return textwrap.fill(text, width, subsequent_indent="  ") if text else ""
-
-
-def row_remarks(table: Any, results: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
-    """Label and sentence: the notes on a table's rows, and what must be heard of their models'
-    fits, the results being known by the names of tables and labels."""
-    found = []
-    for row in table.rows:
-        result = results.get((table.name, row.label))
-        found += [(row.label, row.note)] if row.note else []
-        found += [(row.label, text) for text in (result.remarks if result else ())]
-    return found
 
 
 def escaped(text: str) -> str:

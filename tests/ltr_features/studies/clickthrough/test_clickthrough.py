@@ -17,7 +17,7 @@ from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds import clickthrough
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
-from ltr_features.studies.kinds.clickthrough_tables import outcome_of
+from ltr_features.studies.kinds.clickthrough_report import outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import NDCG
 from ltr_features.studies.run import find_experiment, run_file
 

@@ -11,8 +11,8 @@ from scipy.stats import ttest_1samp
 from small_studies import MATCHING
 
 from ltr_features.studies.kinds.matching_config import TableConfig
-from ltr_features.studies.kinds.matching_tables import (
-    Results,
+from ltr_features.studies.kinds.matching_report import (
+    MatchingResults,
     RowFit,
     RowResult,
     check_text,
@@ -38,13 +38,13 @@ def order_check(fits, groups):
     """The check of "a < b", of average precision in each fit."""
     rows = {
         ("t", label): RowResult(
-            [RowFit({}, [], pd.DataFrame({"group": groups, "ap": ap, "p10": ap})) for ap in of]
+            [RowFit(pd.DataFrame({"group": groups, "ap": ap, "p10": ap}), {}, [], {}) for ap in of]
         )
         for label, of in fits.items()
     }
     table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}, {"label": "b"}],
                         order=[("a", "b")])  # fmt: skip
-    [check] = order_checks(Results(None, rows, {}, {}), table)
+    [check] = order_checks(MatchingResults(None, rows, {}, {}), table)
     return check
 
 

@@ -1,5 +1,5 @@
-"""Tables of clickthrough experiments: our numbers beside the paper's, expectations and their
-outcome."""
+"""What the report of a clickthrough experiment shows: our numbers beside the paper's, expectations
+and their outcome."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TableConfig
-from ltr_features.studies.kinds.task_tables import Row, compare_rows
+from ltr_features.studies.kinds.clickthrough_config import (
+    ClickthroughConfig,
+    RowConfig,
+    TableConfig,
+)
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
+from ltr_features.studies.page.pages import Document, Section
+from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.refits import repeats_told, spreads
+from ltr_features.studies.statistics.refits import repeats_told, spreads, with_spread
 from ltr_features.studies.statistics.significance import corrected
 
 
 @dataclass(frozen=True, eq=False)
-class RowFit:
-    """What the stages of one fit of a row wrote.
+class RowFit(Fit):
+    """One fit of a row.
 
     Attributes:
-        per_query: index = query ids, a column per measure.
         weights: what each half was scored with.
-        seconds: of fitting.
         evaluations: gradients per pair of the projection, by iteration of EM; empty without one.
-        remarks: what must be heard of the fit.
     """
 
-    per_query: pd.DataFrame
     weights: Sequence[Sequence[float]]
-    seconds: float
     evaluations: Sequence[float]
-    remarks: Sequence[str] = ()
 
 
 class RowResult(Row[RowFit]):
@@ -45,20 +48,116 @@ class RowResult(Row[RowFit]):
         """Of each measure, the standard deviation of its mean over the fits; NaN for one fit."""
         return spreads([fit.per_query for fit in self.fits])
 
-    @property
-    def evaluations(self) -> Sequence[float]:
-        return self.first.evaluations
-
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """Everything that a report shows: rows by table name and label, sizes by task, and of tasks
-    that name them the groups of the test queries."""
+class ClickthroughResults(Results[RowResult]):
+    """Everything that a report shows.
+
+    Attributes:
+        groups: of tasks that name them, those of the test queries.
+    """
 
     config: ClickthroughConfig
-    rows: Mapping[tuple[str, str], RowResult]
-    facts: Mapping[str, Mapping[str, float]]
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def document(results: ClickthroughResults) -> Document:
+    """Every table with what was expected of it."""
+    config = results.config
+    sections = [
+        Section(
+            name=table.name,
+            title=table.title,
+            facts=facts_line(results, table),
+            tables=[_table(results, table)],
+            checks=[
+                ("✓" if check.held else "✗", check_text(check, config.measures))
+                for check in checks(results, table)
+            ],
+            remarks=[*_work(results, table), *results.remarks(table)],
+            notes=table.notes,
+            figures=_evaluations(results, table),
+        )
+        for table in config.tables
+    ]
+    measure = config.measures[-1]
+    means = {
+        table.title: {
+            row.label: float(results.rows[table.name, row.label].per_query[measure].mean())
+            for row in table.rows
+        }
+        for table in config.tables
+    }
+    return Document(
+        config.title, config.introduction, sections, means, measure,
+        notes=config.notes, definitions=_definitions(config),
+    )  # fmt: skip
+
+
+def _table(results: ClickthroughResults, table: TableConfig) -> Table:
+    config = results.config
+    paper = [f"Paper: @{k}" for k in config.cutoffs]
+    return Table(
+        table.title,
+        ["Model", *config.measures, "Weights", "Fit s", *paper],
+        [_cells(results, table, row) for row in table.rows],
+        "Means over the test queries; on the right, what the paper reports on its data.",
+    )
+
+
+def _cells(results: ClickthroughResults, table: TableConfig, row: RowConfig) -> list[str]:
+    config, found = results.config, results.rows[table.name, row.label]
+    means = [
+        with_spread(f"{found.per_query[measure].mean():.3f}", found.spread[measure])
+        for measure in config.measures
+    ]
+    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.weights)
+    paper = [f"{value:.3f}" for value in row.paper] or ["–"] * len(config.cutoffs)
+    return [row.label, *means, weights, f"{found.first.seconds['seconds']:.1f}", *paper]
+
+
+def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
+    """Work of the projection by iteration of EM, in numbers."""
+    return [
+        (
+            f"{label}, function and gradient evaluations by iteration",
+            " ".join(f"{x:.1f}" for x in results.rows[table.name, label].first.evaluations),
+        )
+        for label in table.evaluations
+    ]
+
+
+def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, Drawing]]:
+    """Work of the projection by iteration of EM (Figure 2 of the paper)."""
+    series = {}
+    for label in table.evaluations:
+        values = list(results.rows[table.name, label].first.evaluations)
+        series[label] = (list(range(1, len(values) + 1)), values)
+    curve = Curve(
+        "Projection", "iteration of EM", "function and gradient evaluations per pair", series
+    )
+    drawing = curves(curve)
+    caption = (
+        "Evaluations of the projection's dual per pair, by iteration of EM (Figure 2 of the "
+        "paper). Function and gradient are computed together."
+    )
+    return [] if drawing is None else [(caption, drawing)]
+
+
+def _definitions(config: ClickthroughConfig) -> dict[str, str]:
+    return {
+        "NDCG@k": "Gain 2^grade − 1, discount 1 / log2(rank + 1), over all documents of the "
+        "collection; unjudged documents have grade 0; equal scores go by document id, ascending.",
+        "Weights": "Tuned for the last NDCG on one half of the test queries and used for the "
+        "other: λ1 of the collection and λ2 of the title's own words (models of counts), or the "
+        "weight of the tf-idf cosine (the others); one group per half.",
+        "Expected": "“A < B”: B is significantly better on the last NDCG; “A <= B”: B is not "
+        "significantly worse; “A ~ B”: they do not differ significantly. Paired t-test, "
+        f"two-sided, level {config.alpha} after Holm's correction over the expectations of the "
+        "table, measure by measure.",
+        "Fit s": "Seconds to fit, once for the rows alone and mixed; compiling and waiting "
+        "included.",
+    }
 
 
 @dataclass(frozen=True)
@@ -89,7 +188,7 @@ class Check:
         return self.outcome == "held"
 
 
-def checks(results: Results, table: TableConfig) -> list[Check]:
+def checks(results: ClickthroughResults, table: TableConfig) -> list[Check]:
     """The table's expectations, tested query by query."""
     if not table.expectations:
         return []
@@ -141,7 +240,7 @@ def check_text(check: Check, measures: Sequence[str]) -> str:
     return f"{claim}: {check.outcome} ({'; '.join(reversed(parts))})"
 
 
-def facts_line(results: Results, table: TableConfig) -> str:
+def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
     """The sizes of a table's task, and how often its models were fitted."""
     sizes = "; ".join(
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
@@ -151,7 +250,7 @@ def facts_line(results: Results, table: TableConfig) -> str:
     return f"{sizes}. {told}" if told else sizes
 
 
-def csv_rows(results: Results) -> list[dict[str, Any]]:
+def csv_rows(results: ClickthroughResults) -> pd.DataFrame:
     """One flat record per row of all tables."""
     records: list[dict[str, Any]] = []
     for table in results.config.tables:
@@ -165,12 +264,4 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             record |= {"weights": str([list(w) for w in found.first.weights])}
             paper = dict(zip(results.config.measures, row.paper, strict=False))
             records.append(record | {f"paper {m}": value for m, value in paper.items()})
-    return records
-
-
-def time_rows(results: Results) -> list[dict[str, Any]]:
-    """Seconds of fitting of each row of all tables."""
-    return [
-        {"table": table, "label": label, "seconds": row.first.seconds}
-        for (table, label), row in results.rows.items()
-    ]
+    return pd.DataFrame(records)

@@ -1,0 +1,289 @@
+"""What the report of a matching experiment shows: our numbers beside the paper's, and whether the
+order holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ltr_features.studies.kinds.matching_config import (
+    MatchingConfig,
+    PaperNumbers,
+    RowConfig,
+    TableConfig,
+)
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.page.charts.curves import curves
+from ltr_features.studies.page.charts.drawing import Drawing
+from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.pages import Document, Section
+from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.tables import Cell, Table
+from ltr_features.studies.page.verdicts import p_equals
+from ltr_features.studies.statistics.refits import repeats_told, with_spread
+
+DEFINITIONS = {
+    "Rank loss": "Share of sampled triples (query, relevant document, other document) that are "
+    "ordered wrongly; ties count half; standard error over queries.",
+    "MAP, P@10": "Over the fixed test queries; the document that a query was made of and its "
+    "training links are not ranked; of documents with equal scores the irrelevant ones come first.",
+    "Order": "Differences in average precision, query by query, with Fisher's randomisation test "
+    "(two-sided, 10,000 permutations; queries made of one document change their sign together). "
+    '"A tie": the opposite order, not significantly.',
+    "Train s": "Seconds to train the model that is reported; tuning: those of all that were tried. "
+    "Compiling is not counted.",
+}
+_SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
+
+
+@dataclass(frozen=True, eq=False)
+class RowFit(Fit):
+    """One fit of a row: its ``result`` as its stage wrote it; values per query have the columns
+    ``group``, ``ap`` and ``p10``, ``tuning_seconds`` are those of training all that were tried."""
+
+    result: Mapping[str, Any]
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The trial that is reported."""
+        trial: Mapping[str, Any] = self.result["trials"][self.result["kept"]]
+        return trial
+
+
+class RowResult(Row[RowFit]):
+    """The fits of a row."""
+
+    @cached_property
+    def _measures(self) -> pd.DataFrame:
+        return pd.DataFrame([fit.result["measures"] for fit in self.fits])
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Each measure and its standard error over queries, means over the fits."""
+        return dict(self._measures.mean())
+
+    @property
+    def spread(self) -> pd.Series:
+        """Of each measure, its standard deviation over the fits; NaN for one fit."""
+        return self._measures.std(ddof=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingResults(Results[RowResult]):
+    """Everything that a report shows.
+
+    Attributes:
+        curves: by share of the training links and N: loss after each epoch.
+    """
+
+    config: MatchingConfig
+    curves: Mapping[tuple[float, int], list[dict[str, float]]]
+
+
+def document(results: MatchingResults) -> Document:
+    """Every table with what was expected of it, then the figures."""
+    config = results.config
+    sections = [
+        Section(
+            name=table.name,
+            title=table.title,
+            facts=task_line(results, table),
+            tables=[_table(results, table)],
+            checks=[
+                (_SIGNS.get(check.outcome, "✗"), check_text(check))
+                for check in order_checks(results, table)
+            ],
+            remarks=results.remarks(table),
+            notes=table.notes,
+        )
+        for table in config.tables
+    ]
+    drawn = [*_scatters(results), *_curves(results)]
+    if drawn:
+        notes = config.curves.notes if config.curves else ()
+        sections.append(Section("figures", "Figures", figures=drawn, notes=notes))
+    means = {
+        table.title: {
+            row.label: results.rows[table.name, row.label].measures["map"]
+            for row in table.rows
+            if row.model is not None
+        }
+        for table in config.tables
+    }
+    return Document(
+        config.title, config.introduction, sections, means, "MAP",
+        notes=config.notes, definitions=DEFINITIONS,
+    )  # fmt: skip
+
+
+def _table(results: MatchingResults, table: TableConfig) -> Table:
+    return Table(
+        table.title,
+        [
+            "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "Tuning s",
+            "Paper: loss", "Paper: MAP", "Paper: P@10",
+        ],
+        [_cells(results, table, row) for row in table.rows],
+        "Means ± standard errors; on the right, what the paper reports on its data.",
+    )  # fmt: skip
+
+
+def _cells(results: MatchingResults, table: TableConfig, row: RowConfig) -> list[Cell | str]:
+    paper = _paper(row.paper)
+    if row.model is None:
+        return [Cell(row.label, style="biased"), *["–"] * 6, *paper]
+    found = results.rows[table.name, row.label]
+    m, spread, first = found.measures, found.spread, found.first
+    loss = f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}"
+    return [
+        row.label,
+        with_spread(loss, 100 * spread["rank_loss"], 2),
+        with_spread(f"{m['map']:.3f} ±{m['map_error']:.3f}", spread["map"]),
+        with_spread(f"{m['p10']:.3f} ±{m['p10_error']:.3f}", spread["p10"]),
+        _thousands(first.result["parameters"]),
+        f"{first.seconds['seconds']:.1f}",
+        f"{first.seconds['tuning_seconds']:.0f}" if len(first.result["trials"]) > 1 else "–",
+        *paper,
+    ]
+
+
+def _paper(paper: PaperNumbers) -> list[str]:
+    def with_error(value: float | None, error: float | None) -> str:
+        if value is None:
+            return "–"
+        return f"{value:.3f}" + (f" ±{error:.3f}" if error is not None else "")
+
+    loss = "–" if paper.rank_loss is None else f"{paper.rank_loss:g}%"
+    return [loss, with_error(paper.map, paper.map_error), with_error(paper.p10, paper.p10_error)]
+
+
+def _thousands(n: int) -> str:
+    if n >= 1_000_000:
+        return f"{n / 1e6:.1f}M"
+    return f"{n / 1e3:.0f}k" if n >= 1000 else str(n)
+
+
+def _scatters(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
+    drawn = results.config.scatter
+    if drawn is None:
+        return
+    own = results.rows[drawn.table, drawn.model].per_query["ap"][: drawn.n_queries]
+    for label in drawn.against:
+        other = results.rows[drawn.table, label].per_query["ap"][: drawn.n_queries]
+        values = other.to_numpy(), own.to_numpy()
+        drawing = scatter(*values, label, drawn.model, "Average precision")
+        yield f"{drawing.title}; {drawing.description}", drawing
+
+
+def _curves(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
+    for share in sorted({share for share, _ in results.curves}):
+        series = {}
+        for (other, rank), points in results.curves.items():
+            if other == share:
+                epochs = [point["epoch"] for point in points]
+                for part in ("train", "test"):
+                    series[f"{part}, N = {rank}"] = (epochs, [point[part] for point in points])
+        curve = Curve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
+        if drawing := curves(curve):
+            yield f"{curve.name}: rank loss of training and test links.", drawing
+
+
+@dataclass(frozen=True)
+class OrderCheck:
+    """One claim of an order: the MAP of ``high`` is above that of ``low``.
+
+    Attributes:
+        difference: mean over the shared test queries, NaN where they have different ones.
+        p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
+            with several fits the larger of that and of the test over fits, see
+            :func:`significance.compare`.
+        n_groups: of the queries, if there are fewer than queries.
+    """
+
+    low: str
+    high: str
+    difference: float
+    p: float
+    n_groups: int | None = None
+
+    @property
+    def outcome(self) -> str:
+        if self.difference > 0:
+            return "holds" if self.p < 0.05 else "holds, not significantly"
+        return "does not hold" if self.p < 0.05 else "a tie"
+
+
+def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderCheck]:
+    """The table's claims, checked query by query."""
+    checks = []
+    for chain in table.order:
+        for low, high in pairwise(chain):
+            rows = {label: results.rows[table.name, label] for label in (low, high)}
+            checks.append(_checked(low, high, rows))
+    return checks
+
+
+def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
+    a, b = rows[low].first.per_query, rows[high].first.per_query
+    if not a.index.equals(b.index):  # of different tasks
+        difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
+        return OrderCheck(low, high, float(difference), float("nan"))
+    groups = dict(zip(b.index.astype(str), b["group"], strict=True))
+    found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
+    told = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
+    p = float(np.fmax(found["p"], found["p_refits"]))
+    return OrderCheck(low, high, float(found["difference"]), p, told)
+
+
+def check_text(check: OrderCheck) -> str:
+    """ "A < B: holds (+0.0123, p < 0.0001)"."""
+    p = "" if np.isnan(check.p) else f", {p_equals(check.p)}"
+    p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
+    return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
+
+
+def task_line(results: MatchingResults, table: TableConfig) -> str:
+    """The sizes of a table's task."""
+    facts = results.facts[table.task]
+    n = {name: f"{value:,.0f}" for name, value in facts.items()}
+    return (
+        f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
+        f"test queries over {n['database']} documents; {n['triples']} triples; dictionary "
+        f"{n['document_words']} words, {n['words_per_document']} per document, "
+        f"{n['words_per_query']} per query. {repeats_told(results.config.repeats)}"
+    ).strip()
+
+
+def csv_rows(results: MatchingResults) -> pd.DataFrame:
+    """One flat record per trained row of all tables."""
+    records = []
+    for table in results.config.tables:
+        for row in table.rows:
+            if row.model is None:
+                continue
+            found = results.rows[table.name, row.label]
+            kept = found.first.kept
+            paper = {f"paper_{k}": v for k, v in row.paper.model_dump().items() if v is not None}
+            shown = {
+                k: kept[k]
+                for k in ("alpha", "beta", "n_expansion", "learning_rate", "best_epoch")
+                if k in kept
+            }
+            fits = {"fits": len(found.fits)} | {
+                f"{name}_spread": found.spread[name] for name in ("rank_loss", "map", "p10")
+            }
+            records.append(
+                {"table": table.name, "label": row.label, "model": row.model}
+                | found.measures
+                | (fits if results.config.repeats > 1 else {})
+                | {"weights": found.first.result["parameters"]}
+                | {"validation": kept["validation"], **shown, **paper}
+                | {"params": str(dict(kept["params"]))}
+            )
+    return pd.DataFrame(records)
