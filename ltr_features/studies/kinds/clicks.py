@@ -16,9 +16,8 @@ from ltr_features.studies.config import read_config, slug
 from ltr_features.studies.identity import files_within
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import Learners, MatchingLearners, RankerLearners
-from ltr_features.studies.kinds.clicks_page import document
+from ltr_features.studies.kinds.clicks_report import Results, document
 from ltr_features.studies.kinds.clicks_simulation import simulate_fold
-from ltr_features.studies.kinds.clicks_tables import Results
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 

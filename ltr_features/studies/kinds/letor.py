@@ -26,8 +26,7 @@ from letor.tuning import GRIDS, tune
 from ltr_features.studies.config import read_config, refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_page import document
-from ltr_features.studies.kinds.letor_tables import Results, make_tables, summary
+from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 

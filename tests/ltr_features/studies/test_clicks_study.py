@@ -17,7 +17,7 @@ from ltr_features.studies.identity import Digests
 from ltr_features.studies.kinds.clicks import ClicksStudy
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import MatchingLearner, MatchingLearners
-from ltr_features.studies.kinds.clicks_tables import Results
+from ltr_features.studies.kinds.clicks_report import Results
 from ltr_features.studies.run import run_file
 
 MATCHING = """
