@@ -17,9 +17,9 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
-from ltr_features.studies.manifest import MANIFEST
 from ltr_features.studies.progress import REPORT, TIMES
 from ltr_features.studies.run import experiment_names
+from ltr_features.studies.study import MANIFEST
 
 #: A page that code hosts show with its folder.
 INDEX = "README.md"

@@ -33,7 +33,7 @@ class Digests:
 
     def __init__(self, kept: Path | None = None, folder: Path | None = None) -> None:
         self.kept, self.folder = kept, folder
-        self._known = {} if kept is None else _read(kept)
+        self._known = {} if kept is None else saved_json(kept)
         self._large: dict[str, str] = {}
 
     def sha256(self, path: Path) -> str:
@@ -79,7 +79,7 @@ class Digests:
 
     def save(self) -> None:
         """Keep the digests of the large files that were asked for."""
-        if self.kept is not None and self._large != _read(self.kept):
+        if self.kept is not None and self._large != saved_json(self.kept):
             with atomic_path(self.kept) as partial:
                 partial.write_text(json.dumps(self._large, indent=1) + "\n", encoding="utf-8")
 
@@ -98,7 +98,8 @@ def _signature(status: os.stat_result) -> str:
     )
 
 
-def _read(path: Path) -> dict[str, str]:
+def saved_json(path: Path) -> dict[str, Any]:
+    """The table in a JSON file; an empty one where the file is not there or is damaged."""
     try:
         found = read_json(path)
     except (OSError, ValueError):

@@ -13,7 +13,8 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path
+from ltr_features.studies.identity import saved_json
 
 #: Says who holds the folder; it goes with the run. On some systems a locked file cannot be read,
 #: so that the lock itself is on a second file, which stays.
@@ -91,8 +92,5 @@ def _taken_over(note: Path) -> str:
 
 def _holder(note: Path) -> dict[str, Any]:
     """What the file says; nothing where it says nothing."""
-    try:
-        found = read_json(note)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) and {"process", "host"} <= set(found) else {}
+    found = saved_json(note)
+    return found if {"process", "host"} <= set(found) else {}

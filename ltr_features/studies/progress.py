@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path
+from ltr_features.studies.identity import saved_json
 
 #: The file of an output folder that has the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
@@ -97,9 +98,8 @@ def _scaled(measured: Sequence[_Measured], work: Work) -> float | None:
 def _read(path: Path) -> dict[str, _Measured]:
     """The durations of a file; none if it is not there, or says something else."""
     try:
-        found = read_json(path)
-        return {str(name): _Measured(**one) for name, one in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return {name: _Measured(**one) for name, one in saved_json(path).items()}
+    except TypeError:
         return {}
 
 

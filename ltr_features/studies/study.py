@@ -7,7 +7,10 @@ for all of them and are here.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +23,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import pandas as pd
 
-from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
 from ltr_features.studies.page.outputs import write_outputs
@@ -30,8 +32,11 @@ from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
+from ltr_features.studies.stages import code_digest, versions
 from ssi_models.parallel import thread_count
 
+#: What a report was made from, as its last file.
+MANIFEST = "manifest.json"
 #: Makes stages that are not there yet, and yields all in the order of the plan.
 Maker: TypeAlias = Callable[[Sequence[Planned]], Iterator[Planned]]
 
@@ -230,12 +235,33 @@ class Study(ABC):
         else:
             report.write(folder)
             verdict = report.document.verdict
-        write_manifest(
-            folder,
-            title=self.config.title,
-            verdict=verdict,
-            settings=self.settings,
-            inputs=self.files,
-            seeds=self.seeds,
-            timed=self.timed,
-        )
+        self._write_manifest(folder, verdict)
+
+    def _write_manifest(self, folder: Path, verdict: str) -> None:
+        """Write what the report was made from, and the digests of the files that it is made of:
+        enough to make the same bytes again. Files that show clock times are named apart."""
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        digests = {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+        }
+        found = {
+            "title": self.config.title,
+            "verdict": verdict,
+            "versions": versions(),
+            "code": code_digest(),
+            "machine": {
+                "system": platform.system(),
+                "release": platform.release(),
+                "processor": platform.machine(),
+                "cores": os.cpu_count(),
+            },
+            "seeds": self.seeds,
+            "settings": self.settings,
+            "inputs": self.files,
+            "files": {name: digest for name, digest in digests.items() if name not in self.timed},
+        }
+        if self.timed:
+            found["files with clock times"] = list(self.timed)
+        text = json.dumps(found, indent=1, ensure_ascii=False, default=str)
+        pages.write(f"{text}\n", folder / MANIFEST)

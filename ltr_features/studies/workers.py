@@ -16,7 +16,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ _STAGES = 4
 _PATIENCE = 30  # seconds until shared storage shows what another machine has written
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class StudyPlan:
     """What a worker makes a study from.
 
@@ -44,18 +44,12 @@ class StudyPlan:
         run: of one run; a worker keeps its study, and what that has read, while it lasts.
     """
 
-    kind: type[Study]
-    config: Any
-    out: str
-    data: str
-    memory: int | None
+    kind: type[Study] = field(compare=False)
+    config: Any = field(compare=False)
+    out: str = field(compare=False)
+    data: str = field(compare=False)
+    memory: int | None = field(compare=False)
     run: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StudyPlan) and self.run == other.run
-
-    def __hash__(self) -> int:
-        return hash(self.run)
 
 
 def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -> Iterator[Planned]:

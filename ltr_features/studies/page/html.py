@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ltr_features.studies.page import pages, query_tables, verdicts
@@ -27,17 +25,6 @@ from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEF
 
 #: Rows of a table, and figures of a kind, that a page shows without folding some.
 LONG = 12
-
-
-def write(report: Report, path: str | os.PathLike[str]) -> Path:
-    """Write the report as one HTML file; returns its path.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    path = Path(path)
-    pages.write(render(report), path)
-    return path
 
 
 def render(report: Report, figures: ReportFigures | None = None) -> str:
@@ -95,7 +82,7 @@ def _outcome(study: Study) -> dict[str, Any]:
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
         "hard": _hard_in_short(study),
-        "remarks": verdicts.column_verdicts(study),
+        "remarks": [f"{remark}." for remark in study.remarks],
     }
 
 

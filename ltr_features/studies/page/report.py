@@ -309,7 +309,6 @@ class Report:
         maps: of words and of documents of an embedding.
         settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
         versions: versions of the software by name.
-        measure_definitions: definitions of measures that ``measures`` does not know.
         warnings: what concerns the run as a whole.
     """
 
@@ -323,7 +322,6 @@ class Report:
     maps: Sequence[EmbeddingMap] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    measure_definitions: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -342,9 +340,6 @@ class Report:
 
     @property
     def definitions(self) -> list[tuple[str, str]]:
-        """(name, definition) of every measure shown; then what holds for all those of
-        ``measures``."""
-        given = self.measure_definitions
-        shared = [m for m in self.measures if m not in given]
-        listed = [(m, given[m] if m in given else run_measure(m).formula) for m in self.measures]
-        return [*listed, (", ".join(shared), RUN_RULES)] if shared else listed
+        """(name, definition) of every measure shown; then what holds for all of them."""
+        listed = [(m, run_measure(m).formula) for m in self.measures]
+        return [*listed, (", ".join(self.measures), RUN_RULES)]

@@ -16,7 +16,6 @@ from ltr_features.studies.page.table_parts import (
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table, wrapped
 from ltr_features.studies.page.verdicts import (
-    column_verdicts,
     group_verdict,
     hard_query_verdict,
     minus,
@@ -235,7 +234,7 @@ def study_text(study: Study) -> str:
         f"{study.name}: {found.headline}",
         wrapped(found.details),
         wrapped(group_verdict(study)),
-        "\n".join(wrapped(f"! {sentence}") for sentence in column_verdicts(study)),
+        "\n".join(wrapped(f"! {remark}.") for remark in study.remarks),
         f"{systems.text()}\n{wrapped(marks_note(study))}",
         comparison_table(study).text(),
         wrapped(hard_query_verdict(study)),

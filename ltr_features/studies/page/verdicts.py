@@ -231,12 +231,6 @@ def hard_query_verdict(study: Study) -> str:
     )
 
 
-def column_verdicts(study: Study) -> list[str]:
-    """What must be heard of columns before a verdict on systems that use them is believed, a
-    sentence each."""
-    return [f"{remark}." for remark in study.remarks]
-
-
 def value(x: float) -> str:
     """Four decimals: "0.4123"."""
     return f"{x:.4f}"

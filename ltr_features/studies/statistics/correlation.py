@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from letor.dataset import RankingData
@@ -46,15 +47,7 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
 
 def _unit_ranks(X: NDArray[np.float32]) -> NDArray[np.float64]:
     """float64 [n, p]: the ranks within each column, centred, of length 1; 0 for a constant."""
-    place = np.argsort(X, axis=0, kind="stable")
-    ordered = np.take_along_axis(X, place, axis=0)
-    n, position = len(X), np.arange(len(X))[:, None]
-    new = np.ones((n + 1, X.shape[1]), dtype=bool)  # a run of equal values begins
-    new[1:-1] = ordered[1:] != ordered[:-1]
-    first = np.maximum.accumulate(np.where(new[:-1], position, 0), axis=0)
-    last = np.minimum.accumulate(np.where(new[1:], position, n)[::-1], axis=0)[::-1]
-    ranks = np.empty(X.shape)
-    np.put_along_axis(ranks, place, (first + last) / 2.0 - (n - 1) / 2.0, axis=0)
+    ranks = rankdata(X, axis=0) - (len(X) + 1) / 2
     length = np.sqrt((ranks**2).sum(axis=0))
     return ranks / np.where(length > 0, length, 1.0)
 

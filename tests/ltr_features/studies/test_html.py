@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ltr_features.studies.page.html import render, write
+from ltr_features.studies.page.html import render
 from ltr_features.studies.page.query_tables import extreme_queries
 from ltr_features.studies.page.report import QueryRankings, RankedDocument, Report
 from ltr_features.studies.page.script_data import packed_rankings
@@ -235,14 +234,6 @@ def test_too_many_rankings_are_cut_to_the_largest_changes(
 def test_small_enough(make_report: Callable[..., Report]) -> None:
     """1,000 queries and 20 systems in the first study, a third of the queries in the second."""
     assert len(render(make_report(1000, 20)).encode()) < 2_000_000
-
-
-def test_write_leaves_nothing_but_the_file(
-    make_report: Callable[..., Report], page: str, tmp_path: Path
-) -> None:
-    path = write(make_report(), tmp_path / "new" / "report.html")
-    assert path.read_bytes() == page.encode()
-    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
 
 
 def test_of_many_systems_those_of_the_first_screen_stand_first(

@@ -8,7 +8,6 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.lock import locked
-from ltr_features.studies.manifest import write_manifest
 from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
@@ -86,22 +85,3 @@ def test_what_others_made_is_refused_before_anything_runs(tmp_path):
         StageRunner(tmp_path).running([planned("a", calls)], "report"),
     ):
         pass
-
-
-def test_manifests_have_versions_of_all_that_numbers_come_from(tmp_path):
-    (tmp_path / "a.csv").write_text("1")
-    (tmp_path / "times.csv").write_text("0.3")
-    write_manifest(
-        tmp_path,
-        title="t",
-        verdict="v",
-        settings={},
-        inputs={},
-        seeds={"x": 1},
-        timed=["times.csv"],
-    )
-    found = json.loads((tmp_path / "manifest.json").read_text())
-    assert {"Python", "ltr-features", "numpy", "xgboost", "lightgbm", "statsmodels", "matplotlib",
-            "numba", "pyarrow"} <= set(found["versions"])  # fmt: skip
-    assert list(found["files"]) == ["a.csv"]
-    assert found["files with clock times"] == ["times.csv"]

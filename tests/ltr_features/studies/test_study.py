@@ -104,6 +104,8 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
     assert manifest["inputs"]["extra"]["sha256"] == hashlib.sha256(b"extra").hexdigest()
     assert manifest["settings"]["numbers"] == [2, 3]
     assert manifest["seeds"] == {"numbers": 3}
+    assert {"Python", "ltr-features", "numpy", "xgboost", "lightgbm", "statsmodels", "matplotlib",
+            "numba", "pyarrow"} <= set(manifest["versions"])  # fmt: skip
     assert set(manifest["machine"]) == {"system", "release", "processor", "cores"}
     assert not re.search(r"/tmp/|/root/", json.dumps(manifest))
 

@@ -114,13 +114,6 @@ def test_report_text_has_verdicts_warnings_and_each_definition_once(
         assert f"! {study.warnings[0]}" in text
 
 
-def test_own_definitions_of_measures_are_used(make_report: Callable[..., Report]) -> None:
-    report = make_report()
-    own = replace(report, measure_definitions={"MAP": "as the official script computes it"})
-    assert ("MAP", "as the official script computes it") in own.definitions
-    assert own.definitions[-1][0] == "NDCG@10, NDCG@20, P@10"
-
-
 def test_one_table_as_text_and_as_latex() -> None:
     rows = [
         [Cell("50% of $x_1", "told elsewhere"), Cell("1.5", strong=True, marks="▲a"), "x"],
