@@ -21,7 +21,7 @@ from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
-from ltr_features.text.term_counts import count_terms
+from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated
 from ssi_models.projections.baselines import VSM
@@ -164,14 +164,14 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     texts = [train.query_texts[row] for row in chosen.tolist()]
     analyzer = Analyzer(stopwords=config.stopwords or (), stemmer=config.stemmer)
     words, counts = count_terms([*titles, *texts], analyzer, threads=threads)
-    counts = counts.astype(np.float32).tocsr()
     asked_words, asked_counts = count_terms(
         [test.query_texts[row] for row in asked.tolist()], analyzer, threads=threads
     )
+    vocabulary, counts = Vocabulary(words), counts.astype(np.float32).tocsr()
     query, document, _ = _judged(train, chosen, place)
     return Task(
         Q=counts[len(titles) :],
-        T=_columns(asked_counts, asked_words, words),
+        T=renumbered(asked_counts.astype(np.float32), vocabulary.rows(asked_words), len(words)),
         D=counts[: len(titles)],
         train=Preferences.from_pairs(
             query, document, n_queries=len(chosen), n_documents=len(titles)
@@ -179,7 +179,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
         half=rng.permutation(len(asked)) % 2,
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
-        vocabulary=Vocabulary(words),
+        vocabulary=vocabulary,
     )
 
 
@@ -192,18 +192,6 @@ def _judged(
     row[queries] = np.arange(len(queries))
     used = (row[judged.query] >= 0) & (judged.grade > 0)
     return row[judged.query[used]], place[judged.document[used]], judged.grade[used]
-
-
-def _columns(counts: sp.csr_matrix, own: list[str], words: list[str]) -> sp.csr_matrix:
-    """Counts over ``words`` of texts counted over ``own``; other words are left out."""
-    column = {word: j for j, word in enumerate(words)}
-    kept = [j for j, word in enumerate(own) if word in column]
-    where = [column[own[j]] for j in kept]
-    ones = np.ones(len(kept), np.float32)
-    map_ = sp.csr_matrix((ones, (kept, where)), shape=(len(own), len(words)))
-    moved = sp.csr_matrix(counts.astype(np.float32) @ map_)
-    moved.sort_indices()
-    return moved
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,7 @@ from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
-from ltr_features.studies.kinds.ranking_findings import (
-    fewer_queries,
-    hard_queries,
-    precision_by_recall,
-    value_of_columns,
-    values_of,
-)
+from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
 from ltr_features.studies.kinds.ranking_models import (
     map_of_documents,
     map_of_words,
@@ -46,8 +40,7 @@ from ltr_features.studies.statistics.query_classes import (
     query_classes,
     query_properties,
 )
-from ltr_features.studies.statistics.refits import fits_told, mean_values
-from ltr_features.studies.statistics.significance import TestSettings
+from ltr_features.studies.statistics.refits import fits_told
 from ssi_models.base import MatchingModel
 
 
@@ -151,22 +144,16 @@ def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
 def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
-    fits = {name: [values_of(fit) for fit in of] for name, of in output.fits.items()}
-    per_query = {
-        name: mean_values(fits[name]) if name in fits else values_of(result)
-        for name, result in output.systems.items()
-    }
-    test = _test_settings(config)
-    kinds, kinds_note = _kinds(experiment, per_query)
-    measure, (system, baseline) = evaluation.measures[0], config.pairs[0]
-    headline = (per_query[system][measure], per_query[baseline][measure])
-    recall, recall_note = precision_by_recall(experiment, output)
+    found = Findings.of(experiment, output)
+    headline = found.headline
+    kinds, kinds_note = _kinds(experiment, headline[0].index)
+    recall, recall_note = found.precision_by_recall()
     return Study(
         name=output.split.title,
         description=output.split.description,
-        split_rule=_split_rule(experiment, output, fits),
+        split_rule=_split_rule(experiment, output, found.fits),
         systems=[
-            _system(output, system, per_query[system.name], fits.get(system.name, []))
+            _system(output, system, found.per_query[system.name], found.fits.get(system.name, []))
             for system in config.all_systems
         ],
         pairs=config.pairs,
@@ -177,20 +164,20 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
-        hard_queries=hard_queries(experiment, per_query, test),
+        hard_queries=found.hard_queries(),
         query_classes=query_class_table(
             kinds,
-            {f"{system} - {baseline}": headline},
-            settings=test,
+            {" - ".join(config.pairs[0]): headline},
+            settings=found.test,
             groups=experiment.groups,
         ),
         query_kinds=kinds,
         query_kinds_note=kinds_note,
-        drill_down=_moves(experiment, output, per_query),
+        drill_down=_moves(experiment, output, headline[0] - headline[1]),
         precision_recall=recall,
         precision_recall_note=recall_note,
-        learning_curve=fewer_queries(experiment, output, per_query, fits, test),
-        column_value=value_of_columns(experiment, output, per_query, fits, test),
+        learning_curve=found.fewer_queries(),
+        column_value=found.value_of_columns(),
         column_value_of=evaluation.column_value or "",
         column_correlation=column_correlation(
             [experiment.part(output.split, fold.name, "test") for fold in output.folds]
@@ -198,24 +185,12 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_measure=evaluation.hard_measure,
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
-        test=test,
+        test=found.test,
         remarks=[
             *experiment.collection.remarks,
             *experiment.told_of_candidates["remarks"],
             *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
         ],
-    )
-
-
-def _test_settings(config: ExperimentConfig) -> TestSettings:
-    evaluation = config.evaluation
-    return TestSettings(
-        alpha=evaluation.alpha,
-        n_permutations=evaluation.n_permutations,
-        n_resamples=evaluation.n_resamples,
-        confidence=evaluation.confidence,
-        correction=evaluation.correction,
-        seed=config.seed,
     )
 
 
@@ -275,7 +250,7 @@ def first_verdict(experiment: RankingStages) -> str:
         pairs=[pair],
         measures=config.evaluation.measures[:1],
         groups=experiment.groups,
-        test=_test_settings(config),
+        test=settings_of(config),
     )
     found = verdict(study)
     return f"First, {study.name}, one fit: {found.headline} {found.details}"
@@ -289,13 +264,10 @@ def _provenance(
     return {name: rows.provenance for name, rows in parts.items()}
 
 
-def _kinds(
-    experiment: RankingStages, per_query: dict[str, pd.DataFrame]
-) -> tuple[pd.DataFrame, str]:
-    """The class of every query with a relevant document, and which classes are missing, and why."""
+def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, str]:
+    """The class of every tested query with a relevant document; which are missing, and why."""
     source = entity_source(experiment.column_families())
     properties = query_properties(experiment.context, source)
-    tested = next(iter(per_query.values())).index
     note = (
         ""
         if source is not None
@@ -306,14 +278,11 @@ def _kinds(
 
 
 def _moves(
-    experiment: RankingStages, output: SplitOutputs, per_query: dict[str, pd.DataFrame]
+    experiment: RankingStages, output: SplitOutputs, differences: pd.Series
 ) -> list[QueryRankings]:
-    config = experiment.config
-    systems = {system.name: system for system in config.all_systems}
-    left, right = (systems[name] for name in config.pairs[0])
-    measure = config.evaluation.measures[0]
-    differences = per_query[left.name][measure] - per_query[right.name][measure]
-    return drill_down(experiment, output, (left, right), differences)
+    systems = {system.name: system for system in experiment.config.all_systems}
+    left, right = experiment.config.pairs[0]
+    return drill_down(experiment, output, (systems[left], systems[right]), differences)
 
 
 def _system(
