@@ -84,8 +84,12 @@ def test_accessible(page: str) -> None:
     assert levels.count(1) == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
     tables = len(outline.all("table"))
-    assert tables == len(outline.all("caption")) > 10
+    assert tables == len(outline.all("caption")) > 20
+    assert "<caption></caption>" not in page
+    assert [len(outline.all(tag)) for tag in ("header", "main", "nav")] == [1, 1, 1]
     assert all(a.get("scope") in ("col", "row") for a in outline.all("th"))
+    for rows in re.findall("<tbody>(.*?)</tbody>", page, re.DOTALL):
+        assert all('<th scope="row"' in row for row in rows.split("<tr")[1:])
     for drawing in outline.all("svg"):
         assert drawing.get("aria-hidden") == "true" or drawing.get("role") == "img"
     assert page.count("<title id=") == page.count("<desc id=") == page.count('role="img"')

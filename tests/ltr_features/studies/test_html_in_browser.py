@@ -3,92 +3,77 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser import BROWSER, Browser
 
 from ltr_features.studies.page.html import render
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.verdicts import signed
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
 
-# Each action's result goes into the page, which the browser then prints.
-ACTIONS = """
-<script>
-addEventListener("load", () => {
+TOOLS = """
   const root = document.getElementById("s1-explorer");
-  const out = document.body.appendChild(document.createElement("pre"));
-  const note = name => {
-    const rows = [...root.querySelectorAll("tbody tr")]
-      .map(r => [...r.querySelectorAll("td")].map(c => c.textContent).join("|"));
-    out.textContent += `#${name}#${root.querySelector(".status").textContent}#${rows.join("~")}\\n`;
-  };
+  const press = selector => root.querySelector(selector).click();
   const set = (selector, value) => {
     const element = root.querySelector(selector);
     element.value = value;
     element.dispatchEvent(new Event("input"));
   };
-  const press = selector => root.querySelector(selector).click();
-  note("start");
-  press("th[data-key=difference] button"); note("ascending");
-  press(".next"); note("second page");
-  press("th[data-key=id] button"); note("by id");
-  set(".measure", "2"); note("other measure");
-  set(".search", "SEARCHED"); note("found");
-  set(".search", "nowhere at all"); note("nothing");
-  set(".search", ""); set(".kind", "1B"); note("kind");
-  out.textContent += `#mean#${root.querySelector(".mean").textContent}#\n`;
-  set(".search", "SEARCHED"); note("kind and search");
-  set(".search", ""); set(".kind", ""); note("all kinds");
-  document.getElementById("theme").click();
-  out.textContent += `#theme#${document.documentElement.dataset.theme}#\\n`;
-});
-</script>
 """
-
-
-@pytest.fixture(scope="module")
-def study(make_report: Callable[..., Report]) -> Study:
-    return make_report(n_queries=57).studies[0]
-
+SHOWN = """return [root.querySelector(".status").textContent, [...root.querySelectorAll("tbody tr")]
+  .map(row => [...row.querySelectorAll("td")].map(cell => cell.textContent))];"""
+# What is done one after the other.
+ACTIONS = {
+    "start": "",
+    "ascending": "press('th[data-key=difference] button');",
+    "second page": "press('.next');",
+    "by id": "press('th[data-key=id] button');",
+    "other measure": "set('.measure', '2');",
+    "found": "set('.search', 'SEARCHED');",
+    "nothing": "set('.search', 'nowhere at all');",
+    "kind": "set('.search', ''); set('.kind', '1B');",
+    "kind and search": "set('.search', 'SEARCHED');",
+    "all kinds": "set('.search', ''); set('.kind', '');",
+}
+MEAN = "document.querySelector('#s1-explorer .mean').textContent"
 
 Seen = dict[str, tuple[str, list[list[str]]]]
 
 
 @pytest.fixture(scope="module")
-def seen(
-    make_report: Callable[..., Report], study: Study, tmp_path_factory: pytest.TempPathFactory
-) -> Seen:
-    return clicked(make_report(n_queries=57), study, tmp_path_factory.mktemp("browser"))
+def report(make_report: Callable[..., Report]) -> Report:
+    return make_report(n_queries=57)
 
 
-def clicked(report: Report, study: Study, folder: Path) -> Seen:
-    """For each action: the status line and the cells of the rows on show."""
+@pytest.fixture(scope="module")
+def study(report: Report) -> Study:
+    return report.studies[0]
+
+
+@pytest.fixture(scope="module")
+def seen(report: Report, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    return clicked(report, browser, tmp_path_factory.mktemp("page"))
+
+
+def clicked(report: Report, browser: Browser, folder: Path) -> Seen:
+    """After each action: the status line and the cells of the rows on show."""
     page = folder / "report.html"
-    actions = ACTIONS.replace("SEARCHED", searched(study).upper())
-    page.write_text(render(report).replace("</body>", actions + "</body>"), encoding="utf-8")
-    found = subprocess.run(
-        [
-            str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    lines = re.findall(r"^(?:.*<pre>)?#(.+?)#(.*?)#(.*)$", found.stdout, re.MULTILINE)
-    return {
-        name: (status, [row.split("|") for row in rows.split("~")] if rows else [])
-        for name, status, rows in lines
-    }
+    page.write_text(render(report), encoding="utf-8")
+    browser.open(page)
+    found = {}
+    for name, action in ACTIONS.items():
+        action = action.replace("SEARCHED", searched(report.studies[0]).upper())
+        status, rows = browser.evaluate(f"(() => {{ {TOOLS} {action} {SHOWN} }})()")
+        found[name] = (status, rows)
+        if name == "kind":
+            found["mean"] = (browser.evaluate(MEAN), [])
+    return found
 
 
 def searched(study: Study) -> str:
@@ -103,7 +88,7 @@ def expected_row(study: Study, query: str, measure: str = "NDCG@10") -> list[str
     return [query, study.query_texts[query], f"{b:.4f}", f"{a:.4f}", signed(a - b), ""]
 
 
-def test_starts_with_the_largest_gains(study: Study, seen: dict) -> None:
+def test_starts_with_the_largest_gains(study: Study, seen: Seen) -> None:
     status, rows = seen["start"]
     assert status == "1–10 of 57 queries"
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
@@ -111,7 +96,7 @@ def test_starts_with_the_largest_gains(study: Study, seen: dict) -> None:
     assert rows == [expected_row(study, q) for q in largest]
 
 
-def test_sorting_and_pages(study: Study, seen: dict) -> None:
+def test_sorting_and_pages(study: Study, seen: Seen) -> None:
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
     smallest = [study.queries[i] for i in d.argsort(kind="stable")]
     assert [row[0] for row in seen["ascending"][1]] == smallest[:10]
@@ -120,12 +105,12 @@ def test_sorting_and_pages(study: Study, seen: dict) -> None:
     assert [row[0] for row in seen["by id"][1]] == study.queries[:10]
 
 
-def test_other_measure(study: Study, seen: dict) -> None:
+def test_other_measure(study: Study, seen: Seen) -> None:
     rows = seen["other measure"][1]
     assert rows == [expected_row(study, q, study.measures[2]) for q in study.queries[:10]]
 
 
-def test_search_needs_every_word_in_any_case(study: Study, seen: dict) -> None:
+def test_search_needs_every_word_in_any_case(study: Study, seen: Seen) -> None:
     words = searched(study).split()
     wanted = [q for q in study.queries if all(w in study.query_texts[q] for w in words)]
     assert study.queries[20] in wanted
@@ -156,16 +141,19 @@ def check_kinds(study: Study, seen: Seen) -> None:
     assert seen["all kinds"][0].endswith(f" of {len(study.queries):,} queries")
 
 
-def test_theme_switches(seen: dict) -> None:
-    assert seen["theme"][0] in ("dark", "light")
+def test_theme_switches(seen: Seen, browser: Browser) -> None:
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 @pytest.mark.parametrize("n", [5, 10_000])
-def test_few_and_many_queries(make_report: Callable[..., Report], tmp_path: Path, n: int) -> None:
+def test_few_and_many_queries(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path, n: int
+) -> None:
     report = make_report(n_queries=n, n_systems=4)
     study = report.studies[0]
     queries = study.queries
-    seen = clicked(report, study, tmp_path)
+    seen = clicked(report, browser, tmp_path)
     page = min(n, 10)
     assert seen["start"][0] == f"1–{page} of {n:,} queries"
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
