@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import Result
 from folders import different
 from typer.testing import CliRunner
 
@@ -65,8 +66,26 @@ def files(tmp_path_factory):
     return folder, rows, scores
 
 
+def compared(folder: Path, out: Path, *more: Path, **options) -> Path:
+    """The report on a bad run, a good one, and others."""
+    options = {"qrels": folder / "qrels.txt", "test": TEST} | options
+    return compare_files([folder / "bad.run", folder / "good.run", *more], out, **options)
+
+
+def commanded(folder: Path, *options: str) -> Result:
+    """The command on both runs, in the working folder."""
+    runs = [str(folder / "bad.run"), str(folder / "good.run")]
+    judged = ["--qrels", str(folder / "qrels.txt"), "--out", "out"]
+    return CliRunner().invoke(app, ["compare", *runs, *judged, *options])
+
+
 def summary(report: Path) -> pd.DataFrame:
     return pd.read_csv(report / "comparisons.csv")
+
+
+def told(report: Path) -> str:
+    """The report as text, without line ends."""
+    return " ".join((report / "summary.txt").read_text("utf-8").split())
 
 
 @pytest.mark.parametrize("suffix", ["run", "scores", "ranklib"])
@@ -134,9 +153,9 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     html = (report / "report.html").read_text()
     assert "queries without any judgement" in html
     assert "1, left out of every mean" in html
-    told = "good lacks 1 of 19 judged queries: they count 0"
-    assert told in html.partition("<nav")[0]  # beside the verdict
-    assert f"! {told}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
+    lacking = "good lacks 1 of 19 judged queries: they count 0"
+    assert lacking in html.partition("<nav")[0]  # beside the verdict
+    assert f"! {lacking}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
     run = read_ranking(folder / "bad.run", None)
     assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
 
@@ -162,24 +181,15 @@ def test_bad_input_is_named(files, tmp_path):
         read_row_scores(short, rows)
 
 
-def test_the_command_takes_names_texts_and_measures(files, tmp_path):
-    folder = files[0]
-    texts = tmp_path / "queries.jsonl"
-    texts.write_text(
-        "".join(json.dumps({"_id": f"q{i}", "text": f"text {i}"}) + "\n" for i in range(20))
-    )
-    arguments = ["compare", str(folder / "bad.run"), str(folder / "good.run")]
-    arguments += ["--qrels", str(folder / "qrels.txt"), "--name", "Old", "--name", "New"]
-    arguments += ["--measure", "NDCG@5", "--queries", str(texts), "--permutations", "100"]
-    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+def test_the_command_takes_names_texts_and_measures(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = (json.dumps({"_id": f"q{i}", "text": f"text {i}"}) + "\n" for i in range(20))
+    Path("queries.jsonl").write_text("".join(lines))
+    names = ["--name", "Old", "--name", "New", "--queries", "queries.jsonl"]
+    result = commanded(files[0], *names, "--measure", "NDCG@5", "--permutations", "100")
     assert result.exit_code == 0, result.output
     assert "New did significantly better than Old" in result.output
-    assert "text 7" in (tmp_path / "out" / "report" / "report.html").read_text()
-
-
-def compared(folder: Path, out: Path, **options) -> Path:
-    runs = [folder / "bad.run", folder / "good.run"]
-    return compare_files(runs, out, qrels=folder / "qrels.txt", test=TEST, **options)
+    assert "text 7" in Path("out/report/report.html").read_text()
 
 
 def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, tmp_path):
@@ -256,41 +266,13 @@ def test_queries_without_a_text_are_counted(files, tmp_path):
         compared(files[0], tmp_path / "out", queries=path)
 
 
-def test_corrections_have_full_names_only(files, tmp_path):
-    arguments = ["compare", str(files[0] / "bad.run"), str(files[0] / "good.run")]
-    arguments += ["--qrels", str(files[0] / "qrels.txt"), "--correction", "bonf"]
-    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
-    assert result.exit_code != 0
-    with pytest.raises(InputError, match="no method 'bonf'; did you mean 'bonferroni'"):
-        compare_files(
-            [files[0] / "bad.run", files[0] / "good.run"],
-            tmp_path / "out",
-            qrels=files[0] / "qrels.txt",
-            test=TestSettings(correction="bonf"),
-        )
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_folder_is_held_before_anything_is_read(files, tmp_path):
     broken = tmp_path / "broken"
     broken.write_text("not a line of judgements\n")
-    runs = [files[0] / "bad.run", files[0] / "good.run"]
     with locked(tmp_path), pytest.raises(InputError, match="a run is going on there"):
-        compare_files(runs, tmp_path, qrels=broken, test=TEST)
+        compared(files[0], tmp_path, qrels=broken)
     with pytest.raises(InputError, match="broken"):
-        compare_files(runs, tmp_path, qrels=broken, test=TEST)
-
-
-def test_a_report_that_is_not_ours_is_refused_before_anything_is_read(files, tmp_path):
-    (tmp_path / "report").write_text("mine")
-    with pytest.raises(InputError, match="was not made by this program"):
-        compare_files(
-            [files[0] / "bad.run"] * 2,
-            tmp_path,
-            qrels=files[0] / "qrels.txt",
-            names=["a", "b"],
-            test=TEST,
-        )
+        compared(files[0], tmp_path, qrels=broken)
 
 
 def test_rows_that_say_what_they_lack_are_compared_as_by_all_judgements(files, tmp_path):
@@ -330,27 +312,20 @@ def groups_file(folder: Path, n: int = 20, size: int = 4) -> Path:
 
 
 def test_queries_that_belong_together_are_tested_together(files, tmp_path):
-    folder, _, _ = files
-    runs, groups = [folder / "bad.run", folder / "good.run"], groups_file(tmp_path)
-    report = compare_files(
-        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
-    )
+    groups = groups_file(tmp_path)
+    report = compared(files[0], tmp_path / "out", groups=groups)
     table = summary(report).set_index("measure")
     assert (table["n_groups"] == 5).all()
     assert (table["smallest_p"] >= 2 / 32).all()
     assert not table["significant"].any()
-    text = " ".join((report / "summary.txt").read_text("utf-8").split())
-    assert "The 20 queries belong to 5 groups and are tested by group" in text
-    assert "No difference could have been significant" in text
-    alone = compare_files(runs, tmp_path / "alone", qrels=folder / "qrels.txt", test=TEST)
-    assert summary(alone)["significant"].any()
+    assert "The 20 queries belong to 5 groups and are tested by group" in told(report)
+    assert "No difference could have been significant" in told(report)
+    assert summary(compared(files[0], tmp_path / "alone"))["significant"].any()
     values = pd.read_csv(report / "tables" / "per_query.csv")
     assert set(values.loc[values["query"] == "q7", "group"]) == {"article 1"}
     # Another file of groups makes another report.
     groups_file(tmp_path, size=1)
-    again = compare_files(
-        runs, tmp_path / "out", qrels=folder / "qrels.txt", groups=groups, test=TEST
-    )
+    again = compared(files[0], tmp_path / "out", groups=groups)
     assert (summary(again)["n_groups"] == 20).all()
 
 
@@ -358,22 +333,15 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     folder, rows, _ = files
     third = np.random.default_rng(3).random(100)
     write_run(run_of(rows, third), tmp_path / "third.run")
-    runs = [folder / "bad.run", folder / "good.run", tmp_path / "third.run"]
-    report = compare_files(
-        runs, tmp_path / "out", qrels=folder / "qrels.txt", hard_by="third", test=TEST
-    )
+    report = compared(folder, tmp_path / "out", tmp_path / "third.run", hard_by="third")
     table = pd.read_csv(report / "tables" / "hard_queries.csv")
     estimate = table[table["estimate"]]
     assert estimate[["system", "chosen_by"]].to_numpy().tolist() == [["good", "third"]]
     values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
     assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
-    assert "that a third ranking, third, ranks badly" in " ".join(
-        (report / "summary.txt").read_text("utf-8").split()
-    )
-    without = compare_files(runs, tmp_path / "none", qrels=folder / "qrels.txt", test=TEST)
-    assert "there is no estimate, as no independent ranking" in " ".join(
-        (without / "summary.txt").read_text("utf-8").split()
-    )
+    assert "that a third ranking, third, ranks badly" in told(report)
+    without = compared(folder, tmp_path / "none", tmp_path / "third.run")
+    assert "there is no estimate, as no independent ranking" in told(without)
 
 
 @pytest.mark.parametrize(
@@ -384,17 +352,16 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
+        (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
     ],
 )
-def test_bad_groups_and_choosers_are_named(files, tmp_path, monkeypatch, options, message):
-    folder, _, _ = files
+def test_options_that_do_not_fit_are_named(files, tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     groups_file(tmp_path, n=4).rename(tmp_path / "short.tsv")
-    runs = [str(folder / "bad.run"), str(folder / "good.run")]
-    arguments = ["compare", *runs, "--qrels", str(folder / "qrels.txt"), "--out", "o", *options]
-    result = CliRunner().invoke(app, arguments)
+    result = commanded(files[0], *options)
     assert result.exit_code != 0
     assert message in (result.output + str(result.exception))
+    assert not Path("out/report").exists()
 
 
 def test_a_file_of_the_kind_compare_says_what_the_command_does(files, tmp_path):
@@ -405,8 +372,7 @@ def test_a_file_of_the_kind_compare_says_what_the_command_does(files, tmp_path):
         "[test]\nn_permutations = 200\nn_resamples = 200\n"
     )
     by_file = run_file(toml, data=folder, out=tmp_path / "file")
-    runs = [folder / "bad.run", folder / "good.run"]
-    by_call = compare_files(runs, tmp_path / "call", qrels=folder / "qrels.txt", test=TEST)
+    by_call = compared(folder, tmp_path / "call")
     assert different(by_file, by_call) <= {NOTE}
     toml.write_text('kind = "compare"\nruns = ["bad.run"]\nqrels = "qrel.txt"\n')
     with pytest.raises(InputError, match=r"no file qrel\.txt; a comparison needs two runs or more"):

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from letor.errors import InputError
-from ltr_features.studies.lock import locked
 from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
@@ -65,23 +61,3 @@ def test_what_is_replaced_is_said_before(tmp_path, capsys):
         assert ("made again, in place of what is there: a (changed: version)" in said) == (
             stages == [now]
         )
-
-
-def test_a_second_run_into_the_folder_is_refused(tmp_path):
-    with (
-        locked(tmp_path),
-        pytest.raises(InputError, match="a run is going on there"),
-        StageRunner(tmp_path).running([]),
-    ):
-        pass
-
-
-def test_what_others_made_is_refused_before_anything_runs(tmp_path):
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "mine").touch()
-    calls: list[str] = []
-    with (
-        pytest.raises(InputError, match="was not made by this program"),
-        StageRunner(tmp_path).running([planned("a", calls)], "report"),
-    ):
-        pass

@@ -146,14 +146,6 @@ def test_a_killed_run_goes_on(run):
     assert all(before[p] == written(out)[p] for p in before)
 
 
-def test_a_dry_run_prints_the_plan_and_makes_nothing(run, tmp_path, capsys):
-    assert run(2, 3, dry_run=True) == tmp_path / "out" / "report"
-    printed = capsys.readouterr().out
-    assert printed.startswith("T\n")
-    assert "2 stages, 0 cached, 2 to do" in printed
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_folder_of_others_is_refused_before_anything_runs(run, tmp_path):
     (tmp_path / "out" / "report").mkdir(parents=True)
     (tmp_path / "out" / "report" / "thesis").touch()
