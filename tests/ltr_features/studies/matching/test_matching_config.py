@@ -4,6 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from small_studies import MATCHING
 
 from letor.errors import InputError
 from ltr_features.studies.config import read_config
@@ -11,31 +12,6 @@ from ltr_features.studies.kinds.matching_config import MatchingConfig, RowConfig
 from ltr_features.studies.run import kind_of
 
 EXPERIMENTS = Path(str(resources.files("ltr_features.studies"))) / "experiments"
-SMALL = """
-kind = "matching"
-title = "t"
-introduction = "i"
-[settings]
-rank = 3
-max_epochs = 2
-[choose]
-margin = [0.1, 0.3]
-learning_rate = [0.1]
-[tasks.links]
-source = "links"
-folder = "articles"
-[[tables]]
-name = "one"
-title = "One"
-task = "links"
-order = [["TFIDF", "SSI"]]
-[[tables.rows]]
-label = "TFIDF"
-model = "tfidf"
-[[tables.rows]]
-label = "SSI"
-model = "ssi"
-"""
 
 
 def written(folder: Path, text: str) -> Path:
@@ -57,31 +33,37 @@ def test_our_own_experiments_are_valid(path):
 
 
 def test_settings_reach_only_models_that_have_them_and_every_choice_is_a_trial(tmp_path):
-    config = read_config(written(tmp_path, SMALL), MatchingConfig)
-    tfidf, ssi = config.tables[0].rows
+    config = read_config(written(tmp_path, MATCHING), MatchingConfig)
+    tfidf, ssi, _ = config.tables[0].rows
     assert config.trials(tfidf) == [{"seed": 0}]
-    common = {"seed": 0, "rank": 3, "max_epochs": 2, "learning_rate": 0.1}
-    assert config.trials(ssi) == [common | {"margin": 0.1}, common | {"margin": 0.3}]
+    common = {"seed": 0, "rank": 4, "max_epochs": 2, "hold_out": "pairs"}
+    rates = [{"learning_rate": rate} for rate in (0.03, 0.3)]
+    assert config.trials(ssi) == [common | rate for rate in rates]
+    text = MATCHING.replace("[choose]", "[choose]\nmargin = [0.1, 0.2]")
+    margins = [{"margin": margin} for margin in (0.1, 0.2)]
+    assert read_config(written(tmp_path, text), MatchingConfig).trials(ssi) == [
+        common | margin | rate for margin in margins for rate in rates
+    ]
 
 
 def test_a_rows_own_choice_replaces_that_of_the_experiment(tmp_path):
-    config = read_config(written(tmp_path, SMALL), MatchingConfig)
+    config = read_config(written(tmp_path, MATCHING), MatchingConfig)
     lsi = RowConfig(label="LSI", model="lsi", choose={"rank": [2, 3]})
     assert config.trials(lsi) == [{"seed": 0, "rank": 2}, {"seed": 0, "rank": 3}]
     ssi = RowConfig(label="x", model="ssi", choose={}, params={"rank": 5})
-    assert config.trials(ssi) == [{"seed": 0, "rank": 5, "max_epochs": 2}]
+    assert config.trials(ssi) == [{"seed": 0, "rank": 5, "max_epochs": 2, "hold_out": "pairs"}]
     assert config.trials(RowConfig(label="only in the paper")) == []
 
 
 def test_all_problems_are_named_at_once(tmp_path):
-    text = SMALL.replace('task = "links"', 'task = "absent"').replace('"tfidf"', '"tf"')
-    text = text.replace("margin = [0.1, 0.3]", "margin = [-1.0]")
-    text += '[curves]\ntask = "links"\nmodel = "tfidf"\nshares = [1.0]\nranks = [2]\n'
-    text += '[scatter]\ntable = "two"\nmodel = "SSI"\nagainst = ["TFIDF"]\n'
+    text = MATCHING.replace('task = "mates"', 'task = "absent"').replace('"tfidf"', '"tf"')
+    text = text.replace("[0.03, 0.3]", "[0.3]\nmargin = [-1.0]")
+    text = text.replace('task = "links"\nmodel = "ssi"', 'task = "links"\nmodel = "vsm"')
+    text = text.replace('table = "one"', 'table = "three"')
     with pytest.raises(InputError) as error:
         read_config(written(tmp_path, text), MatchingConfig)
     message = str(error.value)
-    for part in ("absent", "no model 'tf'", "margin must be", "not trained", "table 'two'"):
+    for part in ("absent", "no model 'tf'", "margin must be", "not trained", "table 'three'"):
         assert part in message
 
 
@@ -92,10 +74,10 @@ def test_all_problems_are_named_at_once(tmp_path):
         ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "there is no row PSI"),
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
-        ('model = "ssi"', "params = {rank = 2}", "parameters without a model"),
-        ("rank = 3", "rank = ", "cannot be read as TOML"),
+        ('model = "ssi"\nnote', "params = {rank = 2}\nnote", "parameters without a model"),
+        ("rank = 4", "rank = ", "cannot be read as TOML"),
     ],
 )
 def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
     with pytest.raises(InputError, match=message):
-        read_config(written(tmp_path, SMALL.replace(old, new)), MatchingConfig)
+        read_config(written(tmp_path, MATCHING.replace(old, new)), MatchingConfig)
