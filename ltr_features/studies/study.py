@@ -22,7 +22,9 @@ from threading import BoundedSemaphore, Event
 from typing import Any, ClassVar, TypeAlias
 
 import pandas as pd
+from pydantic import BaseModel
 
+from ltr_features.studies.config import read_config
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
 from ltr_features.studies.page.outputs import write_outputs
@@ -81,11 +83,13 @@ class Study(ABC):
         reporter: where progress goes; silent by default.
 
     Attributes:
+        described: what the file of a study of the kind says.
         has_table: whether studies of the kind make a feature table.
         threads_each: worker threads of the stages that run now, which share the cores.
         timed: files of the report that show clock times, which are others in every run.
     """
 
+    described: ClassVar[type[BaseModel]]
     has_table: ClassVar[bool] = False
     timed: tuple[str, ...] = ()
 
@@ -109,13 +113,13 @@ class Study(ABC):
         self.identity = self.runner.stages.digests.identity
 
     @classmethod
-    @abstractmethod
     def read(cls, path: Path, data: Path) -> Any:
         """The configuration in a TOML file, checked as a whole.
 
         Raises:
             InputError: it cannot be used: all reasons at once.
         """
+        return read_config(path, cls.described)
 
     @abstractmethod
     def stages(self) -> Sequence[Planned]:

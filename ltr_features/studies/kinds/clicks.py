@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from letor.folds import Fold
-from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.config import slug
 from ltr_features.studies.identity import files_within
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import Learners, MatchingLearners, RankerLearners
@@ -32,11 +32,8 @@ class ClicksStudy(Study):
     """Writes ``tables.txt``, ``means.csv``, ``estimates.csv`` and ``per_query.csv`` beside the
     page."""
 
+    described = ClicksConfig
     config: ClicksConfig
-
-    @classmethod
-    def read(cls, path: Path, data: Path) -> ClicksConfig:
-        return read_config(path, ClicksConfig)
 
     @cached_property
     def _learners(self) -> Learners:

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from letor.errors import InputError
-from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
 from ltr_features.studies.kinds.clickthrough_report import (
@@ -48,13 +48,10 @@ class ClickthroughStudy(TaskStudy):
     """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of fitting) beside the page.
     Only the seconds depend on the threads."""
 
+    described = ClickthroughConfig
     config: ClickthroughConfig
     tasks = clickthrough_tasks
     task_code = _TEXT_CODE
-
-    @classmethod
-    def read(cls, path: Path, data: Path) -> ClickthroughConfig:
-        return read_config(path, ClickthroughConfig)
 
     @property
     def files(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ltr_features.sources.files import (
     read_ranking,
     read_titles,
 )
-from ltr_features.studies.config import Section, read_config
+from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found, read_query_groups
 from ltr_features.studies.page import report as page
@@ -137,11 +137,8 @@ class Given:
 class CompareStudy(Study):
     """Rankings that were made elsewhere: there is nothing to make but the report."""
 
+    described = CompareConfig
     config: CompareConfig
-
-    @classmethod
-    def read(cls, path: Path, data: Path) -> CompareConfig:
-        return read_config(path, CompareConfig)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
-from ltr_features.studies.config import read_config, refitted, slug
+from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
@@ -40,12 +40,9 @@ class LetorStudy(Study):
     Rankers train on one thread."""
 
     timed = ("times.csv",)
+    described = StudyConfig
     config: StudyConfig
     _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
-
-    @classmethod
-    def read(cls, path: Path, data: Path) -> StudyConfig:
-        return read_config(path, StudyConfig)
 
     @cached_property
     def _data(self) -> tuple[RankingData, list[Fold], dict[str, str] | None]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import matching_tasks
 from ltr_features.studies.kinds.matching_config import (
     CurvesConfig,
@@ -48,13 +48,10 @@ class MatchingStudy(TaskStudy):
     """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of training) beside the page.
     Seconds depend on the threads, and results where ``max_seconds`` limits training."""
 
+    described = MatchingConfig
     config: MatchingConfig
     tasks = matching_tasks
     task_code = _CODE
-
-    @classmethod
-    def read(cls, path: Path, data: Path) -> MatchingConfig:
-        return read_config(path, MatchingConfig)
 
     @property
     def rows(self) -> list[tuple[TableConfig, RowConfig, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -154,7 +154,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
     place = f"models, {part.name!r}"
     kind = find_model(part.model)
     if kind is None:
-        yield f"{place}: no model {part.model!r}; {nearest(part.model, MODELS)}"
+        yield from _no_such(place, "model", [part.model], MODELS)
         return
     known = {**kind.default_params(), **kind.former_params}
     unknown = list(_unknown(place, part.params, known, "params."))
@@ -169,7 +169,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
 def _ranker_problems(part: RankerConfig) -> Iterator[str]:
     place = f"rankers, {part.name!r}"
     if part.ranker not in ranker_names():
-        yield f"{place}: no ranker {part.ranker!r}; {nearest(part.ranker, ranker_names())}"
+        yield from _no_such(place, "ranker", [part.ranker], ranker_names())
         return
     try:
         known = inspect.signature(get_ranker(part.ranker)).parameters
@@ -185,6 +185,15 @@ def _unknown(
     for key in given:
         if key not in known:
             yield f"{place}: unknown parameter {prefix}{key}; {nearest(key, known)}"
+
+
+def _no_such(
+    place: str, what: str, names: Iterable[str | None], known: Collection[str]
+) -> Iterator[str]:
+    """Names that there are not, apart from None."""
+    for name in names:
+        if name is not None and name not in known:
+            yield f"{place}: no {what} {name!r}; {nearest(name, known)}"
 
 
 def _missing_files(
@@ -236,14 +245,9 @@ def _system_problems(config: ExperimentConfig) -> Iterator[str]:
         place = f"system {system.name!r}"
         if columns is not None:
             single = list(dict.fromkeys(c for names in columns.values() for c in names))
-            for name in system.columns:
-                if name not in columns and name not in single:
-                    yield f"{place}: no columns {name!r}; {nearest(name, [*columns, *single])}"
-            if system.score is not None and system.score not in single:
-                yield f"{place}: no column {system.score!r}; {nearest(system.score, single)}"
-        for name in (*system.rankers, *([system.ranker] if system.ranker else [])):
-            if name not in rankers:
-                yield f"{place}: no ranker {name!r}; {nearest(name, rankers)}"
+            yield from _no_such(place, "columns", system.columns, [*columns, *single])
+            yield from _no_such(place, "column", [system.score], single)
+        yield from _no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
             yield f"{place}: name its ranker: {nearest('', rankers)}"
         if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
@@ -266,22 +270,20 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
     systems = [system.name for system in config.all_systems]
     named = [("comparisons", n) for pair in config.pairs for n in pair]
     named += [(k, n) for k in ("hard_systems", "hard_selectors") for n in getattr(evaluation, k)]
-    for key in ("hard_baseline", "hard_control", "column_value"):
-        if getattr(evaluation, key) is not None:
-            named.append((key, getattr(evaluation, key)))
+    named += [
+        (k, getattr(evaluation, k)) for k in ("hard_baseline", "hard_control", "column_value")
+    ]
     for key, name in dict.fromkeys(named):
-        if name not in systems:
-            yield f"evaluation.{key}: no system {name!r}; {nearest(name, systems)}"
+        yield from _no_such(f"evaluation.{key}", "system", [name], systems)
     for pair in config.pairs:
         if pair[0] == pair[1]:
             yield f"evaluation.comparisons: {pair[0]!r} is compared with itself"
     for i, expected in enumerate(config.expected):
         splits = [split.name for split in config.splits]
-        if expected.split not in splits:
-            yield f"expected.{i}: no split {expected.split!r}; {nearest(expected.split, splits)}"
-        for one in (expected.system, expected.baseline):
-            if one is not None and one not in systems:
-                yield f"expected.{i}: no system {one!r}; {nearest(one, systems)}"
+        yield from _no_such(f"expected.{i}", "split", [expected.split], splits)
+        yield from _no_such(
+            f"expected.{i}", "system", [expected.system, expected.baseline], systems
+        )
         if expected.measure not in evaluation.all_measures:
             known = nearest(expected.measure, evaluation.all_measures)
             yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
@@ -300,9 +302,8 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         )
     if evaluation.column_value in systems and not config.variants:
         yield "evaluation.column_value: the system needs two column groups or more"
-    if evaluation.correction not in CORRECTIONS:
-        known = nearest(evaluation.correction, CORRECTIONS)
-        yield f"evaluation.correction: no method {evaluation.correction!r}; {known}"
+    correction = [evaluation.correction]
+    yield from _no_such("evaluation.correction", "method", correction, CORRECTIONS)
 
 
 def _map_problems(config: ExperimentConfig) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _definitions(report: Report) -> list[tuple[str, str]]:
     """Of the measures, the tests, and of hard queries where there are any."""
     tests = dict.fromkeys(study.test.description for study in report.studies)
     found = [*report.definitions, *(("Statistics", text) for text in tests)]
-    if any(query_tables.hard_query_rows(study, estimate=False) for study in report.studies):
+    if any(study.hard_rows(estimate=False) for study in report.studies):
         found += [(f"Hard queries: {name}", f"{text}.") for name, text in HARD_DEFINITIONS.items()]
     return found
 
@@ -88,9 +88,7 @@ def _outcome(study: Study) -> dict[str, Any]:
 
 def _hard_in_short(study: Study) -> str:
     headline = [
-        row
-        for row in query_tables.hard_query_rows(study, estimate=True)
-        if row["system"] == study.pairs[0][0] and row["n_queries"]
+        row for row in study.hard_rows() if row["system"] == study.pairs[0][0] and row["n_queries"]
     ]
     if not headline:
         return ""

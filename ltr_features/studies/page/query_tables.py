@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from ltr_features.studies.page.report import QueryRankings, Study
@@ -26,17 +24,9 @@ EXTREME_QUERIES = 6
 MOVED_DOCUMENTS = 6
 
 
-def hard_query_rows(study: Study, *, estimate: bool) -> list[dict[str, Any]]:
-    """The estimates on hard queries, or what other choices of queries give."""
-    table = study.hard_queries
-    if table is None or table.empty:
-        return []
-    return table[table["estimate"].astype(bool) == estimate].to_dict("records")
-
-
 def hard_query_table(study: Study) -> Table | None:
     """The estimates on hard queries; None if the study has none."""
-    found = [r for r in hard_query_rows(study, estimate=True) if r["n_queries"]]
+    found = [r for r in study.hard_rows() if r["n_queries"]]
     if not found:
         return None
     several = len(found) > 1
@@ -61,7 +51,7 @@ def hard_query_table(study: Study) -> Table | None:
 
 def other_choices_table(study: Study) -> Table | None:
     """What other choices of hard queries give."""
-    found = hard_query_rows(study, estimate=False)
+    found = study.hard_rows(estimate=False)
     if not found:
         return None
 

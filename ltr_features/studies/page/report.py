@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,13 @@ class Study:
         return compare(
             per_query, self.pairs, self.measures, self.test, groups=self.groups, fits=fits
         )
+
+    def hard_rows(self, *, estimate: bool = True) -> list[dict[str, Any]]:
+        """Rows of ``hard_queries``: the estimates, or what other choices of queries give."""
+        table = self.hard_queries
+        if table is None or table.empty:
+            return []
+        return table[table["estimate"].astype(bool) == estimate].to_dict("records")
 
     def comparison(self, pair: tuple[str, str], measure: str) -> pd.Series:
         """The row of ``comparisons`` for that pair and measure."""

@@ -226,15 +226,12 @@ def _learning(study: Study) -> Drawing | None:
 
 def _hard(study: Study) -> Drawing | None:
     """The estimates on hard queries, each beside that on all queries."""
-    table = study.hard_queries
-    if table is None or table.empty:
-        return None
-    chosen = table[table["estimate"].astype(bool) & (table["n_queries"] > 0)]
-    if chosen.empty:
+    chosen = [row for row in study.hard_rows() if row["n_queries"]]
+    if not chosen:
         return None
     baseline, measure = study.hard_baseline or study.pairs[0][1], study.hard_measure
     panels = []
-    for row in chosen.to_dict("records"):
+    for row in chosen:
         rows = []
         if (row["system"], baseline) in study.pairs and measure in study.measures:
             every = study.comparison((row["system"], baseline), measure)

@@ -205,29 +205,27 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
 def hard_query_verdict(study: Study) -> str:
     """The estimate for the headline system (the first in the table if it is not there), or why
     there is none; "" if there is no table."""
-    table = study.hard_queries
-    if table is None or table.empty:
+    if study.hard_queries is None or study.hard_queries.empty:
         return ""
-    table = table[table["estimate"]]
-    if table.empty:
+    rows = study.hard_rows()
+    if not rows:
         return (
             "On hard queries there is no estimate, as no independent ranking chooses them. Name "
             "one that is neither the baseline nor judged: hard_selectors in an experiment's file, "
             "--hard-by of compare."
         )
-    headline = table[table["system"] == study.pairs[0][0]]
-    row = (headline if len(headline) else table).iloc[0]
+    row = next((row for row in rows if row["system"] == study.pairs[0][0]), rows[0])
     if not row["n_queries"]:
         return f"{row['chosen_by']} finds no query hard ({study.hard_measure}, {row['rule']})."
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
-    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(table)} systems"
+    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
     return (
         f"On hard queries (the {row['n_queries']:,}{groups} that a third ranking, "
         f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) {row['system']} "
         f"{changes(row['gain'])} against {study.hard_baseline or study.pairs[0][1]} "
         f"({percent(row['relative_gain'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
-        f"{p_equals(p)}{f' ({family})' if len(table) > 1 else ''}."
+        f"{p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}."
     )
 
 
