@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from small_studies import write_clicks
+from small_studies import CLICKS, write_clicks
 
 from letor.errors import InputError
 from ltr_features.clicks.judging import ClickJudgements
@@ -21,6 +21,8 @@ from ltr_features.studies.kinds.clicks_report import Results
 from ltr_features.studies.run import run_file
 
 MATCHING = """
+kind = "clicks"
+title = "T"
 sessions = [100, 2000]
 asked = 500
 n_resamples = 200
@@ -104,17 +106,25 @@ def test_the_report_tells_the_expectation(report):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("file", "old", "new", "message"),
     [
-        ("sessions = [400, 100]", "sessions must ascend"),
-        ("expected = [{ sessions = 7, closed = 0.5 }]", "7 is none of the sessions"),
-        ("[users]\nmodel = 'crowd'", "users must be pbm"),
-        (MATCHING, "give either folder, of LETOR files, or matching"),
+        (CLICKS, "[100, 400]", "[400, 100]", "sessions must ascend"),
+        (CLICKS, "sessions = 400", "sessions = 7", "7 is none of the sessions"),
+        (CLICKS, "[users]", "[users]\nmodel = 'crowd'", "users must be pbm"),
+        (
+            MATCHING,
+            "sessions",
+            "folder = 'toy'\nsessions",
+            "give either folder, of LETOR files, or matching",
+        ),
+        (MATCHING, '"wtm"', '"lsa"', "'words and topics' learns from no judgements"),
+        (MATCHING, "tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
+        (MATCHING, "[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
     ],
 )
-def test_mistakes_are_told(tmp_path, line, message):
+def test_mistakes_are_told(tmp_path, file, old, new, message):
     toml = tmp_path / "x.toml"
-    toml.write_text(f'kind = "clicks"\ntitle = "T"\nfolder = "toy"\n{line}\n', encoding="utf-8")
+    toml.write_text(file.replace(old, new), encoding="utf-8")
     with pytest.raises(InputError, match=message):
         run_file(toml, data=tmp_path, out=tmp_path / "out")
 
@@ -125,7 +135,7 @@ def texts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     write_sample(folder / "sample")
     toml = folder / "x.toml"
-    toml.write_text(f'kind = "clicks"\ntitle = "T"\n{MATCHING}', encoding="utf-8")
+    toml.write_text(MATCHING, encoding="utf-8")
     return toml, folder / "sample"
 
 
@@ -151,7 +161,7 @@ def test_models_learn_from_the_clicks_of_others(texts, tmp_path):
 def test_too_few_clicks_are_told(tmp_path, texts, learns):
     """Two sessions teach nothing: what ranked before goes on to rank, and the report says so."""
     if learns == "models":
-        data, text = texts[1], f'kind = "clicks"\ntitle = "T"\n{MATCHING}'
+        data, text = texts[1], MATCHING
     else:
         data, text = tmp_path / "data", write_clicks(tmp_path / "data")
     toml = tmp_path / "x.toml"
@@ -189,19 +199,3 @@ def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
     assert not tested & {query for query, _ in labelled}
     mates = {collection.query_ids.index(query) for query in learner.shown.query_ids}
     assert {query for query, _ in labelled} <= mates
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('model = "wtm"', 'model = "lsa"', "'words and topics' learns from no judgements"),
-        ("tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
-        ("[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
-    ],
-)
-def test_mistakes_of_matching_are_told(tmp_path, old, new, message):
-    toml = tmp_path / "x.toml"
-    text = f'kind = "clicks"\ntitle = "T"\n{MATCHING}'.replace(old, new)
-    toml.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        run_file(toml, data=tmp_path, out=tmp_path / "out")

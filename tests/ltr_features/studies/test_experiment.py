@@ -84,6 +84,12 @@ def test_another_run_gives_the_same_bytes(run, config, tmp_path, memory):
     assert different(run.folder, tmp_path) == {TIMES}
 
 
+def to_do(study: RankingStudy) -> list[str]:
+    """The stages that a run would make."""
+    stages = ((s, study.runner.stages.look(s.name, s.inputs, code=s.code)) for s in study.stages())
+    return [stage.name for stage, found in stages if not found.reused]
+
+
 def some_parts(study):
     return [(study.config.splits[0], "Fold1", part) for part in ("train", "vali", "test")]
 
@@ -300,12 +306,7 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
     assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
     more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
     again = RankingStudy(config.model_copy(update={"systems": tuple(more)}), run.folder)
-    to_do = [
-        stage.name
-        for stage in again.stages()
-        if not again.runner.stages.look(stage.name, stage.inputs, code=stage.code).reused
-    ]
-    assert to_do == [
+    assert to_do(again) == [
         name
         for split in ("by-query.refit-2", "by-article.refit-2")
         for name in (f"letor/{split}", f"systems/{split}/words", f"systems/{split}.share-0.5/words")
@@ -346,12 +347,7 @@ def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, co
     group = grouped.groups
     for fold in grouped.folds(config.splits[1]):
         assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
-    to_do = {
-        stage.name.split("/")[1].split(".")[0]
-        for stage in grouped.stages()
-        if not grouped.runner.stages.look(stage.name, stage.inputs, code=stage.code).reused
-    }
-    assert to_do == {"by-article"}
+    assert {name.split("/")[1].split(".")[0] for name in to_do(grouped)} == {"by-article"}
     path.write_text(f"{ids[0]}\talone\n", "utf-8")
     with pytest.raises(InputError, match="49 queries have no group"):
         _ = RankingStudy(named, run.folder, tmp_path).collection
