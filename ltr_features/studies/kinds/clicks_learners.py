@@ -175,13 +175,8 @@ class MatchingLearners(Learners):
         source = get_source(given.source)
         self.settings = {"collection": with_content(source, given.options, data, digests)}
         self._options = with_paths(source, given.options, data)
-        self.folds = self._dealt(config.seed)
-
-    def _dealt(self, seed: int) -> list[Fold]:
-        """Of the judged queries with candidates."""
-        section = self._section
-        folds = k_fold(self.rows.query_ids, section.folds, seed=seed)
-        return folds[: section.tested]
+        folds = k_fold(self.rows.query_ids, matching.folds, seed=config.seed)
+        self.folds = folds[: matching.tested]
 
     @cached_property
     def context(self) -> ColumnContext:

@@ -226,15 +226,16 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     shown = dict.fromkeys([pair[1], pair[0], *given.rankings])
     recall = {name: [given.rankings[name]] for name in list(shown)[:RECALL_SYSTEMS]}
     recall_table, recall_note = precision_recall(given.qrels, recall)
+    covered = {
+        name: f"{len(run):,} rows for {run['qid'].nunique():,} queries"
+        for name, run in given.rankings.items()
+    }
     compared = page.Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
         split_rule="How the systems were trained is not known here: whether a system has seen the "
         "judgements of these queries cannot be checked.",
-        systems=[
-            SystemResult(name, _covered(given.rankings[name]), frame)
-            for name, frame in values.items()
-        ],
+        systems=[SystemResult(name, covered[name], frame) for name, frame in values.items()],
         pairs=config.pairs,
         measures=list(config.measures),
         groups=given.groups,
@@ -329,10 +330,6 @@ def _names(runs: Sequence[Path]) -> list[str]:
     if len(set(short)) == len(short):
         return short
     return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
-
-
-def _covered(run: pd.DataFrame) -> str:
-    return f"{len(run):,} rows for {run['qid'].nunique():,} queries"
 
 
 def _missing(rankings: Mapping[str, pd.DataFrame], judged: pd.Index) -> Iterator[str]:

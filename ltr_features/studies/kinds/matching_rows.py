@@ -95,7 +95,10 @@ def _best_of(
         seconds.append(time.perf_counter() - start)
         tried.append(_trial(model, params, diverged))
         if inner is not None:
-            tried[-1]["validation"] = _inner_map(name, params, inner, threads, reporter)
+            again = new_model(name, params, threads)
+            _fit(again, inner, params, reporter)
+            found = evaluate(again, inner)
+            tried[-1]["validation"] = float(found.average_precision.mean())
         elif len(trials) > 1 and not isinstance(model, TrainableModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if not number or tried[-1]["validation"] > tried[kept]["validation"]:
@@ -145,14 +148,6 @@ def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Rep
         warnings.simplefilter("always", DivergenceWarning)
         model.fit(task.Q, task.D, task.train, **options)
     return any(issubclass(w.category, DivergenceWarning) for w in caught)
-
-
-def _inner_map(
-    name: str, params: dict[str, Any], inner: Task, threads: int | None, reporter: Reporter
-) -> float:
-    model = new_model(name, params, threads)
-    _fit(model, inner, params, reporter)
-    return float(evaluate(model, inner).average_precision.mean())
 
 
 def _validated(name: str, params: dict[str, Any], task: Task, threads: int | None) -> float:

@@ -26,7 +26,6 @@ from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
     NearestWords,
-    QueryRankings,
     Report,
     Study,
     SystemResult,
@@ -145,7 +144,8 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     config = experiment.config
     evaluation = config.evaluation
     found = Findings.of(experiment, output)
-    headline = found.headline
+    headline, (system, baseline) = found.headline, config.pairs[0]
+    systems = {system.name: system for system in config.all_systems}
     kinds, kinds_note = _kinds(experiment, headline[0].index)
     recall, recall_note = found.precision_by_recall()
     return Study(
@@ -153,8 +153,8 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         description=output.split.description,
         split_rule=_split_rule(experiment, output, found.fits),
         systems=[
-            _system(output, system, found.per_query[system.name], found.fits.get(system.name, []))
-            for system in config.all_systems
+            _system(output, one, found.per_query[name], found.fits.get(name, []))
+            for name, one in systems.items()
         ],
         pairs=config.pairs,
         second=config.headline,
@@ -173,7 +173,9 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         ),
         query_kinds=kinds,
         query_kinds_note=kinds_note,
-        drill_down=_moves(experiment, output, headline[0] - headline[1]),
+        drill_down=drill_down(
+            experiment, output, (systems[system], systems[baseline]), headline[0] - headline[1]
+        ),
         precision_recall=recall,
         precision_recall_note=recall_note,
         learning_curve=found.fewer_queries(),
@@ -275,14 +277,6 @@ def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, s
         "experiment links entities."
     )
     return query_classes(properties.loc[properties.index.intersection(tested)]), note
-
-
-def _moves(
-    experiment: RankingStages, output: SplitOutputs, differences: pd.Series
-) -> list[QueryRankings]:
-    systems = {system.name: system for system in experiment.config.all_systems}
-    left, right = experiment.config.pairs[0]
-    return drill_down(experiment, output, (systems[left], systems[right]), differences)
 
 
 def _system(
