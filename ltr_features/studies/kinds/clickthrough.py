@@ -82,7 +82,7 @@ class ClickthroughStudy(TaskStudy):
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """Makes the files ``model``, ``fit.json`` and ``times.json``."""
         [params] = self.config.trials(row, number)
-        task_key = self.key(self.task_stage(name))
+        task_key = self.key(self.task_stages[name])
         inputs = {"task": task_key, "model": row.model, "params": params}
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 

@@ -67,7 +67,7 @@ class MatchingStudy(TaskStudy):
     def _row_stage(self, task: str, row: RowConfig, fit: int) -> Planned:
         trials = self.config.trials(row, fit)
         inputs = {
-            "task": self.key(self.task_stage(task)),
+            "task": self.key(self.task_stages[task]),
             "model": row.model,
             "trials": trials,
             "choose_on": row.choose_on,

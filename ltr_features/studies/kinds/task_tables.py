@@ -252,8 +252,8 @@ class TaskStudy(Study):
     def stages(self) -> list[Planned]:
         every: list[Planned] = []
         for _, row, task in self.rows:
-            every += [self.task_stage(task), *self.row_stages(task, row)]
-        every += [*self.further_stages(), *map(self.task_stage, self.config.tasks)]
+            every += [self.task_stages[task], *self.row_stages(task, row)]
+        every += [*self.further_stages(), *self.task_stages.values()]
         return list({stage.name: stage for stage in every}.values())
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
@@ -261,12 +261,9 @@ class TaskStudy(Study):
         files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
         return {"task": config.model_dump(mode="json"), "files": files}
 
-    def task_stage(self, name: str) -> Planned:
-        """Makes the task's folder."""
-        return self._task_stages[name]
-
     @cached_property
-    def _task_stages(self) -> dict[str, Planned]:
+    def task_stages(self) -> dict[str, Planned]:
+        """The stages that make the tasks' folders."""
         return {name: self._task_stage(name, task) for name, task in self.config.tasks.items()}
 
     def _task_stage(self, name: str, config: Any) -> Planned:
@@ -283,19 +280,19 @@ class TaskStudy(Study):
 
     def task(self, name: str) -> Any:
         """The task, read back; the last one is kept."""
-        found = self.done(self.task_stage(name))
+        found = self.done(self.task_stages[name])
         if self._loaded is None or self._loaded[0] != found.key:
             self._loaded = (found.key, self.tasks.Task.load(found.path))
         return self._loaded[1]
 
     def facts(self, name: str) -> dict[str, float]:
         """The sizes of a task."""
-        found: dict[str, float] = self.done(self.task_stage(name)).json("facts.json")
+        found: dict[str, float] = self.done(self.task_stages[name]).json("facts.json")
         return found
 
     @property
     def files(self) -> dict[str, Any]:
-        return {name: self.task_stage(name).inputs["files"] for name in self.config.tasks}
+        return {name: stage.inputs["files"] for name, stage in self.task_stages.items()}
 
     @property
     def seeds(self) -> dict[str, int]:
