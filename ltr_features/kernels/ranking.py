@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ltr_base.compiled import kernel
 
 
@@ -96,33 +98,101 @@ def term_columns(
 
 
 @kernel()
-def bm25_scores(terms, weights, ends, documents, counts, saturation, k1, total, found, scores):
-    """The BM25 scores of the documents that have a term of one query.
+def _worse(score, document, other_score, other_document):
+    """Whether a document ranks below another: a lower score, or an equal one and a later row."""
+    return score < other_score or (score == other_score and document > other_document)
+
+
+@kernel()
+def _sift_up(scores, documents, at, score, document):
+    """Put an element into a heap, worst at the top, that has a free place at its end, ``at``."""
+    while at > 0:
+        above = (at - 1) >> 1
+        if _worse(scores[above], documents[above], score, document):
+            break
+        scores[at] = scores[above]
+        documents[at] = documents[above]
+        at = above
+    scores[at] = score
+    documents[at] = document
+
+
+@kernel()
+def _sift_down(scores, documents, size, score, document):
+    """Put an element in the place of the top of a heap of ``size`` elements."""
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        right = below + 1
+        if right < size and _worse(
+            scores[right], documents[right], scores[below], documents[below]
+        ):
+            below = right
+        if _worse(score, document, scores[below], documents[below]):
+            break
+        scores[at] = scores[below]
+        documents[at] = documents[below]
+        at = below
+    scores[at] = score
+    documents[at] = document
+
+
+@kernel()
+def top_documents(
+    first, last, query_ends, query_terms, weights, ends, documents, counts, saturation, k1,
+    total, touched, heap_scores, heap_documents, sizes, found, found_scores,
+):  # fmt: skip
+    """The best documents of queries first..last-1 by BM25.
 
     Args:
-        terms, weights: int32 and float64 (0 or more) of the query's entries.
+        query_ends, query_terms: queries in compressed rows.
+        weights: float64, weight of each entry of the queries, 0 or more.
         ends, documents, counts: for each term, its documents (int32, increasing) and how often
             they have it (int32, 1 or more).
         saturation, k1: see :class:`ltr_features.text.bm25.BM25`.
-        total: float64 [number of documents], to work with; 0 on entry and on return.
-        found, scores: int32 and float64 [number of documents], written: the documents that a term
-            reaches, in no order, and their scores.
+        total, touched: float64 and int32 [number of documents], to work with; total is 0 on entry
+            and on return.
+        heap_scores, heap_documents: float64 and int32 [depth], most documents per query; to work
+            with.
+        sizes: int64 [last - first], written: how many documents each query has.
+        found, found_scores: int32 and float64 [(last - first) depth], written: the documents and
+            their scores, query by query, best first, ties by increasing document. Documents that
+            no term reaches are left out.
 
     Returns:
         How many documents were found.
     """
-    n = 0
-    for j in range(len(terms)):
-        if weights[j] == 0.0:
-            continue
-        for k in range(ends[terms[j]], ends[terms[j] + 1]):
-            document = documents[k]
-            if total[document] == 0.0:
-                found[n] = document
-                n += 1
-            c = counts[k]
-            total[document] += weights[j] * (c * (k1 + 1.0) / (c + saturation[document]))
-    for i in range(n):
-        scores[i] = total[found[i]]
-        total[found[i]] = 0.0
-    return n
+    depth = len(heap_scores)
+    n_found = 0
+    for query in range(first, last):
+        n_touched = 0
+        for j in range(query_ends[query], query_ends[query + 1]):
+            weight = weights[j]
+            if weight == 0.0:
+                continue
+            for k in range(ends[query_terms[j]], ends[query_terms[j] + 1]):
+                document = documents[k]
+                if total[document] == 0.0:
+                    touched[n_touched] = document
+                    n_touched += 1
+                c = counts[k]
+                total[document] += weight * (c * (k1 + 1.0) / (c + saturation[document]))
+        size = np.int64(0)  # a literal 0 would compile the heap once more
+        for k in range(n_touched):
+            document = touched[k]
+            score = total[document]
+            total[document] = 0.0
+            if size < depth:
+                _sift_up(heap_scores, heap_documents, size, score, document)
+                size += 1
+            elif _worse(heap_scores[0], heap_documents[0], score, document):
+                _sift_down(heap_scores, heap_documents, size, score, document)
+        for rank in range(size - 1, -1, -1):
+            found_scores[n_found + rank] = heap_scores[0]
+            found[n_found + rank] = heap_documents[0]
+            _sift_down(heap_scores, heap_documents, rank, heap_scores[rank], heap_documents[rank])
+        sizes[query - first] = size
+        n_found += size
+    return n_found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_base.slices import slices
-from ltr_features.kernels.ranking import bm25_scores
+from ltr_features.kernels.ranking import top_documents
 from ltr_features.parallel import map_blocks
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
@@ -70,25 +70,27 @@ class BM25Retriever:
         terms = query_counts.indices.astype(np.int32)
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
 
-        def search(block: slice) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
-            n = self._n_documents
-            total, documents, scores = np.zeros(n), np.empty(n, np.int32), np.empty(n)
-            found = []
-            for query in range(block.start, block.stop):
-                own = slice(ends[query], ends[query + 1])
-                n_found = bm25_scores(
-                    terms[own], weights[own], *self._postings, self._saturation,
-                    float(self.bm25.k1), total, documents, scores,
-                )  # fmt: skip
-                found.append(_best(documents[:n_found], scores[:n_found], depth))
-            return found
+        def search(block: range) -> tuple[NDArray, NDArray, NDArray]:
+            # Made here, because numba compiles the making of each.
+            n, m = self._n_documents, len(block)
+            total, touched = np.zeros(n), np.empty(n, np.int32)
+            heap = np.empty(depth), np.empty(depth, np.int32)
+            sizes, found, found_scores = (
+                np.zeros(m, np.int64), np.empty(m * depth, np.int32), np.empty(m * depth),
+            )  # fmt: skip
+            n_found = top_documents(
+                block.start, block.stop, ends, terms, weights, *self._postings,
+                self._saturation, float(self.bm25.k1), total, touched, *heap, sizes, found,
+                found_scores,
+            )  # fmt: skip
+            return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
 
-        blocks = slices(query_counts.shape[0], _BLOCK)
-        found = [own for block in map_blocks(search, blocks, threads) for own in block]
-        queries = np.repeat(np.arange(len(found)), [len(documents) for documents, _ in found])
-        documents = np.concatenate([np.zeros(0, np.int64), *(documents for documents, _ in found)])
-        scores = np.concatenate([np.zeros(0), *(scores for _, scores in found)])
-        return Pairs(queries, documents), scores
+        results = list(map_blocks(search, _blocks(query_counts.shape[0]), threads))
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in results)])
+        documents = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in results)])
+        scores = np.concatenate([np.zeros(0), *(part[2] for part in results)])
+        queries = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return Pairs(queries, documents.astype(np.int64)), scores
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,6 @@ def candidate_recall(
     )
 
 
-def _best(
-    documents: NDArray[np.int32], scores: NDArray[np.float64], depth: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The documents of the highest scores, best first, ties by increasing row."""
-    if len(scores) > depth:
-        least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-        kept = scores >= least
-        documents, scores = documents[kept], scores[kept]
-    order = np.lexsort((documents, -scores))[:depth]
-    return documents[order], scores[order]
+def _blocks(n: int) -> Iterator[range]:
+    for first in range(0, n, _BLOCK):
+        yield range(first, min(first + _BLOCK, n))
