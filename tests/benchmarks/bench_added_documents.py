@@ -11,7 +11,6 @@ afterwards; the same documents are ranked by a pipeline that was built of all of
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import Any
 
 import numpy as np
 from bench_scoring import N_CANDIDATES, collection, pipeline_of
-from bench_serving import processor
+from page import processor
+from timing import seconds_of, timed
 
 from letor.evaluation import evaluate
 from letor.folds import k_fold
@@ -51,10 +51,9 @@ def part_of(data: Collection, rows: np.ndarray) -> Collection:
     )
 
 
-def timed(what: str, work: Callable[[], Any]) -> Any:
-    start = time.perf_counter()
-    found = work()
-    print(f"  {what}: {time.perf_counter() - start:.2f} s", flush=True)
+def told(what: str, work: Callable[[], Any]) -> Any:
+    seconds, found = timed(work)
+    print(f"  {what}: {seconds:.2f} s", flush=True)
     return found
 
 
@@ -63,31 +62,28 @@ def times(n_documents: int) -> None:
     n_added = n_documents // 100
     rows = np.arange(n_documents)
     there, new = part_of(data, rows[n_added:]), part_of(data, rows[:n_added])
-    print(f"{processor()}, load {os.getloadavg()[0]:.1f}; {n_documents:,} documents")
+    load = os.getloadavg()[0]
+    print(f"{processor()}, {os.cpu_count()} cores, load {load:.1f}; {n_documents:,} documents")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "service"
-        pipeline = timed(
+        pipeline = told(
             "build: rows of the folds, ranker, index and models", lambda: pipeline_of(there)
         )
-        timed("save", lambda: pipeline.save(folder))
-        pipeline = timed("load", lambda: ScoringPipeline.load(folder))
-        added = timed(
+        told("save", lambda: pipeline.save(folder))
+        pipeline = told("load", lambda: ScoringPipeline.load(folder))
+        added = told(
             f"add {n_added:,} documents",
             lambda: pipeline.with_documents(new.document_ids, new.fields),
         )
-        timed("save what was added", lambda: added.save_added(folder))
-        timed("load with what was added", lambda: ScoringPipeline.load(folder))
+        told("save what was added", lambda: added.save_added(folder))
+        told("load with what was added", lambda: ScoringPipeline.load(folder))
     docnos = [*there.document_ids[: N_CANDIDATES - n_added // 2], *new.document_ids[: n_added // 2]]
     for what, asked, ids in (
         (f"{N_CANDIDATES:,} candidates of the build", pipeline, there.document_ids[:N_CANDIDATES]),
         ("as many, of the added ones too", added, docnos),
     ):
         asked.score(data.query_texts[0], ids)
-        taken = []
-        for text in data.query_texts:
-            start = time.perf_counter()
-            asked.score(text, ids)
-            taken.append(time.perf_counter() - start)
+        taken = [seconds_of(asked.score, text, ids) for text in data.query_texts]
         print(f"  {what}: median {np.median(taken) * 1e3:.1f} ms", flush=True)
 
 

@@ -8,10 +8,10 @@ by how much the scores differ. bm25s comes with the test extra.
 
 import sys
 from statistics import median
-from time import perf_counter
 
 import numpy as np
-from wikispeedia import articles
+from data_sets import articles
+from timing import seconds_of
 
 from ltr_features.text.bm25 import BM25
 from ltr_features.text.candidates import BM25Retriever
@@ -60,9 +60,7 @@ def main(threads: int) -> None:
     rates: dict[str, list[float]] = {"bm25s numba": [], "ours": []}
     for _ in range(RUNS):
         for name, search in (("bm25s numba", theirs), ("ours", ours)):
-            start = perf_counter()
-            search()
-            rates[name].append(len(asked) / (perf_counter() - start))
+            rates[name].append(len(asked) / seconds_of(search))
     print(f"{len(asked):,} title queries, {len(texts):,} documents, top {DEPTH}, {threads} threads")
     for name, values in rates.items():
         print(f"{name:12} {median(values):10,.0f} queries/s")

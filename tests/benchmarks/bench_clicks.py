@@ -12,11 +12,11 @@ the mouse. Reading is timed on the same log as TSV.
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from timing import seconds_of, timed
 
 from letor.dataset import RankingData
 from ltr_features.clicks.cascade_models import Cascade
@@ -43,25 +43,19 @@ def make_simulation(seed):
     return Simulation(data, data.X[:, 0], exploration=0.5, seed=seed)
 
 
-def timed(run):
-    start = time.perf_counter()
-    value = run()
-    return value, time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     simulation = make_simulation(arguments.seed)
-    log, seconds = timed(lambda: simulation.log(arguments.sessions))
+    seconds, log = timed(simulation.log, arguments.sessions)
     held_out = make_simulation(arguments.seed + 1_000).log(2_000)
     print(f"{arguments.sessions:,} sessions, {len(log.pages):,} distinct, {log.n_pairs:,} pairs; "
           f"simulated in {seconds:.1f} s")  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         n_rows = simulation.write(arguments.sessions, Path(folder) / "log.tsv")
-        _, seconds = timed(lambda: read_click_rows(Path(folder) / "log.tsv"))
+        seconds = seconds_of(read_click_rows, Path(folder) / "log.tsv")
     print(f"read {n_rows:,} rows in {seconds:.1f} s: {n_rows / seconds / 1e6:.2f} million a second")
     sessions = twins.sessions_of(log)
     em = {"tolerance": 1e-300, "max_iterations": STEPS}
@@ -75,8 +69,8 @@ def main() -> None:
         small = simulation.log(50)
         make().fit(small).predict(small)  # compiles
         log = simulation.log(arguments.sessions)
-        (model, own), fast = timed(lambda make=make, log=log: fitted_and_predicted(make(), log))
-        (parameters, (likelihood, perplexity)), slow = timed(lambda twin=twin: twin(sessions))
+        fast, (model, own) = timed(fitted_and_predicted, make(), log)
+        slow, (parameters, (likelihood, perplexity)) = timed(twin, sessions)
         # After so many steps for pairs the twin of pbm is not where halving is: compare gamma.
         values = model.examination_ if model.name == "pbm" else model.attractiveness_
         theirs = np.array([parameters[key] for key in range(len(values))])

@@ -8,10 +8,10 @@ URL; queries are the titles, and for comparison 10 words drawn from each article
 """
 
 from statistics import median
-from time import perf_counter
 
 import numpy as np
-from wikispeedia import articles, links
+from data_sets import articles, links
+from timing import repeated, timed
 
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.letor46 import Letor46
@@ -50,9 +50,8 @@ def wikispeedia() -> Collection:
 
 def main() -> None:
     collection = wikispeedia()
-    start = perf_counter()
-    index = TermIndex.build(collection)
-    print(f"index of {len(index.vocabulary):,} words built in {perf_counter() - start:.1f} s")
+    seconds, index = timed(TermIndex.build, collection)
+    print(f"index of {len(index.vocabulary):,} words built in {seconds:.1f} s")
     counts = index.query_counts(collection.query_texts)
     n_titles = collection.n_queries // 2
     family = Letor46()
@@ -64,13 +63,9 @@ def main() -> None:
         pairs = BM25Retriever(index).top(asked, 100)[0]
         for threads in (1, 2):
             context = ColumnContext(collection, index, threads)
-            family.compute(context, pairs)  # compiles, and ranks the pages once
-            seconds = []
-            for _ in range(RUNS):
-                start = perf_counter()
-                values = family.compute(context, pairs)
-                seconds.append(perf_counter() - start)
-            rate = values.size / median(seconds) / 1e6
+            values = family.compute(context, pairs)  # compiles, and ranks the pages once
+            seconds = median(repeated(RUNS, family.compute, context, pairs))
+            rate = values.size / seconds / 1e6
             print(
                 f"{what} queries, {len(pairs):,} pairs, {threads} threads: "
                 f"{rate:.1f} M document-features/s"

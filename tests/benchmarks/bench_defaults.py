@@ -46,8 +46,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_sets import AbsentError
 from numpy.typing import NDArray
-from ranking_tasks import COLLECTIONS, AbsentError, Split, Task, of_folder
+from ranking_tasks import COLLECTIONS, Split, Task, of_folder
 from threadpoolctl import threadpool_limits
 
 from ltr_features.studies.statistics.paired_tests import bootstrap_interval, fisher_randomisation

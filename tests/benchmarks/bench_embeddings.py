@@ -10,23 +10,19 @@ words per second of gensim's reader and ours, all words and one in ten.
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 import numpy as np
+from gensim.models import Doc2Vec as GensimDoc2Vec
+from gensim.models import KeyedVectors
+from gensim.models.doc2vec import TaggedDocument
+from gensim.test.utils import datapath
 from scipy.sparse import csr_matrix
-
-try:
-    from gensim.models import Doc2Vec as GensimDoc2Vec
-    from gensim.models import KeyedVectors
-    from gensim.models.doc2vec import TaggedDocument
-    from gensim.test.utils import datapath
-except ImportError as error:
-    raise SystemExit(f"this benchmark compares with gensim: pip install gensim ({error})") from None
+from timing import repeated, timed
 
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.vectors import WordVectors
@@ -34,14 +30,9 @@ from ltr_features.embeddings.vectors import WordVectors
 ROUNDS = 3
 
 
-def seconds(work):
+def seconds(work, *arguments, **options):
     """Median over ROUNDS."""
-    times = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return median(repeated(ROUNDS, work, *arguments, **options))
 
 
 def bags_of(model, texts):
@@ -68,6 +59,10 @@ def inference(threads, dimension, negative):
     )  # fmt: skip
     model = Doc2Vec.from_gensim(gensim_model, source="benchmark")
     words = [word for text in texts for word in text]
+
+    def inferred(texts):
+        return np.array([gensim_model.infer_vector(text) for text in texts])
+
     model.infer(bags_of(model, texts[:2]))
     kind = f"negative={negative}" if negative else "hierarchical softmax"
     print(f"\ninference, dimension {dimension}, {kind}, 20 epochs, {threads} threads")
@@ -77,21 +72,14 @@ def inference(threads, dimension, negative):
     for length in (10, 30, 50, 200, 2500):
         n = 100 if length < 2500 else 4
         asked = [words[37 * i : 37 * i + length] for i in range(n)]
-        runs = []
-        slow = seconds(
-            lambda asked=asked, runs=runs: runs.append(
-                np.array([gensim_model.infer_vector(text) for text in asked])
-            )
-        )
+        rounds = [timed(inferred, asked) for _ in range(ROUNDS)]
+        slow, runs = median(taken for taken, _ in rounds), [vectors for _, vectors in rounds]
         # Many texts at once is how the columns ask.
         copies = 40 if length < 2500 else 16
         bags = bags_of(model, asked * copies)
-        fast = seconds(lambda bags=bags: model.infer(bags, threads)) / copies
+        fast = seconds(model.infer, bags, threads) / copies
         mine = model.infer(bags[:n])
-        shuffled = [
-            np.array([gensim_model.infer_vector(list(rng.permutation(text))) for text in asked])
-            for _ in range(2)
-        ]
+        shuffled = [inferred([list(rng.permutation(text)) for text in asked]) for _ in range(2)]
         print(
             f"{length:5d} {slow / n * 1e6:16.0f} {fast / n * 1e6:14.1f} {slow / fast:7.1f} "
             f"{cosine(*runs[:2]):7.4f} {cosine(runs[0], mine):10.4f} "
@@ -111,13 +99,9 @@ def reading(n_words=20_000, dimension=100):
         for binary in (False, True):
             path = str(Path(folder) / "vectors")
             vectors.save_word2vec_format(path, binary=binary)
-            slow = seconds(
-                lambda path=path, binary=binary: KeyedVectors.load_word2vec_format(
-                    path, binary=binary
-                )
-            )
-            fast = seconds(lambda path=path: WordVectors.load(path))
-            restricted = seconds(lambda path=path: WordVectors.load(path, some))
+            slow = seconds(KeyedVectors.load_word2vec_format, path, binary=binary)
+            fast = seconds(WordVectors.load, path)
+            restricted = seconds(WordVectors.load, path, some)
             print(
                 f"{'binary' if binary else 'text':8s} {n_words / slow:10.0f}  "
                 f"{n_words / fast:10.0f}  {slow / fast:6.1f}  {n_words / restricted:12.0f}"

@@ -11,12 +11,13 @@ and B x K negatives per batch. Medians of three runs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from statistics import median
 
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
+from timing import NotInstalledError, peer, seconds_of
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
@@ -40,9 +41,10 @@ def texts(seed: int) -> sp.csr_matrix:
                                         (N_TEXTS, N_WORDS)))  # fmt: skip
 
 
-def median(work: Callable[[], float]) -> float:
+def median_of(work: Callable[[], float]) -> float:
+    """Of three runs, after one that compiles."""
     work()
-    return float(np.median([work() for _ in range(3)]))
+    return median(work() for _ in range(3))
 
 
 def ours(X: sp.csr_matrix) -> tuple[float, float]:
@@ -60,27 +62,24 @@ def ours(X: sp.csr_matrix) -> tuple[float, float]:
 
         def train() -> float:
             batch = next(batches)
-            start = time.perf_counter()
-            run.step(batch)
             n = len(batch.query) * (len(batch.negatives) + 1)
-            return n * LENGTH**2 / (time.perf_counter() - start)
+            return n * LENGTH**2 / seconds_of(run.step, batch)
 
         def score() -> float:
-            start = time.perf_counter()
-            model.cache(X).scores(X[:B])
-            return B * N_TEXTS * LENGTH**2 / (time.perf_counter() - start)
+            seconds = seconds_of(lambda: model.cache(X).scores(X[:B]))
+            return B * N_TEXTS * LENGTH**2 / seconds
 
-        return median(train), median(score)
+        return median_of(train), median_of(score)
 
 
 def vowpal_wabbit(X: sp.csr_matrix) -> tuple[float, float] | None:
     """The same of Vowpal Wabbit; None if it cannot be imported."""
     try:
-        from vowpalwabbit import Workspace
-    except ImportError:
-        print("Vowpal Wabbit left out: install vowpalwabbit (into another environment) to compare")
+        library = peer("vowpalwabbit")
+    except NotInstalledError as error:
+        print(f"left out: {error}, into another environment")
         return None
-    vw = Workspace("-q ab --noconstant -b 20 --loss_function hinge --quiet")
+    vw = library.Workspace("-q ab --noconstant -b 20 --loss_function hinge --quiet")
     rng = np.random.default_rng(6)
 
     def words(row: int) -> str:
@@ -92,12 +91,9 @@ def vowpal_wabbit(X: sp.csr_matrix) -> tuple[float, float] | None:
 
     def pass_over(act: Callable[[object], object]) -> float:
         examples = [vw.parse(line) for line in lines]
-        start = time.perf_counter()
-        for example in examples:
-            act(example)
-        return N_EXAMPLES * LENGTH**2 / (time.perf_counter() - start)
+        return N_EXAMPLES * LENGTH**2 / seconds_of(lambda: [act(one) for one in examples])
 
-    return median(lambda: pass_over(vw.learn)), median(lambda: pass_over(vw.predict))
+    return median_of(lambda: pass_over(vw.learn)), median_of(lambda: pass_over(vw.predict))
 
 
 def main() -> None:

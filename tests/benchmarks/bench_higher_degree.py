@@ -17,12 +17,12 @@ difference of a seed. What was found is told in ``docs/models.md``.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from higher_degree import Collection, pairs_of_words, rare_words
+from timing import seconds_of
 
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
@@ -63,9 +63,7 @@ def compare(
         epochs = int(np.clip(STEPS / len(data.links), 3, 60))
         for name, maker in makers.items():
             model = maker(**SETTINGS, max_epochs=epochs, seed=seed)
-            start = time.perf_counter()
-            model.fit(data.Q, data.D, data.links)
-            seconds[name] += (time.perf_counter() - start) / seeds
+            seconds[name] += seconds_of(model.fit, data.Q, data.D, data.links) / seeds
             found[name].append(data.precision(model))
     print(f"{title}, {data.D.shape[1]:,} words", flush=True)
     first = np.array(found[next(iter(makers))])

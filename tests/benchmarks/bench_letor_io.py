@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from timing import on_two_clocks
 
 from letor.dataset import RankingData
 from letor.parquet import read_parquet, write_parquet
@@ -26,20 +26,9 @@ from letor.svmlight import append_columns, read_letor, write_letor
 RUNS = 3
 
 
-def best(action: Callable[[], Any]) -> tuple[float, float]:
-    """Least wall-clock and least processor seconds of three runs."""
-    walls, processors = [], []
-    for _ in range(RUNS):
-        wall, processor = time.perf_counter(), time.process_time()
-        action()
-        walls.append(time.perf_counter() - wall)
-        processors.append(time.process_time() - processor)
-    return min(walls), min(processors)
-
-
 def report(name: str, megabytes: float, action: Callable[[], Any]) -> float:
     try:
-        wall, processor = best(action)
+        wall, processor = map(min, on_two_clocks(RUNS, action))
     except ImportError as error:
         print(f"  {name:34s} not installed ({error.name})")
         return 0.0

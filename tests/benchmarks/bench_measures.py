@@ -7,33 +7,21 @@ pair is checked to agree before it is timed.
 """
 
 import argparse
-import importlib
 import sys
-import time
 
 import numpy as np
+import ranx
+from timing import peer, repeated, timed
 
 from letor.dataset import RankingData
 from letor.evaluation import Evaluator
 from letor.measures import MeasureDefinition
 
 
-def peer(name):
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        sys.exit(f"this benchmark compares with {name}: pip install {name.replace('_', '-')}")
-
-
 def best_time(call, repeats):
-    """Least wall time of several calls, and the last result; the first call only compiles."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = call()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+    """Least wall time of several calls, and what the first, which only compiles, returned."""
+    result = call()
+    return min(repeated(repeats, call)), result
 
 
 def main() -> None:
@@ -42,7 +30,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100, help="per query")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    ranx, ir_measures = peer("ranx"), peer("ir_measures")
+    ir_measures = peer("ir_measures", "ir-measures")
 
     rng = np.random.default_rng(0)
     m, size = arguments.queries, arguments.documents
@@ -53,17 +41,12 @@ def main() -> None:
     scores = rng.permutation(n).astype(np.float64)
     data = RankingData.from_rows(np.zeros((n, 1)), y, np.repeat(query_ids, size))
 
-    start = time.perf_counter()
-    lists = zip(query_ids, y.reshape(m, size).tolist(), scores.reshape(m, size).tolist(),
-                strict=True)  # fmt: skip
-    qrels, run = {}, {}
-    for q, labels, values in lists:
-        qrels[q] = dict(zip(names, labels, strict=True))
-        run[q] = dict(zip(names, values, strict=True))
-    dictionaries = time.perf_counter() - start
-    start = time.perf_counter()
-    ranx_qrels, ranx_run = ranx.Qrels(qrels), ranx.Run(run)
-    typed = time.perf_counter() - start
+    def dictionaries_of(values):
+        rows = zip(query_ids, values.reshape(m, size).tolist(), strict=True)
+        return {query: dict(zip(names, row, strict=True)) for query, row in rows}
+
+    dictionaries, (qrels, run) = timed(lambda: (dictionaries_of(y), dictionaries_of(scores)))
+    typed, (ranx_qrels, ranx_run) = timed(lambda: (ranx.Qrels(qrels), ranx.Run(run)))
     print(f"{m} queries of {size} documents; conversion: dictionaries {dictionaries:.3f} s, "
           f"ranx objects {typed:.3f} s")  # fmt: skip
 

@@ -34,19 +34,20 @@ Two cores that others used too, medians of 3, one split per run for ``s2net``:
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from collections import Counter
+from collections.abc import Callable
 from itertools import chain, count, islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import ranking_tasks
 import scipy.sparse as sp
+from data_sets import data_folder, folder_of
 from threadpoolctl import threadpool_limits
+from timing import repeated, timed
 
-from ssi_models.matrices import check_csr
+from ltr_features.text.analyzer import Analyzer
 from ssi_models.parallel import Workers
 from ssi_models.projections import opca
 from ssi_models.projections.opca import OPCA
@@ -61,18 +62,12 @@ Data = tuple[sp.csr_matrix, sp.csr_matrix, Preferences, dict[str, Any]]
 MINI_BATCH = S2Net()
 
 
-def folder() -> Path:
-    if "LTR_DATA" not in os.environ:
-        raise SystemExit("set LTR_DATA to the folder of the research data sets")
-    return Path(os.environ["LTR_DATA"])
-
-
 def nfcorpus() -> Data:
     """Training queries and titles."""
     from ltr_features.studies.kinds.clickthrough_config import TaskConfig
     from ltr_features.studies.kinds.clickthrough_tasks import make_task
 
-    task = make_task(TaskConfig(folder="nfcorpus", train="train"), folder())
+    task = make_task(TaskConfig(folder="nfcorpus", train="train"), data_folder())
     weigh = TfIdf().fit(task.D).transform
     return weigh(task.Q), weigh(task.D), task.train, {}
 
@@ -81,35 +76,25 @@ def sentences() -> Data:
     """50,000 English sentences and their Japanese translations; words of two sentences or more."""
     matrices = []
     for language in ("en", "ja"):
-        path = folder() / "small_parallel_enja" / f"train.{language}"
-        texts = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        frequency = Counter(word for text in texts for word in dict.fromkeys(text))
-        column = {word: j for j, word in enumerate(w for w, n in frequency.items() if n > 1)}
-        cells = [(i, column[w]) for i, text in enumerate(texts) for w in text if w in column]
-        i, j = np.array(cells).T
-        counts = sp.csr_matrix((np.ones(len(i)), (i, j)), (len(texts), len(column)), np.float32)
-        matrices.append(TfIdf().fit(counts).transform(counts))
-    every = np.arange(matrices[0].shape[0])
-    pairs = Preferences.from_pairs(every, every, n_queries=len(every), n_documents=len(every))
-    return *matrices, pairs, {"vocabularies": "separate"}
+        path = folder_of("small_parallel_enja") / f"train.{language}"
+        texts = path.read_text(encoding="utf-8").splitlines()
+        matrices.append(ranking_tasks.of_texts(texts, Analyzer(min_length=1), 2)[0])
+    every = np.arange(len(texts))
+    return *matrices, ranking_tasks.pairs(matrices, every, every), {"vocabularies": "separate"}
 
 
-def timed(f: Any, runs: int) -> tuple[float, Any]:
-    """(median seconds, last result)."""
-    seconds = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        result = f()
-        seconds.append(time.perf_counter() - start)
-    return median(seconds), result
+def median_of(runs: int, work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    """(Median seconds, last result)."""
+    seconds, results = zip(*(timed(work, *arguments) for _ in range(runs)), strict=True)
+    return median(seconds), results[-1]
 
 
 def svd(threads: int, runs: int) -> None:
-    from bench_ssi import tfidf
+    from bench_ssi import task_of
     from scipy.sparse.linalg import svds
     from sklearn.utils.extmath import randomized_svd
 
-    X = check_csr("X", tfidf(full=True))
+    X = task_of(full=True).D
     print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz} entries, 200 vectors, {threads} threads")
 
     def ours() -> Any:
@@ -122,10 +107,10 @@ def svd(threads: int, runs: int) -> None:
 
     ours()
     rows = {
-        "ours": timed(ours, runs),
-        "scikit-learn, 4 iterations": timed(lambda: theirs(4), runs),
-        "scikit-learn, its choice": timed(lambda: theirs("auto"), runs),
-        "scipy svds": timed(lambda: svds(X, k=200, random_state=0)[2].T, 1),
+        "ours": median_of(runs, ours),
+        "scikit-learn, 4 iterations": median_of(runs, theirs, 4),
+        "scikit-learn, its choice": median_of(runs, theirs, "auto"),
+        "scipy svds": timed(lambda: svds(X, k=200, random_state=0)[2].T),
     }
     energy = {name: (np.asarray(X @ V, np.float64) ** 2).sum() for name, (_, V) in rows.items()}
     for name, (seconds, _) in rows.items():
@@ -198,7 +183,7 @@ def our_rate(data: Data, threads: int, runs: int) -> float:
             chosen = islice(batches, 40)
             return sum(len(batch.query) for batch in chosen if run.step(batch))
 
-        seconds, n_pairs = timed(steps, runs)
+        seconds, n_pairs = median_of(runs, steps)
     return n_pairs * model.training.n_negatives / seconds
 
 
@@ -274,7 +259,7 @@ def opca_times(threads: int, runs: int) -> None:
     rng = np.random.default_rng(0)
 
     def seconds(Q: sp.csr_matrix, D: sp.csr_matrix) -> float:
-        return timed(lambda: OPCA(threads=threads).fit(Q, D, pairs), runs)[0]
+        return median(repeated(runs, OPCA(threads=threads).fit, Q, D, pairs))
 
     few = Q[:, :3_000], D[:, :3_000]
     line = f"  3,000 words: matrix-free {seconds(*few):6.1f} s"

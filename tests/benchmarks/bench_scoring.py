@@ -7,9 +7,9 @@ with 200 trees of 15 leaves. The text is generated: Zipf-distributed words, 150 
 """
 
 import sys
-import time
 
 import numpy as np
+from timing import seconds_of
 
 from letor.folds import k_fold
 from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline, get_ranker
@@ -54,11 +54,7 @@ def main() -> None:
     pipeline = pipeline_of(data)
     docnos = data.document_ids[:N_CANDIDATES]
     pipeline.score(data.query_texts[0], docnos)  # representations are cached here
-    times = []
-    for text in data.query_texts:
-        start = time.perf_counter()
-        pipeline.score(text, docnos)
-        times.append(time.perf_counter() - start)
+    times = [seconds_of(pipeline.score, text, docnos) for text in data.query_texts]
     best, median, slow = np.percentile(np.array(times) * 1e3, [5, 50, 95])
     print(
         f"{n_documents:,} documents, {len(pipeline.features.column_names)} columns, {N_CANDIDATES} "

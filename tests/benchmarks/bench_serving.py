@@ -8,44 +8,38 @@ Documents' representations are cached; candidates are sent with the request.
 """
 
 import http.client
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from bench_scoring import N_CANDIDATES, collection, pipeline_of
+from page import processor
+from timing import seconds_of, timed
 
 N_REQUESTS = 400
 
 
-def processor() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{named[0] if named else 'unknown processor'}, {os.cpu_count()} cores"
-
-
-def ask(port: int, body: str) -> float:
-    """Seconds until the answer is read."""
-    start = time.perf_counter()
+def ask(port: int, body: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("POST", "/rank", body)
     answer = connection.getresponse()
     content = answer.read()
     assert answer.status == 200, content
-    return time.perf_counter() - start
 
 
 def measure(port: int, bodies: list[str], n_clients: int) -> None:
-    start = time.perf_counter()
+    asked = itertools.islice(itertools.cycle(bodies), N_REQUESTS)
     with ThreadPoolExecutor(n_clients) as clients:
-        times = list(clients.map(lambda i: ask(port, bodies[i % len(bodies)]), range(N_REQUESTS)))
-    rate = N_REQUESTS / (time.perf_counter() - start)
+        seconds, times = timed(
+            lambda: list(clients.map(lambda body: seconds_of(ask, port, body), asked))
+        )
+    rate = N_REQUESTS / seconds
     p50, p99 = np.percentile(np.array(times) * 1e3, [50, 99])
     load = os.getloadavg()[0]
     print(
@@ -67,7 +61,8 @@ def main() -> None:
         )
         try:
             port = int(server.stdout.readline().rpartition(":")[2].removesuffix("/rank\n"))
-            print(f"{processor()}; {n_documents:,} documents, {N_CANDIDATES:,} candidates")
+            print(f"{processor()}, {os.cpu_count()} cores; ", end="")
+            print(f"{n_documents:,} documents, {N_CANDIDATES:,} candidates")
             for k in (10, N_CANDIDATES):
                 bodies = [
                     json.dumps({"query": q, "documents": data.document_ids[:N_CANDIDATES], "k": k})

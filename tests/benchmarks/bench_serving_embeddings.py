@@ -10,10 +10,11 @@ installed with gensim, whose titles every document and query mentions.
 
 import sys
 import tempfile
-import time
+from dataclasses import replace
 
 import numpy as np
 from bench_scoring import N_CANDIDATES, collection
+from timing import seconds_of
 
 from ltr_features import FeatureBuilder, LearnedColumn
 
@@ -40,10 +41,7 @@ def with_entities(data):
     names = iter(rng.choice(NAMES, data.n_documents + data.n_queries).tolist())
     bodies = [f"{body} {next(names)}" for body in data.fields["body"]]
     texts = [f"{text} {next(names)}" for text in data.query_texts]
-    fields = {**data.fields, "body": bodies}
-    return type(data)(
-        data.name, data.document_ids, fields, data.query_ids, texts, data.judgements
-    )  # fmt: skip
+    return replace(data, fields={**data.fields, "body": bodies}, query_texts=texts)
 
 
 def milliseconds(features, data):
@@ -51,11 +49,9 @@ def milliseconds(features, data):
     docnos = data.document_ids[:N_CANDIDATES]
     query = np.zeros(len(docnos), np.int64)
     features.compute(data.query_texts[-1:], query, docnos)
-    times = []
-    for text in data.query_texts[:N_ASKED]:
-        start = time.perf_counter()
-        features.compute([text], query, docnos)
-        times.append(time.perf_counter() - start)
+    times = [
+        seconds_of(features.compute, [text], query, docnos) for text in data.query_texts[:N_ASKED]
+    ]
     return np.percentile(np.array(times) * 1e3, [5, 50, 95])
 
 

@@ -5,10 +5,10 @@ Run: python tests/benchmarks/bench_significance.py
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
+from timing import repeated
 
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
@@ -19,14 +19,9 @@ from ltr_features.studies.statistics.paired_tests import (
 QUERIES, PAIRS, PERMUTATIONS = 1000, 10, 10_000
 
 
-def seconds(work: Callable[[], object], repeats: int = 3) -> float:
+def seconds(work: Callable[..., object], *arguments: object, runs: int = 3, **options) -> float:
     """The best of a few runs, after one that compiles."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
+    _, *times = repeated(1 + runs, work, *arguments, **options)
     return min(times)
 
 
@@ -46,24 +41,22 @@ def with_scipy(d: np.ndarray) -> None:
 
 
 def with_ranx(d: np.ndarray) -> None:
-    try:
-        from ranx.statistical_tests import fisher_randomization_test
-    except ImportError as error:
-        raise SystemExit("install ranx to compare with it: pip install ranx") from error
+    from ranx.statistical_tests import fisher_randomization_test
+
     for j in range(d.shape[1]):
         fisher_randomization_test(d[:, j], np.zeros(len(d)), n_permutations=PERMUTATIONS)
 
 
 def main() -> None:
     d = np.random.default_rng(0).normal(0.01, 0.2, (QUERIES, PAIRS))
-    ours = seconds(lambda: fisher_randomisation(d, n_permutations=PERMUTATIONS))
+    ours = seconds(fisher_randomisation, d, n_permutations=PERMUTATIONS)
     print(f"{QUERIES} queries x {PAIRS} pairs x {PERMUTATIONS} permutations, best of runs")
     print(f"ours   {ours:8.4f} s   (goal: at most 0.1 s)")
     for name, peer in (("scipy", with_scipy), ("ranx", with_ranx)):
-        peer_seconds = seconds(lambda peer=peer: peer(d), repeats=1)  # type: ignore[misc]
+        peer_seconds = seconds(peer, d, runs=1)
         print(f"{name:6} {peer_seconds:8.4f} s   {peer_seconds / ours:7.0f} x ours")
-    print(f"bootstrap intervals {seconds(lambda: bootstrap_interval(d)):.4f} s")
-    print(f"paired t            {seconds(lambda: paired_t(d)):.4f} s")
+    print(f"bootstrap intervals {seconds(bootstrap_interval, d):.4f} s")
+    print(f"paired t            {seconds(paired_t, d):.4f} s")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Link ranking on Wikispeedia: MAP and rank loss over training time of U'V + I, against baselines.
 
-Links are split 70/30; every query is an article, the documents are all articles. Settings were
-chosen on training links kept apart, never on test links. ``--steps`` prints the time of one step
-of the models instead.
+Links are split 70/30 as in the study ``ssi_links``; every query is an article, the documents are
+all articles. Settings were chosen on training links kept apart, never on test links. ``--steps``
+prints the time of one step of the models instead.
 
 What was chosen, by MAP of a tenth of the training links (one seed; up to 12 epochs): words left
 out at random and a factor for the learned part help most (.168 without both, .172 with words left
@@ -18,21 +18,25 @@ weights give .161 and MAP's weights .173 where WARP gives .185 (with dropout).
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from ast import literal_eval
+from itertools import islice
+from statistics import median
 
 import numpy as np
 import scipy.sparse as sp
-import wikispeedia
+from data_sets import data_folder
 from threadpoolctl import threadpool_limits
+from timing import seconds_of, timed
 
-from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
-from ssi_models.matrices import check_csr
+from ltr_features.studies.kinds.matching_config import TaskConfig
+from ltr_features.studies.kinds.matching_rows import evaluate, new_model, warm_up
+from ltr_features.studies.kinds.matching_tasks import Task, make_task
+from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
+from ssi_models.training.loop import Epoch
 from ssi_models.training.preferences import Preferences
-from ssi_models.weighting import TfIdf
 
 N_WORDS, TOP = 30_000, 100
 #: Chosen by hand on a tenth of the training links, 4 to 12 epochs per trial (``--validation``).
@@ -51,68 +55,20 @@ SETTINGS = {
 }
 
 
-def tfidf(full: bool, log_tf: bool = False) -> sp.csr_matrix:
-    """Unit tf-idf rows over the 30,000 most frequent words; 100 heaviest words each, or all.
-
-    With ``log_tf`` a word that occurs tf times counts 1 + log(tf).
-    """
-    _, texts = wikispeedia.articles()
-    counts: dict[str, int] = {}
-    rows = []
-    for text in texts:
-        row: dict[str, int] = {}
-        for word in re.findall(r"\w\w+", text.lower()):
-            row[word] = row.get(word, 0) + 1
-        rows.append(row)
-        for word in row:
-            counts[word] = counts.get(word, 0) + 1
-    words = sorted(counts, key=lambda w: (-counts[w], w))[:N_WORDS]
-    number = {word: j for j, word in enumerate(words)}
-    entries = [
-        (i, number[w], c) for i, row in enumerate(rows) for w, c in row.items() if w in number
-    ]
-    i, j, c = np.array(entries).T
-    X = sp.csr_matrix((c.astype(np.float32), (i, j)), (len(texts), len(words)))
-    if log_tf:
-        X.data = 1 + np.log(X.data)
-    weighted = TfIdf().fit(X).transform(X)
-    if not full:
-        weighted = sp.csr_matrix(weighted)
-        for row in range(weighted.shape[0]):
-            own = slice(*weighted.indptr[row : row + 2])
-            if own.stop - own.start > TOP:
-                least = np.partition(weighted.data[own], -TOP)[-TOP]
-                weighted.data[own][weighted.data[own] < least] = 0
-        weighted.eliminate_zeros()
-        norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1))).ravel()
-        weighted = sp.diags(1 / np.maximum(norm, 1e-12)) @ weighted
-    return check_csr("X", weighted.tocsr())
+def task_of(full: bool, share: float = 1.0) -> Task:
+    """The links of Wikispeedia over the 30,000 most frequent words, 70 % of them to train on (or a
+    share of those); an article is its 100 heaviest words, or all."""
+    config = TaskConfig(
+        source="links", folder="wikispeedia", n_words=N_WORDS,
+        heaviest=None if full else TOP, use_share=share,
+    )  # fmt: skip
+    return make_task(config, data_folder())
 
 
-def split(n: int, seed: int = 0) -> tuple[Preferences, Preferences]:
-    """Links of training (70 %) and of testing; links of an article to itself are left out."""
-    links = np.unique([(a, b) for a, b in wikispeedia.links() if a != b], axis=0)
-    chosen = np.random.default_rng(seed).random(len(links)) < 0.7
-    return tuple(
-        Preferences.from_pairs(*part.T, n_queries=n, n_documents=n)
-        for part in (links[chosen], links[~chosen])
-    )
-
-
-def evaluate(model, X: sp.csr_matrix, train: Preferences, test: Preferences) -> tuple[float, float]:
-    """(MAP, rank loss) of test links over all articles but the query and its training links."""
-    rng = np.random.default_rng(1)
-    queries = rng.choice(test.queries, 1000, replace=False)
-    scores = model.cache(X).scores(X[queries])
-    relevant = np.zeros(scores.shape, bool)
-    hidden = np.zeros(scores.shape, bool)
-    for i, q in enumerate(queries):
-        relevant[i, test.document[test.offsets[q] : test.offsets[q + 1]]] = True
-        hidden[i, train.document[train.offsets[q] : train.offsets[q + 1]]] = True
-        hidden[i, q] = True
-    precision, loss = np.empty(len(queries)), np.empty(len(queries))
-    ranking_measures(scores, *judged_lists(relevant, hidden), precision, loss)
-    return float(np.nanmean(precision)), float(np.nanmean(loss))
+def told(model: MatchingModel, task: Task) -> str:
+    """How a model ranks test links: all articles but the query and its training links."""
+    found = evaluate(model, task).means()
+    return f"MAP {found['map']:.4f}, rank loss {found['rank_loss']:.4f}"
 
 
 def time_steps(X: sp.csr_matrix, train: Preferences, threads: int) -> None:
@@ -128,12 +84,8 @@ def time_steps(X: sp.csr_matrix, train: Preferences, threads: int) -> None:
         data = model._prepared(X, X, train, excluded=np.arange(X.shape[0]))
         with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
             run = model.make_run(data, 0.03, workers)
-            spent = []
-            for _, batch in zip(range(4 if name == "hash" else 40), run.batches(0), strict=False):
-                start = time.perf_counter()
-                run.step(batch)
-                spent.append(time.perf_counter() - start)
-        step = float(np.median(spent))
+            batches = islice(run.batches(0), 4 if name == "hash" else 40)
+            step = median(seconds_of(run.step, batch) for batch in batches)
         reference = step if name == "ssi" else reference
         rate = wanted["batch_size"] * wanted["n_negatives"] / step / 1e6
         print(
@@ -145,7 +97,6 @@ def time_steps(X: sp.csr_matrix, train: Preferences, threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="full text, not the top 100 words")
-    parser.add_argument("--log-tf", action="store_true", help="count 1 + log(tf), not tf")
     parser.add_argument("--links", type=float, default=1.0, help="share of the training links")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--model", default="ssi")
@@ -155,50 +106,38 @@ def main() -> None:
     parser.add_argument("--steps", action="store_true", help="time single steps only")
     parser.add_argument("--validation", action="store_true", help="no test measures")
     options = parser.parse_args()
-    X = tfidf(options.full, options.log_tf)
-    train, test = split(X.shape[0])
+    task = task_of(options.full, options.links)
+    X, train = task.Q, task.train
     print(f"{X.shape[0]} articles, {X.nnz / X.shape[0]:.0f} words each, {len(train)} links")
     if options.steps:
         time_steps(X, train, options.threads)
         return
     if options.baselines:
         for name in ("tfidf", "popularity", "tfidf-popularity", "lsi", "lsi-tfidf"):
-            start = time.perf_counter()
-            model = get_model(name)().fit(X, X, train)
-            spent = time.perf_counter() - start
-            precision, loss = evaluate(model, X, train, test)
-            print(f"{name:18} {spent:6.1f} s  MAP {precision:.4f}  rank loss {loss:.4f}")
-    kind = get_model(options.model)
-    known = kind().get_params()
+            seconds, model = timed(get_model(name)().fit, X, X, train)
+            print(f"{name:18} {seconds:6.1f} s  {told(model, task)}")
+    known = get_model(options.model)().get_params()
     settings = {k: v for k, v in SETTINGS.items() if k in known}
     for item in options.set:
         name, value = item.split("=", 1)
         settings[name] = literal_eval(value) if value[:1] in "0123456789.([NTF-" else value
-    model = kind(**{**settings, "threads": options.threads, "max_seconds": options.seconds})
-    excluded = np.arange(X.shape[0])
-    clock = [time.perf_counter()]
-    seconds: list[float] = []
-
-    def note(epoch) -> None:
-        clock.append(time.perf_counter())
-        if epoch.number == 0:
-            clock[0] = clock[-1]
-        seconds.append(clock[-1] - clock[0])
-
-    warm = kind(**{**settings, "threads": options.threads, "max_epochs": 1})
-    warm.fit(X, X, train.pairs(np.arange(2000)), excluded=excluded)
-    begun = time.perf_counter()
-    chosen = np.random.default_rng(0).permutation(len(train))[: int(options.links * len(train))]
-    model.fit(X, X, train.pairs(np.sort(chosen)), excluded=excluded, callback=note)
-    print(f"fit {time.perf_counter() - begun:.1f} s, {model}")
-    for epoch, at in zip(model.history_.epochs, seconds, strict=True):
+    warm_up(task, options.model, settings, options.threads)
+    model = new_model(options.model, {**settings, "max_seconds": options.seconds}, options.threads)
+    epochs: list[tuple[float, Epoch]] = []
+    seconds = seconds_of(
+        model.fit, X, X, train, excluded=task.excluded,
+        callback=lambda epoch: epochs.append((time.perf_counter(), epoch)),
+    )  # fmt: skip
+    print(f"fit {seconds:.1f} s, {model}")
+    began = epochs[0][0]
+    for end, epoch in epochs:  # from 0 again where several learning rates are tried
+        began = end if epoch.number == 0 else began
         print(
-            f"  {at:6.2f} s epoch {epoch.number:3}  loss {epoch.loss:.4f}  violations "
+            f"  {end - began:6.2f} s epoch {epoch.number:3}  loss {epoch.loss:.4f}  violations "
             f"{epoch.violations:.3f}  validation {epoch.validation:.4f}"
         )
     if not options.validation:
-        precision, loss = evaluate(model, X, train, test)
-        print(f"test MAP {precision:.4f}, rank loss {loss:.4f}")
+        print(f"test {told(model, task)}")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ said. Prints tokens per second by wall clock and by processor time, which a busy
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
-from time import perf_counter, process_time
 
-from wikispeedia import articles
+from data_sets import articles
+from timing import on_two_clocks
 
 from ltr_features.text.term_counts import count_terms
 
@@ -60,13 +60,8 @@ def main() -> None:
     }
     rates = {}
     for name, count in peers.items():
-        wall, processor = [], []
         try:
-            for _ in range(RUNS):
-                start, start_processor = perf_counter(), process_time()
-                count(texts)
-                wall.append(perf_counter() - start)
-                processor.append(process_time() - start_processor)
+            wall, processor = on_two_clocks(RUNS, partial(count, texts))
         except ImportError as error:
             print(f"{name:30} left out: {error}")
             continue

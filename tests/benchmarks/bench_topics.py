@@ -9,11 +9,10 @@ Run: python tests/benchmarks/bench_topics.py [pairs]
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
+from timing import peer, seconds_of, timed
 
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
@@ -66,9 +65,10 @@ def per_iteration(
         prior, totals = Prior(1.1, 1.01, constraint), zeros_like(state)
         e_step = EStep(Blocks(Q, D, rows, rows), state, prior, workers)
         for number in range(1 + ITERATIONS):
-            start = time.perf_counter()
-            line = iterate(e_step.shards(number), state, prior, totals, workers, number)
-            seconds.append(time.perf_counter() - start)
+            taken, line = timed(
+                lambda n=number: iterate(e_step.shards(n), state, prior, totals, workers, n)
+            )
+            seconds.append(taken)
             gradients.append(line.evaluations)
     return seconds[1:], gradients[1:]
 
@@ -81,28 +81,18 @@ def nmf(X: sp.csr_matrix, iterations: int = 3) -> float:
             K, init="random", solver="mu", beta_loss="kullback-leibler", max_iter=count, tol=0,
             random_state=0,
         )  # fmt: skip
-        return seconds_of(lambda: model.fit(X))
+        return seconds_of(model.fit, X)
 
     return (run(iterations + 1) - run(1)) / iterations
 
 
-def tomotopy(X: sp.csr_matrix, threads: int) -> float | None:
-    try:
-        import tomotopy as tp
-    except ImportError:
-        return None
-    model = tp.LDAModel(k=K, alpha=0.1, eta=0.01, seed=1)
+def tomotopy(X: sp.csr_matrix, threads: int) -> float:
+    model = peer("tomotopy").LDAModel(k=K, alpha=0.1, eta=0.01, seed=1)
     for i in range(X.shape[0]):
         row = X[i]
         model.add_doc([str(w) for w in np.repeat(row.indices, row.data.astype(int))])
     model.train(2, workers=threads)
     return seconds_of(lambda: model.train(10, workers=threads)) / 10
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -123,21 +113,16 @@ def main() -> None:
             f"{np.sum(projected) / np.sum(plain):.2f} x plain EM; gradients per pair "
             + " ".join(f"{g:.1f}" for g in gradients)
         )
-    start = time.perf_counter()
     model = BLTM(n_topics=K, threads=2)
     model.n_words_ = model.n_query_words_ = V
     model.phi_q_ = model.phi_d_ = np.full((V, K), 1 / V, np.float32)
     model.document_topics(D[:2000])
-    start = time.perf_counter()
-    model.document_topics(D)
-    rate = D.nnz * K * model.fold_in_iterations / 1e9 / (time.perf_counter() - start)
+    rate = D.nnz * K * model.fold_in_iterations / 1e9 / seconds_of(model.document_topics, D)
     print(f"folding-in, 2 threads  {rate:6.2f}")
     part = sp.csr_matrix(D[:10_000])
     print(f"scikit-learn NMF-KL    {part.nnz * K / 1e9 / nmf(part):6.2f}")
-    if (seconds := tomotopy(D[:50_000], 2)) is None:
-        print("tomotopy: not installed (pip install tomotopy to compare)")
-    else:
-        print(f"tomotopy, 2 threads    {D[:50_000].sum() * K / 1e9 / seconds:6.2f} (tokens)")
+    rate = D[:50_000].sum() * K / 1e9 / tomotopy(D[:50_000], 2)
+    print(f"tomotopy, 2 threads    {rate:6.2f} (tokens)")
 
 
 if __name__ == "__main__":

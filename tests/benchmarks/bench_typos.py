@@ -24,14 +24,13 @@ Means of the five collections, cosine, 5 draws:
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from data_sets import AbsentError, folder_of
 from numpy.typing import NDArray
 
 from letor.folds import k_fold
@@ -144,17 +143,16 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5, help="misspelled versions of each query")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if "LTR_DATA" not in os.environ:
-        sys.exit("set LTR_DATA to the folder of the research data sets")
 
     start, rng = perf_counter(), np.random.default_rng(arguments.seed)
     print(f"{arguments.model or 'tf-idf cosine'}, MAP\n")
     print(f"{'':10s} {'terms':15s} {'clean':6s} {'misspelled':>10s} {'loss':>8s}   ratio [95 %]")
     every = []
     for name in arguments.data:
-        folder = Path(os.environ["LTR_DATA"]) / name
-        if not folder.is_dir():
-            print(f"{name:10s} skipped: {folder} is no folder")
+        try:
+            folder = folder_of(name)
+        except AbsentError as error:
+            print(f"{name:10s} skipped: {error}")
             continue
         values = measured(read_collection("beir", folder=folder, splits=["test"]), arguments)
         n = values.shape[2]

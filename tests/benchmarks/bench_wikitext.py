@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from html import unescape
 
+from timing import peer
+
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikitext import parse_wikitext
 
@@ -52,10 +54,7 @@ def gensims(source: str) -> str:
 
 def mwparserfromhells(source: str) -> str:
     """strip_code after removing what it would leave: footnotes, categories, picture options."""
-    try:
-        import mwparserfromhell
-    except ImportError:
-        raise SystemExit("this benchmark compares with mwparserfromhell: pip install it") from None
+    mwparserfromhell = peer("mwparserfromhell")
     code = mwparserfromhell.parse(source)
     dropped = code.filter_tags(
         matches=lambda tag: str(tag.tag).lower() in ("ref", "math", "references", "gallery")

@@ -57,7 +57,7 @@ def record(script: str, *arguments: str) -> dict[str, object]:
         "arguments": list(arguments),
         "date": date.today().isoformat(),
         "commit": commit.stdout.strip(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "load": round(load, 1),
         "output": ran.stdout.rstrip(),
@@ -83,7 +83,8 @@ def _part(script: str, kept: Mapping[str, object]) -> str:
     )
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

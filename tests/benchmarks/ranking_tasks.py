@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import data_sets
 import numpy as np
-import wikispeedia
+from data_sets import folder_of
 from gensim.test.utils import datapath
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -35,10 +35,6 @@ N_PAIRS, MIN_SENTENCES = 5000, 2
 _QUERIES_AT_ONCE = 200
 
 Matrices = tuple[csr_matrix, csr_matrix]
-
-
-class AbsentError(Exception):
-    """A collection that is not there; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ def in_parts(queries: NDArray[np.int64], n: int, names: Sequence[str] = ()) -> l
 
 def nfcorpus() -> Task:
     """NFCorpus with its official training and test queries."""
-    path = folder("nfcorpus")
+    path = folder_of("nfcorpus")
     collection = read_collection("beir", folder=path, splits=["train", "test"])
     judged = collection.judgements
     rows, counts = of_collection(collection)
@@ -125,7 +121,7 @@ def nfcorpus() -> Task:
 
 def citations() -> Task:
     """CACM's citations: find the papers that a paper cites or that cite it, by its text."""
-    collection = read_collection("beir", folder=folder("cacm"), links="citations.tsv")
+    collection = read_collection("beir", folder=folder_of("cacm"), links="citations.tsv")
     links = collection.links
     both = np.concatenate([[links.source, links.target], [links.target, links.source]], axis=1)
     return of_links("citations", collection, *both)
@@ -148,13 +144,12 @@ def articles() -> Task:
     five articles at least. Of the articles with links 1,000 random ones are tested, and 1,000
     others, with all their links, trained on.
     """
-    folder("wikispeedia")
-    _, texts = wikispeedia.articles()
+    _, texts = data_sets.articles()
     beginnings = [
         " ".join(text.split("Related subjects: ", 1)[-1].split()[:N_WORDS]) for text in texts
     ]
     rows, counts = of_texts(beginnings, Analyzer(stopwords="english"), MIN_ARTICLES)
-    source, target = np.array(wikispeedia.links()).T
+    source, target = np.array(data_sets.links()).T
     other = source != target
     preferences = pairs((rows, rows), source[other], target[other])
     asked = np.random.default_rng(0).permutation(preferences.queries)
@@ -223,30 +218,16 @@ def drawn(preferences: Preferences) -> NDArray[np.int64]:
 
 #: How to read each collection, the quick ones first.
 COLLECTIONS: dict[str, Callable[[], Task]] = {
-    "cranfield": lambda: of_folder(folder("cranfield")),
-    "cacm": lambda: of_folder(folder("cacm")),
-    "cisi": lambda: of_folder(folder("cisi")),
-    "enja": lambda: sentences("enja", folder("small_parallel_enja"), ("ja", "en")),
+    "cranfield": lambda: of_folder(folder_of("cranfield")),
+    "cacm": lambda: of_folder(folder_of("cacm")),
+    "cisi": lambda: of_folder(folder_of("cisi")),
+    "enja": lambda: sentences("enja", folder_of("small_parallel_enja"), ("ja", "en")),
     "citations": citations,
-    "npl": lambda: of_folder(folder("npl")),
+    "npl": lambda: of_folder(folder_of("npl")),
     "demo": sections,
     "wikispeedia": articles,
     "nfcorpus": nfcorpus,
 }
-
-
-def folder(name: str) -> Path:
-    """The folder of a data set.
-
-    Raises:
-        AbsentError: it is not there.
-    """
-    if "LTR_DATA" not in os.environ:
-        raise AbsentError("set LTR_DATA to the folder of the research data sets")
-    path = Path(os.environ["LTR_DATA"]) / name
-    if not path.is_dir():
-        raise AbsentError(f"{path} is no folder")
-    return path
 
 
 def of_collection(collection: Collection) -> tuple[Matrices, Matrices]:
