@@ -1,4 +1,5 @@
-"""Reading a Wikipedia dump: speed and memory against gensim's WikiCorpus, in the same run.
+"""Reading a Wikipedia dump, and making a knowledge base of it, against gensim's WikiCorpus, in the
+same run: speed and memory; and the speed of linking.
 
     python tests/benchmarks/bench_wikipedia.py [--copies 8] [--rounds 2]
 
@@ -15,10 +16,12 @@ import multiprocessing
 import os
 import resource
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
+
+from timing import timed
 
 from ltr_features.sources.wikipedia import Article, excerpt_path, read_dump
 
@@ -55,13 +58,26 @@ def read_gensim(path: str, processes: int) -> str:
     return f"{articles:,} articles, {tokens:,} tokens"
 
 
+def make_knowledge_base(path: str, processes: int) -> str:
+    # Imported here, as the command line does: a spawned process imports the main script again.
+    from ltr_features.entities.build import build_knowledge_base
+
+    facts = build_knowledge_base(path, Path(path).parent / "kb", processes=processes)
+    return ", ".join(f"{value:,} {name}" for name, value in facts.items())
+
+
+READERS = {
+    "gensim": read_gensim,
+    "ours": read_ours,
+    "knowledge base": make_knowledge_base,
+}
+
+
 def measure(
     reader: Callable[[str, int], str], path: str, processes: int
 ) -> tuple[float, float, str]:
     """Seconds, peak MiB of the reading process and its largest child, and what was read."""
-    began = time.perf_counter()
-    result = reader(path, processes)
-    seconds = time.perf_counter() - began
+    seconds, result = timed(reader, path, processes)
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return seconds, sum(u.ru_maxrss for u in usage) / 1024, result
 
@@ -74,31 +90,50 @@ def run_apart(
         return pool.submit(measure, reader, path, processes).result()
 
 
+def link(folder: Path) -> None:
+    """Time linking of the excerpt by the knowledge base in the folder."""
+    from ltr_features.entities.wikipedia_linker import WikipediaLinker
+
+    texts = [
+        section.text
+        for record in read_dump(excerpt_path())
+        if isinstance(record, Article)
+        for section in record.sections
+    ]
+    linker = WikipediaLinker(folder, threads=1)
+    linker.link(texts[:2])
+    seconds, linked = timed(linker.link, texts)
+    print(
+        f"linking, 1 thread: {sum(map(len, texts)) / 1e6 / seconds:.1f} M characters/s, "
+        f"{sum(map(len, linked)):,} mentions in {len(texts):,} texts"
+    )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--copies", type=int, default=8)
     arguments.add_argument("--rounds", type=int, default=2)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "dump.xml.bz2"
+        small, path = Path(folder) / "small.bz2", Path(folder) / "dump.xml.bz2"
+        repeated_excerpt(small, 1)
+        run_apart(make_knowledge_base, str(small), 1)  # compiles the kernels, which are kept
+        link(Path(folder) / "kb")
         megabytes = repeated_excerpt(path, options.copies)
         print(f"{megabytes:.1f} MB of XML, {os.cpu_count()} cores")
-        runs = [
-            (n, r, p) for n, r in (("gensim", read_gensim), ("ours", read_ours)) for p in (1, 2)
-        ]
         speed: dict[tuple[str, int], float] = {}
-        for name, reader, processes in runs * options.rounds:
-            seconds, memory, result = run_apart(reader, str(path), processes)
+        for name, processes in list(product(READERS, (1, 2))) * options.rounds:
+            seconds, memory, result = run_apart(READERS[name], str(path), processes)
             fastest = max(speed.get((name, processes), 0.0), megabytes / seconds)
             speed[name, processes] = fastest
             print(
-                f"{name:6} {processes} processes: {megabytes / seconds:6.2f} MB/s, peak "
+                f"{name:14} {processes} processes: {megabytes / seconds:6.2f} MB/s, peak "
                 f"{memory:4.0f} MiB, a full English dump {FULL_XML_MB / fastest / 3600:4.1f} h "
                 f"({result})"
             )
-        for processes in (1, 2):
-            ratio = speed["ours", processes] / speed["gensim", processes]
-            print(f"ours / gensim, {processes} processes: {ratio:.2f}")
+        for name, processes in product(("ours", "knowledge base"), (1, 2)):
+            ratio = speed[name, processes] / speed["gensim", processes]
+            print(f"{name} / gensim, {processes} processes: {ratio:.2f}")
         print(f"ours with 2 / gensim with 1: {speed['ours', 2] / speed['gensim', 1]:.2f}")
 
 
