@@ -1,37 +1,31 @@
 """The experiment on default parameters: its fits are kept, and its table compares them."""
 
 import gzip
-import importlib
-from pathlib import Path
 
+import bench_defaults as bench
+import debian_collections
 import numpy as np
 import pytest
+import ranking_tasks
 from scipy.sparse import csr_matrix
 
 MODELS = ("diagonal", "cl-lsa", "bltm")
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "benchmarks"))
-    return importlib.import_module("bench_defaults")
-
-
-@pytest.fixture
-def task(bench):
+def task():
     """Queries and documents of words of five topics; the documents of its topic are relevant."""
-    tasks = importlib.import_module("ranking_tasks")
     rng, topic, words = np.random.default_rng(0), np.arange(30) % 5, np.arange(40)
     of_topic = (words[None] % 5 == topic[:, None]) * 0.4 + 0.1
     Q, D = (csr_matrix((rng.random((30, 40)) < of_topic).astype(np.float32)) for _ in "qd")
-    weigh = tasks.TfIdf().fit(D).transform
+    weigh = ranking_tasks.TfIdf().fit(D).transform
     query, document = np.nonzero(topic[:, None] == topic[None])
-    preferences = tasks.pairs((Q, D), query, document)
-    splits = tasks.in_parts(preferences.queries, 2)
-    return tasks.Task("made up", (weigh(Q), weigh(D)), (Q, D), preferences, splits)
+    preferences = ranking_tasks.pairs((Q, D), query, document)
+    splits = ranking_tasks.in_parts(preferences.queries, 2)
+    return ranking_tasks.Task("made up", (weigh(Q), weigh(D)), (Q, D), preferences, splits)
 
 
-def test_fits_are_kept_and_compared(bench, task, tmp_path, monkeypatch):
+def test_fits_are_kept_and_compared(task, tmp_path, monkeypatch):
     monkeypatch.setitem(bench.OF_OTHERS, "rank", (2, 3))
     monkeypatch.setitem(bench.OF_OTHERS, "n_topics", (2, 3))
     monkeypatch.setattr(bench, "OF_EPOCHS", {"margin": (0.1, 0.3)})
@@ -63,7 +57,7 @@ def test_fits_are_kept_and_compared(bench, task, tmp_path, monkeypatch):
     assert again.drop(columns="seconds").equals(table.drop(columns="seconds"))
 
 
-def test_marks_need_a_sure_difference(bench):
+def test_marks_need_a_sure_difference():
     def row(name, model, gain):
         rng = np.random.default_rng(0)
         start = rng.random(200)
@@ -86,29 +80,27 @@ def test_marks_need_a_sure_difference(bench):
     assert report.count("▲ |") == report.count("▼ |") == 1
 
 
-def test_a_folder_of_one_s_own_is_a_task_of_links_or_of_judgements(bench, tmp_path):
-    made, tasks = (importlib.import_module(n) for n in ("debian_collections", "ranking_tasks"))
+def test_a_folder_of_one_s_own_is_a_task_of_links_or_of_judgements(tmp_path):
     documents = {f"d{i}": (f"title{i}", f"word{i % 3} word{i}") for i in range(9)}
     links = {(f"d{i}", f"d{(i + 3) % 9}") for i in range(9)}
-    made.write(tmp_path / "links", documents, links, {})
-    task = tasks.of_folder(tmp_path / "links")
+    debian_collections.write(tmp_path / "links", documents, links, {})
+    task = ranking_tasks.of_folder(tmp_path / "links")
     assert task.name == "links"
     assert np.array_equal(task.excluded, np.arange(9))  # no document is found for itself
     assert task.preferences.documents_of(1).tolist() == [4]
     tested = np.concatenate([split.test for split in task.splits])
     assert sorted(tested.tolist()) == list(range(9))
 
-    made.write(tmp_path / "judged", documents, {("q2", "d2"), ("q5", "d5")}, {
+    debian_collections.write(tmp_path / "judged", documents, {("q2", "d2"), ("q5", "d5")}, {
         "q2": "word2", "q5": "word5",
     })  # fmt: skip
-    task = tasks.of_folder(tmp_path / "judged")
+    task = ranking_tasks.of_folder(tmp_path / "judged")
     assert task.excluded is None
     assert task.preferences.documents_of(1).tolist() == [5]
     assert task.rows[0].shape[0] == 2
 
 
-def test_pages_and_dictionaries_of_debian_are_read(bench, tmp_path):
-    made = importlib.import_module("debian_collections")
+def test_pages_and_dictionaries_of_debian_are_read(tmp_path):
     pages, words = tmp_path / "usr/share/man/man1", tmp_path / "usr/share/dictd"
     pages.mkdir(parents=True)
     words.mkdir()
@@ -116,17 +108,17 @@ def test_pages_and_dictionaries_of_debian_are_read(bench, tmp_path):
     texts = {"cat": f".TH CAT 1\n\\fBcat\\fR joins\n{see}", "sort": "sorts", "c": ".so man1/cat.1"}
     for name, text in texts.items():
         (pages / f"{name}.1.gz").write_bytes(gzip.compress(text.encode()))
-    documents, links = made.manuals(tmp_path)
+    documents, links = debian_collections.manuals(tmp_path)
     assert documents == {"cat.1": ("cat.1", "CAT 1 cat joins"), "sort.1": ("sort.1", "sorts")}
     assert links == {("cat.1", "sort.1")}
 
     entries = ["bit\n   A {binary digit} of a\n   {byte}.\n", "byte\n   Eight of {bit}, {Byte}.\n"]
     (words / "foldoc.dict.dz").write_bytes(gzip.compress("".join(entries).encode()))
-    digits, size = made._DIGITS, len(entries[0])
+    digits, size = debian_collections._DIGITS, len(entries[0])
     (words / "foldoc.index").write_text(
         f"00database\tA\tB\nbit\tA\t{digits[size]}\n"
         f"Byte\t{digits[size]}\t{digits[len(entries[1])]}\n"
     )
-    documents, links = made.dictionary(tmp_path, "foldoc")
+    documents, links = debian_collections.dictionary(tmp_path, "foldoc")
     assert documents["0"] == ("bit", "A binary digit of a byte.")
     assert links == {("0", str(size)), (str(size), "0")}
