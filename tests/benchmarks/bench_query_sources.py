@@ -22,10 +22,10 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from letor.dataset import RankingData
+from letor.evaluation import per_query
 from letor.folds import k_fold
+from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_builder import FeatureBuilder
@@ -34,14 +34,14 @@ from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements
 
-N_WORDS, MIN_DOCUMENTS, CUT = 10, 5, 10
+N_WORDS, MIN_DOCUMENTS = 10, 5
 LAMBDAMART = {
     "n_estimators": 200, "learning_rate": 0.15, "num_leaves": 15, "min_data_in_leaf": 50,
     "feature_fraction": 0.7, "bagging_fraction": 0.8, "early_stopping_rounds": 20,
     "measure": "ndcg@10", "normalise": "minmax", "num_threads": 1,
 }  # fmt: skip
 SYSTEMS = {"46 columns": [], "and vsm": ["vsm"], "and vsm, LSA": ["vsm", "lsa"]}
-DISCOUNTS = 1 / np.log2(np.arange(2, CUT + 2))
+MEASURES = [parse_measure("NDCG@10")]  # of all relevant documents, not of candidates alone
 
 
 def outside() -> Collection:
@@ -90,29 +90,14 @@ def measured(collection: Collection) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that queries are drawn from documents is known here
         parts = builder.folds(collection, folds)
-    n_relevant = np.bincount(collection.judgements.query, minlength=collection.n_queries)
-    relevant = dict(zip(collection.query_ids, n_relevant.tolist(), strict=True))
     totals = dict.fromkeys(SYSTEMS, 0.0)
     for name, more in SYSTEMS.items():
         for fold in parts:
             columns = [*fold[0].column_names[:46], *more]
             train, vali, test = (rows.select_columns(columns) for rows in fold)
             ranker = get_ranker("lambdamart")(**LAMBDAMART).fit(train, vali)
-            totals[name] += ndcg(test, ranker.predict(test), relevant).sum()
+            totals[name] += per_query(test, ranker.predict(test), MEASURES).to_numpy().sum()
     return {name: total / collection.n_queries for name, total in totals.items()}
-
-
-def ndcg(
-    rows: RankingData, scores: NDArray[np.floating], relevant: dict[str, int]
-) -> NDArray[np.float64]:
-    """NDCG@10 of each query of the rows; its ideal has all relevant documents."""
-    values = np.zeros(rows.n_queries)
-    for number, query in enumerate(rows.query_ids):
-        own = np.flatnonzero(rows.query_index == number)
-        best = own[np.argsort(-scores[own], kind="stable")][:CUT]
-        gain = (rows.y[best] * DISCOUNTS[: len(best)]).sum()
-        values[number] = gain / DISCOUNTS[: min(CUT, relevant[query])].sum()
-    return values
 
 
 def main() -> None:
