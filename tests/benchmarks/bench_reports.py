@@ -5,7 +5,7 @@ python tests/benchmarks/bench_reports.py [QUERIES] [SYSTEMS]
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -90,7 +90,10 @@ def report_of(n_queries: int, n_systems: int, seed: int = 0) -> Report:
 
 
 def main() -> None:
-    n_queries, n_systems = (int(x) for x in (*sys.argv[1:3], 1000, 20)[:2])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("n_queries", metavar="QUERIES", type=int, nargs="?", default=1000)
+    parser.add_argument("n_systems", metavar="SYSTEMS", type=int, nargs="?", default=20)
+    n_queries, n_systems = vars(parser.parse_args()).values()
     start = time.perf_counter()
     report = report_of(n_queries, n_systems)
     with tempfile.TemporaryDirectory() as folder:
