@@ -30,14 +30,13 @@ def test_fits_are_kept_and_compared(task, tmp_path, monkeypatch):
     monkeypatch.setitem(bench.OF_OTHERS, "n_topics", (2, 3))
     monkeypatch.setattr(bench, "OF_EPOCHS", {"margin": (0.1, 0.3)})
     store = bench.Store(tmp_path)
-    run = bench.Bench(task, store, threads=1)
-    run.run(MODELS, grid=False)
+    bench.compute(task, store, MODELS, grid=False)
     (row, *_) = bench.rows_of(store, ["made up"], MODELS)
     assert row.start
     assert not row.tuned
     assert "not tuned yet" in bench.report_of(bench.table_of([row]))
 
-    run.run(MODELS, grid=True)
+    bench.compute(task, store, MODELS, grid=True)
     table = bench.table_of(bench.rows_of(store, ["made up"], MODELS))
     assert table["model"].tolist() == list(MODELS)
     assert (table["queries"] == 30).all()
@@ -49,8 +48,8 @@ def test_fits_are_kept_and_compared(task, tmp_path, monkeypatch):
     spoilt = tmp_path / "made up/bltm/default@1.json"
     spoilt.write_text("{")
     assert store.get(bench.Fit("made up", "bltm", {}, "1")) is None
-    run.run(MODELS, grid=False)
-    run.run(MODELS, grid=True)
+    bench.compute(task, store, MODELS, grid=False)
+    bench.compute(task, store, MODELS, grid=True)
     changed = [path for path, time in times.items() if path.stat().st_mtime_ns != time]
     assert changed == [spoilt]
     again = bench.table_of(bench.rows_of(store, ["made up"], MODELS))

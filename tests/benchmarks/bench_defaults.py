@@ -25,7 +25,7 @@ so far without computing; the table is also written to the folder, as CSV and Ma
 collections and models that were asked for, and p-values are corrected over these.
 
     LTR_DATA=<folder of data sets> python tests/benchmarks/bench_defaults.py --out FOLDER
-        [--collections cranfield,npl] [--models ssi,opca] [--no-grid] [--threads 2] [--table]
+        [--collections cranfield npl] [--models ssi opca] [--no-grid] [--threads 2] [--table]
 
 ``--own FOLDER`` (may be repeated) tries the models on a collection of your own, in BEIR's layout,
 instead: its judgements, or its links where it has a ``links.tsv``.
@@ -207,52 +207,53 @@ def facts_of(model: MatchingModel) -> Record:
     return facts
 
 
-class Bench:
-    """Computes the fits of a collection that are not kept yet."""
+def compute(
+    task: Task, store: Store, models: Sequence[str], *, grid: bool, threads: int = 1
+) -> None:
+    """Fits that are not kept yet, of the models' grids or else of their starts and defaults."""
+    for model in models_for(models, task.separate):
+        try:
+            for wanted in tuning(task, store, model) if grid else defaults(task, model):
+                compute_fit(task, store, *wanted, threads)
+        except MemoryError as error:
+            print(f"{task.name} {model}: left out: {error}", flush=True)
 
-    def __init__(self, task: Task, store: Store, threads: int) -> None:
-        self.task, self.store, self.threads = task, store, threads
 
-    def run(self, models: Sequence[str], grid: bool) -> None:
-        """The grids of the models, or else their starts and defaults."""
-        for model in models_for(models, self.task.separate):
-            try:
-                for wanted in self._tuning(model) if grid else self._defaults(model):
-                    self._fit(*wanted)
-            except MemoryError as error:
-                print(f"{self.task.name} {model}: left out: {error}", flush=True)
+def defaults(task: Task, model: str) -> Iterator[tuple[str, Params, Split]]:
+    start = start_of(model, task.separate)
+    for split in task.splits:
+        if start is not None:
+            yield *start, split
+        yield model, DEFAULT, split
 
-    def _defaults(self, model: str) -> Iterator[tuple[str, Params, Split]]:
-        start = start_of(model, self.task.separate)
-        for split in self.task.splits:
-            if start is not None:
-                yield *start, split
-            yield model, DEFAULT, split
 
-    def _tuning(self, model: str) -> Iterator[tuple[str, Params, Split]]:
-        grid = grid_of(model)
-        for split in self.task.splits:
-            if trained_by_epochs(model):
-                yield from ((model, params, split) for params in grid)
-            else:
-                yield from ((model, params, half) for half in split.halves() for params in grid)
-                chosen = choice(self.store, self.task.name, model, split.name)
-                assert chosen is not None, "both halves are done"
-                yield model, chosen, split
+def tuning(task: Task, store: Store, model: str) -> Iterator[tuple[str, Params, Split]]:
+    grid = grid_of(model)
+    for split in task.splits:
+        if trained_by_epochs(model):
+            yield from ((model, params, split) for params in grid)
+        else:
+            yield from ((model, params, half) for half in split.halves() for params in grid)
+            chosen = choice(store, task.name, model, split.name)
+            assert chosen is not None, "both halves are done"
+            yield model, chosen, split
 
-    def _fit(self, model: str, params: Params, split: Split) -> None:
-        fit = Fit(self.task.name, model, params, split.name)
-        kept = self.store.get(fit)
-        if kept is not None and kept["queries"] == split.test.tolist():
-            return
-        record = self.store.put(fit, measured(self.task, fit, split, self.threads))
-        # What starts say of themselves goes without saying.
-        said = "" if params == START else "; ".join(r.split(":")[0] for r in record["remarks"])
-        print(
-            f"{fit.file.removesuffix('.json'):60s} {np.mean(record['values']):.4f} "
-            f"{record['seconds']:7.1f} s  {said}",
-            flush=True,
-        )
+
+def compute_fit(
+    task: Task, store: Store, model: str, params: Params, split: Split, threads: int
+) -> None:
+    fit = Fit(task.name, model, params, split.name)
+    kept = store.get(fit)
+    if kept is not None and kept["queries"] == split.test.tolist():
+        return
+    record = store.put(fit, measured(task, fit, split, threads))
+    # What starts say of themselves goes without saying.
+    said = "" if params == START else "; ".join(r.split(":")[0] for r in record["remarks"])
+    print(
+        f"{fit.file.removesuffix('.json'):60s} {np.mean(record['values']):.4f} "
+        f"{record['seconds']:7.1f} s  {said}",
+        flush=True,
+    )
 
 
 def choice(store: Store, collection: str, model: str, split: str) -> Params | None:
@@ -466,7 +467,7 @@ def write_table(store: Store, collections: Sequence[str], models: Sequence[str])
     print("\n" + text)
 
 
-def compute(arguments: argparse.Namespace, store: Store) -> None:
+def compute_all(arguments: argparse.Namespace, store: Store) -> None:
     """All fits that are missing, the most telling first."""
     tasks = []
     readers = {path.name: partial(of_folder, path) for path in arguments.own} or COLLECTIONS
@@ -479,7 +480,7 @@ def compute(arguments: argparse.Namespace, store: Store) -> None:
     quick = [model for model in arguments.models if model not in SLOW]
     for grid in (False,) if arguments.no_grid else (False, True):
         for models, task in product((quick, slow), tasks):
-            Bench(task, store, arguments.threads).run(models, grid)
+            compute(task, store, models, grid=grid, threads=arguments.threads)
 
 
 def main() -> None:
@@ -488,9 +489,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the fits and the table")
     for name, known in (("collections", tuple(COLLECTIONS)), ("models", MODELS)):
-        parser.add_argument(
-            f"--{name}", type=names_of(known), default=list(known), help=", ".join(known)
-        )
+        parser.add_argument(f"--{name}", nargs="+", choices=known, default=list(known))
     parser.add_argument("--own", type=Path, action="append", default=[], metavar="FOLDER")
     parser.add_argument("--no-grid", action="store_true", help="starts and defaults only")
     parser.add_argument("--threads", type=int, default=1)
@@ -501,21 +500,8 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     store = Store(arguments.out)
     if not arguments.table:
-        compute(arguments, store)
+        compute_all(arguments, store)
     write_table(store, arguments.collections, arguments.models)
-
-
-def names_of(known: Sequence[str]) -> Any:
-    """A parser of comma-separated names."""
-
-    def names(text: str) -> list[str]:
-        given = text.split(",")
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
-        return given
-
-    return names
 
 
 if __name__ == "__main__":
