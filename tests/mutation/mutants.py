@@ -34,9 +34,11 @@ TESTS = {
     "letor/evaluation.py": "letor/test_measures.py letor/test_missing.py letor/test_judged_runs.py",
     "letor/judged_runs.py": "letor/test_judged_runs.py letor/test_missing.py",
     "letor/folds.py": "letor/test_folds.py letor/test_fold_files.py",
-    "letor/rankers/rankboost.py": "letor/test_boosting.py test_hostile_files.py "
+    "letor/rankers/rankboost.py": "letor/test_boosting.py "
+    "contracts/test_rankers.py::test_folders_that_hold_no_such_ranker_are_refused "
     "contracts/test_rankers.py::test_defaults_do_not_change_unnoticed",
-    "letor/rankers/adarank.py": "letor/test_boosting.py test_hostile_files.py "
+    "letor/rankers/adarank.py": "letor/test_boosting.py "
+    "contracts/test_rankers.py::test_folders_that_hold_no_such_ranker_are_refused "
     "contracts/test_rankers.py::test_defaults_do_not_change_unnoticed",
     "letor/kernels/rank_boosting.py": "letor/test_boosting.py",
     "ltr_features/columns/out_of_fold.py": "ltr_features/test_feature_table.py "

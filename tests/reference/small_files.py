@@ -119,16 +119,8 @@ def _ranker(kind: str, folder: Path) -> None:
     get_ranker(kind)(**RANKERS[kind]).fit(rows()).save(folder / "ranker")
 
 
-def _letor(folder: Path) -> None:
-    write_rows(rows(), folder / "rows.txt")
-
-
-def _letor_gz(folder: Path) -> None:
-    write_rows(rows(), folder / "rows.txt.gz")
-
-
-def _letor_parquet(folder: Path) -> None:
-    write_rows(rows(), folder / "rows.parquet")
+def _letor(suffix: str, folder: Path) -> None:
+    write_rows(rows(), folder / f"rows{suffix}")
 
 
 def _folds(folder: Path) -> None:
@@ -192,14 +184,19 @@ def _run(folder: Path) -> None:
     (folder / "qrels.txt").write_text("".join(qrels))
 
 
+def _write_lines(folder: Path, **files: list[dict]) -> None:
+    """Files of JSON lines by their names."""
+    for name, records in files.items():
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (folder / f"{name}.jsonl").write_text(lines)
+
+
 def _beir(folder: Path) -> None:
     (folder / "qrels").mkdir()
     documents = [{"_id": f"d{i}", "title": "red", "text": f"shoe {i}", "metadata": {"url": "u"}}
                  for i in range(3)]  # fmt: skip
     queries = [{"_id": f"q{i}", "text": f"red {i}"} for i in range(2)]
-    for name, records in (("corpus", documents), ("queries", queries)):
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines)
+    _write_lines(folder, corpus=documents, queries=queries)
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td1\t1\nq1\td2\t2\n")
 
 
@@ -299,9 +296,7 @@ def _ubi(folder: Path) -> None:
                for q in range(4)]  # fmt: skip
     events = [{"query_id": str(q), "action_name": "click", "timestamp": "2024-05-01T10:00:05Z",
                "event_attributes": {"object": {"object_id": "b"}}} for q in range(4)]  # fmt: skip
-    for name, records in (("queries", queries), ("events", events)):
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines)
+    _write_lines(folder, queries=queries, events=events)
 
 
 def _tagme(folder: Path) -> None:
@@ -342,7 +337,7 @@ def _pipeline(folder: Path) -> None:
 OURS: dict[str, Callable[[Path], None]] = {
     **{f"ranker {kind}": partial(_ranker, kind) for kind in RANKERS},
     **{f"model {kind}": partial(_model, kind) for kind in MODELS},
-    "letor parquet": _letor_parquet,
+    "letor parquet": partial(_letor, ".parquet"),
     "index": _index,
     "workspace": _workspace,
     "knowledge base": _knowledge,
@@ -354,8 +349,8 @@ OURS: dict[str, Callable[[Path], None]] = {
 }
 MAKERS: dict[str, Callable[[Path], None]] = {
     **OURS,
-    "letor": _letor,
-    "letor gz": _letor_gz,
+    "letor": partial(_letor, ".txt"),
+    "letor gz": partial(_letor, ".txt.gz"),
     "folds": _folds,
     "folds parquet": _stored_folds,
     **{f"table {s}": partial(_table, f".{s}") for s in ("csv", "tsv", "jsonl", "parquet")},
