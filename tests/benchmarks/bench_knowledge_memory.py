@@ -23,12 +23,12 @@ import argparse
 import multiprocessing
 import resource
 import tempfile
-import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from timing import timed
 
 from ltr_features.entities import build
 
@@ -85,9 +85,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             dump = Path(folder) / "dump.xml"
             write_dump(dump, share)
-            began = time.perf_counter()
-            peak, facts = apart(dump, 16)
-            seconds = time.perf_counter() - began
+            seconds, (peak, facts) = timed(apart, dump, 16)
             if share == shares[-1]:
                 parts = max(0.0, apart(dump, 1)[0] - peak)
             size = dump.stat().st_size / 1e6
