@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -36,12 +35,10 @@ def seconds(work, *arguments, **options):
 
 
 def bags_of(model, texts):
-    rows, columns, counts = [], [], []
-    for row, text in enumerate(texts):
-        for word, count in Counter(word for word in text if word in model.words).items():
-            rows.append(row)
-            columns.append(int(model.words.rows([word])[0]))
-            counts.append(count)
+    known = [[word for word in text if word in model.words] for text in texts]
+    rows = np.repeat(np.arange(len(texts)), [len(text) for text in known])
+    columns = model.words.rows([word for text in known for word in text])
+    counts = np.ones(len(rows), np.int64)  # of a word that comes again they are added
     return csr_matrix((counts, (rows, columns)), shape=(len(texts), len(model.words)))
 
 
