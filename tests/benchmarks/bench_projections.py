@@ -122,9 +122,9 @@ def svd(threads: int, runs: int) -> None:
 def s2net(data: Data, threads: int, runs: int) -> None:
     Q, D, pairs, options = data
     print(f"{len(pairs)} pairs, {Q.shape} queries, {D.shape} documents, {threads} threads")
-    common = {"threads": threads, "margin": 0.1, "validation_measure": "loss", **options}
+    common = {"threads": threads, "margin": 0.1, "validation_measure": "loss", "word_weight": 0.0}
     # The objective of L-BFGS, and of the validation loss.
-    common |= {"validation_share": 0.05, "negatives": "uniform"}
+    common |= {"validation_share": 0.05, "negatives": "uniform", **options}
     full = {"optimizer": "l-bfgs", "max_epochs": 40, "patience": 5}
     for settings in (full, {}):
         S2Net(**common | settings | {"max_epochs": 1}).fit(Q, D, pairs)  # compiles
