@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from letor.evaluation import per_query
+from letor.evaluation import evaluate
 from letor.folds import k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -96,7 +96,7 @@ def measured(collection: Collection) -> dict[str, float]:
             columns = [*fold[0].column_names[:46], *more]
             train, vali, test = (rows.select_columns(columns) for rows in fold)
             ranker = get_ranker("lambdamart")(**LAMBDAMART).fit(train, vali)
-            totals[name] += per_query(test, ranker.predict(test), MEASURES).to_numpy().sum()
+            totals[name] += evaluate(test, ranker.predict(test), MEASURES).to_numpy().sum()
     return {name: total / collection.n_queries for name, total in totals.items()}
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import unjudged_queries
+from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import nearest
 from ltr_features.sources.files import (
@@ -120,8 +120,8 @@ class Given:
     """What the files say.
 
     Attributes:
-        rankings: of each system, columns ``qid``, ``docno``, ``score``.
-        qrels: columns ``qid``, ``docno``, ``label``.
+        rankings: of each system, columns ``qid``, ``docno``, ``score``, or an object of ranx.
+        qrels: columns ``qid``, ``docno``, ``label``, or an object of ranx.
         texts: of queries. titles: of documents. groups: of queries, if there are any.
         notes: further facts, by label.
     """
@@ -132,6 +132,10 @@ class Given:
     titles: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] | None = None
     notes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rankings = {name: as_frame(run) for name, run in self.rankings.items()}
+        self.qrels = as_frame(self.qrels)
 
 
 class CompareStudy(Study):

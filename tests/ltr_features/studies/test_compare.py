@@ -17,14 +17,17 @@ from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import unjudged_queries
+from letor.judged_runs import to_ranx, unjudged_queries
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
 from ltr_features.sources.files import read_ranking, read_row_scores
 from ltr_features.studies.kinds.compare import (
+    CompareConfig,
+    Given,
     compare_files,
+    comparison_report,
 )
 from ltr_features.studies.lock import locked
 from ltr_features.studies.run import run_file
@@ -100,6 +103,20 @@ def test_every_format_gives_the_same_comparison(files, tmp_path, suffix):
             expected = evaluate(qrels_of(rows), run_of(rows, scores[name]), [measure])
             assert table.loc[measure, column] == pytest.approx(expected[measure].mean())
     assert table.loc["NDCG@10", "significant"]
+
+
+def test_objects_of_ranx_are_compared_as_frames_are(files):
+    _, rows, scores = files
+    qrels = qrels_of(rows)
+    runs = {name: run_of(rows, values) for name, values in scores.items()}
+    given = {name: to_ranx(run) for name, run in runs.items()}
+    config = CompareConfig(runs=tuple(f"{name}.run" for name in runs), qrels="q", test=TEST)
+    expected = comparison_report(config, Given(runs, qrels))
+    found = comparison_report(config, Given(given, to_ranx(qrels)))
+    for one, other in zip(expected.studies, found.studies, strict=True):
+        for system, same in zip(one.systems, other.systems, strict=True):
+            index = system.per_query.index
+            pd.testing.assert_frame_equal(same.per_query.loc[index], system.per_query)
 
 
 def test_runs_and_scores_can_be_mixed_and_have_several_baselines(files, tmp_path):
