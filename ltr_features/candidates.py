@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,11 +125,10 @@ def candidate_sources(
                 f"{what}: write a source and its options, bm25 = {{ depth = 100 }} or "
                 f"judged = {{}}, got {given!r}"
             )
-        options = present_names(given, FORMER_KEYS)
-        kind = str(options.pop("source", "model" if find_model(name) else name))
-        if kind == "model" and find_model(name):
+        made, options = source_kind(name, given), present_names(given, FORMER_KEYS)
+        options.pop("source", None)
+        if made is ModelCandidates and find_model(name):
             options.setdefault("model", name)
-        made = source_kind(name, given)
         check_call(made, options, what)
         if (options.get("depth") or 1) < 1:
             raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
@@ -137,46 +136,32 @@ def candidate_sources(
     return found
 
 
-def candidate_pairs(
-    context: ColumnContext,
-    candidates: int | Mapping[str, Mapping[str, Any]],
-    *,
-    on_empty: Literal["raise", "keep"] = "raise",
-) -> Pairs:
-    """The pairs of :func:`choose_candidates`."""
-    return choose_candidates(context, candidates, on_empty=on_empty).pairs
-
-
 def choose_candidates(
-    context: ColumnContext,
-    candidates: int | Mapping[str, Mapping[str, Any]],
-    *,
-    on_empty: Literal["raise", "keep"] = "raise",
+    context: ColumnContext, candidates: int | Mapping[str, Mapping[str, Any]]
 ) -> Candidates:
     """Candidates of every query.
+
+    Queries for which no source has a document are without a pair. They have no rows, and a ranking
+    of them is empty; it must count 0 in every mean, or results of different candidates cannot be
+    compared.
 
     Args:
         candidates: settings of sources, see :func:`candidate_sources`; a number is how many of
             BM25's best.
-        on_empty: queries for which no source has a document: "raise", or "keep" them without a
-            pair. They have no rows then, and a ranking of them is empty; it must count 0 in every
-            mean, or results of different candidates cannot be compared.
 
     Raises:
-        InputError: wrong settings, a query has no candidate (unless kept), or none has.
+        InputError: wrong settings, or no query has a candidate.
     """
     if isinstance(candidates, int):
         candidates = {"bm25": {"depth": candidates}}
     found = find_candidates(context, candidate_sources(candidates))
-    collection = context.collection
-    counts = np.bincount(found.pairs.query, minlength=collection.n_queries)
-    if not counts.any() or (on_empty == "raise" and not counts.all()):
-        empty = np.flatnonzero(counts == 0)
+    if not len(found.pairs):
+        collection = context.collection
         raise InputError(
-            f"{len(empty)} of {collection.n_queries} queries have no candidate from "
+            f"none of the {collection.n_queries} queries has a candidate from "
             f"{', '.join(found.sources)} (for bm25: no document has one of their words); the first "
-            f"is {collection.query_ids[empty[0]]!r} ({collection.query_texts[empty[0]]!r}). Remove "
-            "these queries, add documents or sources, or keep them without rows by on_empty='keep'"
+            f"is {collection.query_ids[0]!r} ({collection.query_texts[0]!r}). Add documents or "
+            "sources"
         )
     return found
 

@@ -22,7 +22,7 @@ from letor.folds import Fold
 from letor.frames import check_whole, pandas_frame
 from ltr_base.former import former_names
 from ltr_features.added_documents import AddedDocuments, Documents
-from ltr_features.candidates import candidate_pairs, candidate_sources, choose_candidates
+from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace
@@ -152,7 +152,7 @@ class FeatureBuilder:
                 raise InputError("folds: train_queries are not the training queries of one of them")
             parts = train_parts(context.collection, folds, fold)
         listed = any(recipe.learns_from_lists for recipe in self.models)
-        pairs = candidate_pairs(context, self.candidates, on_empty="keep") if listed else None
+        pairs = choose_candidates(context, self.candidates).pairs if listed else None
         by_group = keep_groups(context.collection, folds)
         kept = nullcontext(self.models_folder) if self.models_folder else TemporaryDirectory()
         with kept as folder:
@@ -193,7 +193,7 @@ class FeatureBuilder:
         """
         context = self._context(collection, analyzer)
         fit = self._fits(context)  # what cannot be reached is told before the table is made
-        found = choose_candidates(context, self.candidates, on_empty="keep")
+        found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
         made = learned_columns(
             context,

@@ -113,7 +113,7 @@ def write_table(
     from ltr_features.feature_table import build_columns, learned_columns
 
     context, candidates, families, recipes, split, out, reporter = build
-    found = choose_candidates(context, candidates, on_empty="keep")
+    found = choose_candidates(context, candidates)
 
     def show(family: str, done: int, total: int) -> None:
         reporter.step(family)

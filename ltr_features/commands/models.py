@@ -12,8 +12,6 @@ from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
 
 if TYPE_CHECKING:
-    from ltr_features.columns.context import ColumnContext
-    from ltr_features.text.collection import Pairs
     from ssi_models.base import MatchingModel
     from ssi_models.vocabulary import Vocabulary
 
@@ -251,6 +249,7 @@ def models_fit(
     import numpy as np
 
     from letor.errors import InputError
+    from ltr_features.candidates import choose_candidates
     from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import save_fitted
@@ -281,11 +280,12 @@ def models_fit(
         reporter.running([model]),
         reporter.stage(model),
     ):
+        lists = choose_candidates(context, 100).pairs if recipe.learns_from_lists else None
         trained = TrainedColumn(
             context,
             recipe,
             Path(folder),
-            candidates=_candidates(context) if recipe.learns_from_lists else None,
+            candidates=lists,
             on_progress=reporter.epoch,
         )
         if scheduler:
@@ -298,13 +298,6 @@ def models_fit(
     typer.echo(f"{model}, {len(ids):,} training queries: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)
-
-
-def _candidates(context: ColumnContext) -> Pairs:
-    """BM25's best 100 documents of each query, for models that learn from lists."""
-    from ltr_features.candidates import candidate_pairs
-
-    return candidate_pairs(context, 100, on_empty="keep")
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:

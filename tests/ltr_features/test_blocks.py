@@ -63,7 +63,7 @@ def parts(request, tmp_path):
 @pytest.mark.parametrize("candidates", SOURCES, ids=["bm25", "two sources", "model"])
 def test_any_blocks_give_the_bytes_of_the_whole(workspace, families, candidates, tmp_path, tiny):
     context = open_workspace(workspace)
-    found = choose_candidates(context, candidates, on_empty="keep")
+    found = choose_candidates(context, candidates)
     whole = build_columns(context, found.pairs, families, origins=found.origins)
     write_parquet(whole, tmp_path / "whole.parquet")
     expected = (tmp_path / "whole.parquet").read_bytes()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from letor.errors import InputError
 from letor.folds import Fold, k_fold
 from letor.missing import Missing
-from ltr_features.candidates import candidate_pairs
+from ltr_features.candidates import choose_candidates
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import fold_scores, keep_groups
@@ -195,8 +195,8 @@ def test_candidates_leave_out_the_source_and_keep_the_depth():
     sources = np.array([(i // 2) * PER_TOPIC for i in range(collection.n_queries)])
     sources[-1] = -1
     with_sources = Collection(**{**vars(collection), "query_sources": sources})
-    pairs = candidate_pairs(context_of(with_sources), 3)
-    plain = candidate_pairs(context_of(collection), 4)
+    pairs = choose_candidates(context_of(with_sources), 3).pairs
+    plain = choose_candidates(context_of(collection), 4).pairs
     for query in range(collection.n_queries):
         documents = pairs.document[pairs.query == query].tolist()
         assert len(documents) == 3
@@ -205,12 +205,11 @@ def test_candidates_leave_out_the_source_and_keep_the_depth():
         assert documents == expected
 
 
-def test_a_query_without_candidates_is_named():
+def test_queries_that_are_all_without_candidates_are_refused():
     collection = topical()
-    texts = [*collection.query_texts[:-1], "zebra"]
-    lonely = Collection(**{**vars(collection), "query_texts": texts})
-    with pytest.raises(InputError, match=r"1 of 24 queries have no candidate.*'q23' \('zebra'\)"):
-        candidate_pairs(context_of(lonely), 3)
+    lonely = replace(collection, query_texts=["zebra"] * collection.n_queries)
+    with pytest.raises(InputError, match=r"none of the 24 queries has a candidate.*'q0' \('zebra'"):
+        choose_candidates(context_of(lonely), 3)
 
 
 def test_rows_carry_labels_names_and_provenance():

@@ -90,7 +90,7 @@ def test_folds_are_those_in_memory_in_any_memory(
     workspace, candidates, columns, tmp_path, monkeypatch
 ):
     context = open_workspace(workspace)
-    found = choose_candidates(context, candidates, on_empty="keep")
+    found = choose_candidates(context, candidates)
     table = build_columns(context, found.pairs, [get_family("vsm")], origins=found.origins)
     expected = list(
         learned_columns(context, table, columns, folds_of(context), folder=tmp_path / "models")

@@ -163,7 +163,7 @@ class Preparation(Study):
         config = self.config
 
         def make(path: Path) -> None:
-            found = choose_candidates(self.context, settings, on_empty="keep")
+            found = choose_candidates(self.context, settings)
             write_columns(
                 self.context,
                 found,

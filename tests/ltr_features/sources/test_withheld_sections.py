@@ -11,7 +11,7 @@ import pytest
 from dumps import dump_xml, page_xml
 
 from letor.errors import InputError
-from ltr_features.candidates import candidate_pairs
+from ltr_features.candidates import choose_candidates
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN
 from ltr_features.columns.learned import LearnedColumn
@@ -128,7 +128,7 @@ def test_a_planted_pair_leaves_every_column_as_it_is(name, dumps, contexts):
     for planted_in, context in contexts.items():
         links = {"dump": str(dumps[planted_in])} if name in LINKS else {}
         family = get_family(name, **OPTIONS.get(name, {}), **links)
-        pairs = candidate_pairs(contexts["plain"], 10)
+        pairs = choose_candidates(contexts["plain"], 10).pairs
         found[planted_in] = family.compute(context, pairs)
     assert np.ptp(found["plain"], axis=0).any()
     assert found["plain"].tobytes() == found["queries"].tobytes()
@@ -142,7 +142,7 @@ def test_a_planted_pair_leaves_every_model_as_it_is(name, contexts, tmp_path):
         recipe = LearnedColumn(name, name, MODEL_PARAMS.get(name, {}))
         column = TrainedColumn(context, recipe, tmp_path / planted_in)
         train = np.arange(context.collection.n_queries // 2)
-        found[planted_in] = column(train, candidate_pairs(contexts["plain"], 10))
+        found[planted_in] = column(train, choose_candidates(contexts["plain"], 10).pairs)
     assert np.ptp(found["plain"]) > 0
     assert found["plain"].tobytes() == found["queries"].tobytes()
     assert found["plain"].tobytes() != found["documents"].tobytes()
@@ -153,7 +153,7 @@ def test_a_knowledge_base_of_whole_articles_is_refused(name, dumps, contexts, tm
     """Before any other column is computed."""
     build_knowledge_base(dumps["plain"], tmp_path / "whole")
     families, begun = [get_family("vsm"), get_family(name, knowledge=str(tmp_path / "whole"))], []
-    pairs = candidate_pairs(contexts["plain"], 10)
+    pairs = choose_candidates(contexts["plain"], 10).pairs
     with pytest.raises(InputError, match=r"made of whole articles, .* --no-query-sections"):
         build_columns(contexts["plain"], pairs, families, on_progress=lambda *x: begun.append(x))
     assert not begun
@@ -164,7 +164,7 @@ def test_a_knowledge_base_of_whole_articles_is_refused(name, dumps, contexts, tm
 def test_a_knowledge_base_without_query_sections_leaves_columns_as_they_are(
     dumps, contexts, tmp_path
 ):
-    pairs, found = candidate_pairs(contexts["plain"], 10), []
+    pairs, found = choose_candidates(contexts["plain"], 10).pairs, []
     for name in ("plain", "queries"):
         build_knowledge_base(dumps[name], tmp_path / name, withhold_query_sections=True)
         family = get_family("entity-overlap", knowledge=str(tmp_path / name))
