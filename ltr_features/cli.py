@@ -14,15 +14,12 @@ from ltr_features.commands import (
     clicks,
     collections,
     columns,
-    columns_append,
     experiments,
     featuresets,
     letor_files,
     models,
     pipelines,
     rank,
-    serve,
-    wikipedia,
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
@@ -45,9 +42,8 @@ app.command()(letor_files.measure)
 app.command()(models.explain)
 app.command()(letor_files.validate)
 app.command()(letor_files.convert)
-app.command()(serve.serve)
-app.command()(wikipedia.wikipedia)
-columns.app.command("append")(columns_append.columns_append)
+app.command()(pipelines.serve)
+app.command()(collections.wikipedia)
 columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")

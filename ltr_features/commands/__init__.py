@@ -1,4 +1,5 @@
 """The commands, a module per topic; :mod:`ltr_features.cli` puts them together.
 
-Imports are inside the commands, so that ``--help`` and the small commands start at once.
+Imports that take time are inside the commands, so that ``--help`` and the small commands start at
+once.
 """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import settings
 
@@ -53,7 +55,6 @@ def _read(
     rules: dict[str, Any],
     on_unknown: str,
 ) -> Any:
-    from letor.errors import InputError
     from ltr_features.clicks.source import read_log
 
     if layout == "ubi" and len(log) != 1:
@@ -164,7 +165,6 @@ def clicks_models(
     """Fit click models and say how well each predicts a log: likelihood, perplexity, examination.
 
     Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
-    from letor.errors import InputError
     from ltr_features.clicks.models import click_models, get_click_model
 
     rules = settings(rule or [], "rule")
@@ -188,8 +188,6 @@ def _predict(
 ) -> None:
     """Fit models and print how well each predicts; ``asked``: by name, so that one that the log
     cannot fit is an error."""
-    import time
-
     import pandas as pd
 
     from ltr_features.clicks.source import fitted_model
@@ -251,7 +249,6 @@ def clicks_simulate(
 
     Example: ltr-features clicks simulate test.txt --column bm25_whole --out log.tsv"""
     from letor.column_names import read_rows
-    from letor.errors import InputError
     from letor.rankers.registry import load_ranker
     from ltr_features.clicks.simulation import Simulation, Users
 

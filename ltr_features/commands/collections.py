@@ -1,4 +1,4 @@
-"""Collections: ``index``, ``sample``."""
+"""Collections and knowledge bases: ``index``, ``sample``, ``wikipedia``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ltr_features.commands import completion
-from ltr_features.commands.options import Threads, settings
+from ltr_features.commands.options import Threads, on_workers, settings
 
 
 def index(
@@ -30,11 +30,7 @@ def index(
         str | None, typer.Option(help="Snowball stemmer, for example english.")
     ] = None,
     scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Count and write the documents on the workers of a Dask cluster: its address, "
-            "tcp://host:8786, or local:N for N processes. The workspace is the same."
-        ),
+        str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
     threads: Threads = None,
 ) -> None:
@@ -75,3 +71,46 @@ def sample(
     collection = write_sample(folder)
     n_documents, n_queries = len(collection.document_ids), len(collection.query_ids)
     typer.echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
+
+
+def wikipedia(
+    dump: Annotated[Path, typer.Argument(help="pages-articles dump: .xml, .xml.bz2 or .xml.gz.")],
+    out: Annotated[Path, typer.Option(help="Folder of the knowledge base.")] = Path("kb"),
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes that parse; results do not depend on it.")
+    ] = 1,
+    scheduler: Annotated[
+        str | None, on_workers("Instead of by --processes, make it", "The files are the same.")
+    ] = None,
+    withhold_query_sections: Annotated[
+        bool,
+        typer.Option(
+            "--no-query-sections",
+            help="Leave out every second section of each article, for the source "
+            "wikipedia-sections, which draws queries from them.",
+        ),
+    ] = False,
+) -> None:
+    """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
+
+    The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew.
+    With --scheduler, what workers have made lies in OUT.parts until all is done; interrupted, the
+    same command goes on with it. Workers read an .xml or a multistream .xml.bz2 themselves;
+    others this process decompresses for them, which keeps two or three of them busy.
+
+    Example: ltr-features wikipedia pages-articles.xml.bz2 --processes 4 --out kb"""
+    from ltr_features.entities.build import build_knowledge_base
+    from ltr_features.sources.wikipedia import progress_bar
+
+    with progress_bar(f"Reading {dump.name}") as show:
+        facts = build_knowledge_base(
+            dump,
+            out,
+            processes=processes,
+            scheduler=scheduler,
+            withhold_query_sections=withhold_query_sections,
+            on_progress=show,
+        )
+    for name, value in facts.items():
+        typer.echo(f"  {name}: {value:,}")
+    typer.echo(f"Knowledge base: {out}")

@@ -1,15 +1,25 @@
-"""Feature columns: ``columns list``, ``columns build``."""
+"""Feature columns: ``columns list``, ``columns build``, ``columns append``."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads, settings, settings_by_owner
+from ltr_features.commands.options import (
+    Progress,
+    Threads,
+    Workspace,
+    on_workers,
+    settings,
+    settings_by_owner,
+)
 
 if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
@@ -17,7 +27,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
 
-Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
 Families = Annotated[
     list[str] | None,
     typer.Option(
@@ -132,10 +141,8 @@ def columns_build(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            help="Make such a .parquet or such folds, or fit the models, on the workers of a Dask "
-            "cluster: its address, tcp://host:8786, or local:N for N processes. The files are the "
-            "same."
+        on_workers(
+            "Make such a .parquet or such folds, or fit the models,", "The files are the same."
         ),
     ] = None,
     parts: Annotated[
@@ -156,7 +163,6 @@ def columns_build(
 
     Example: ltr-features columns build --workspace workspace --family letor46 --model ssi --param
     ssi.rank=50 --out folds"""
-    from letor.errors import InputError
     from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources
     from ltr_features.column_workers import blocks_on, fits_on
@@ -214,11 +220,71 @@ def columns_build(
         files.write_table(build, by_group=by_group, fit=fit)
 
 
+@app.command("append")
+def columns_append(
+    file: Annotated[
+        Path, typer.Argument(help="LETOR file whose lines name '#docid = ID', or .parquet.")
+    ],
+    workspace: Workspace,
+    out: Annotated[
+        Path, typer.Option(help="The new file; of LETOR text the old lines stay byte for byte.")
+    ],
+    family: Families = None,
+    option: FamilyOptions = None,
+    model_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model of `models fit`, trained on other queries; once for each."),
+    ] = None,
+    on_missing: Annotated[
+        Literal["raise", "zero"],
+        typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
+    ] = "raise",
+    threads: Threads = None,
+) -> None:
+    """Append columns to a LETOR file, joined with its texts by query id and document id.
+
+    A model may not score queries on whose judgements it was trained; for columns of models in all
+    parts of a fold see `columns build`.
+
+    Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
+    new.txt"""
+    import numpy as np
+
+    from letor.column_names import append_named, check_format, read_rows
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.fitted import load_fitted
+    from ltr_features.feature_table import column_notes
+    from ltr_features.sources.letor_join import join_letor
+
+    families = families_of(family or [], option or [], needed=not model_file)
+    check_format(out)
+    context = open_workspace(workspace, threads=threads)
+    rows = read_rows(file, threads=threads)
+    families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
+    notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
+    names = [name for chosen in families for name in chosen.column_names]
+    if len(notes) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two of the new columns are called {twice!r}; name each once")
+    join = join_letor(rows, context.collection, on_missing=on_missing)
+    values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
+    ids = append_named(file, out, join.spread(values), notes, threads=threads)
+    for number, name in zip(ids, names, strict=True):
+        typer.echo(f"{number}: {name}")
+    if join.n_without_text:
+        typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
+    typer.echo(f"{join.n_rows:,} rows: {out}")
+    for remark in context.collection.remarks:
+        typer.echo(remark, err=True)
+    for chosen in families:
+        for remark in chosen.remarks:
+            typer.echo(f"{chosen.name}: {remark}", err=True)
+
+
 def families_of(
     names: Sequence[str], options: Sequence[str], *, needed: bool = True
 ) -> list[ColumnFamily]:
     """The families of ``--family``, with those of ``--option``."""
-    from letor.errors import InputError
     from ltr_features.columns.registry import get_family
 
     if needed and not names:
@@ -236,9 +302,6 @@ def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]
 def _recipes(
     models: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
 ) -> list[LearnedColumn]:
-    import inspect
-    from dataclasses import fields, replace
-
     from ltr_base.former import present_names
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.parameters import check_names, check_values

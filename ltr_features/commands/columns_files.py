@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+
+from letor.errors import InputError
 
 if TYPE_CHECKING:
     from letor.dataset import RankingData
@@ -44,7 +46,6 @@ def check_target(out: Path, *, folds: int, suffix: str) -> None:
     """Before the work: whether so many folds (0: one file) can be written there, as files of that
     suffix."""
     from letor.column_names import check_format
-    from letor.errors import InputError
 
     if not folds:
         check_format(out)
@@ -82,7 +83,6 @@ def split_queries(
 ) -> list[Fold]:
     """The folds of the collection's queries; none where 0 are wanted."""
     from letor import folds
-    from letor.errors import InputError
 
     groups, times = collection.query_groups, collection.query_times
     asked = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
@@ -158,8 +158,6 @@ def write_blocks(
     fit: FitAll | None,
 ) -> None:
     """Write the rows as one Parquet file, block by block, and the folds of them beside it."""
-    from contextlib import nullcontext
-
     from ltr_features.blocks import write_columns
     from ltr_features.stored_folds import write_folds
 

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads
+from ltr_features.commands.options import Progress, Threads, on_workers
 
 
 def run(
@@ -30,13 +30,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
     ] = False,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Make its stages on the workers of a Dask cluster: its address, tcp://host:8786, "
-            "or local:N for N processes. Results are the same."
-        ),
-    ] = None,
+    scheduler: Annotated[str | None, on_workers("Make its stages", "Results are the same.")] = None,
     memory: Annotated[
         str | None,
         typer.Option(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.commands import completion
+from ltr_features.commands.options import settings
 
 
 def columns_export(
@@ -40,11 +44,7 @@ def columns_export(
 
     Example: ltr-features columns export ranker --target opensearch --field body=text --out
     features.json"""
-    import json
-
-    from letor.errors import InputError
     from letor.files import atomic_path
-    from ltr_features.commands.options import settings
     from ltr_features.featuresets import featureset
 
     if out.suffix != ".json":
@@ -66,9 +66,7 @@ def columns_export(
 def _columns_of(source: str) -> list[str]:
     """The names of the columns that an argument stands for."""
     from letor.column_names import names_path, read_names, read_rows
-    from letor.errors import InputError
     from letor.rankers.registry import load_ranker
-    from ltr_base.names import nearest
     from ltr_features.columns.letor46 import LETOR46_COLUMNS
     from ltr_features.columns.registry import families, get_family
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands.options import EXIT_BAD_INPUT, Threads
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def measure(
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import read_rows
-    from letor.errors import InputError
     from letor.evaluation import side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
@@ -99,7 +99,6 @@ def _ranked(
     """Rows, by what they are ranked, and how many queries of a ranking have no judgement."""
     import numpy as np
 
-    from letor.errors import InputError
     from ltr_features.sources.files import (
         is_ranking,
         judged_ranking,
@@ -185,7 +184,6 @@ def convert(
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
     from letor.column_names import check_format, read_rows, write_rows
-    from letor.errors import InputError
     from letor.trec import qrels_of, run_of, write_qrels, write_run
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.files import read_row_scores

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from letor.errors import InputError
+from ltr_base.names import listed
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads, settings_of
+from ltr_features.commands.options import Progress, Threads, Workspace, on_workers, settings_of
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -30,9 +36,6 @@ def models_list(
     """The models by name, or the parameters of one with their defaults and description.
 
     Example: ltr-features models list ssi"""
-    import inspect
-
-    from letor.errors import InputError
     from ltr_features.studies.page.tables import aligned
     from ssi_models.registry import MODELS, get_model
 
@@ -97,7 +100,6 @@ def explain(
     Of a model that learned nothing, or had little to learn from, that is said first.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
-    from letor.errors import InputError
     from ssi_models.registry import load_model
 
     model = load_model(file)
@@ -119,7 +121,6 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     import numpy as np
     import scipy.sparse as sp
 
-    from letor.errors import InputError
     from ltr_features.text.letter_ngrams import rows_of_word
 
     if model.n_query_words_ != model.n_words_:
@@ -157,8 +158,6 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
 
 def _near(word: str, vocabulary: Vocabulary) -> str:
     """Words that begin like an unknown one: the vocabulary may hold stems."""
-    from ltr_base.names import listed
-
     for length in range(len(word) - 1, 2, -1):
         found = [v for v in vocabulary if v.startswith(word[:length])]
         if found:
@@ -183,8 +182,6 @@ def _show(title: str, near: list[tuple[Any, float]]) -> None:
 
 def _summary(kind: type[MatchingModel]) -> str:
     """The first paragraph of a class's description on one line."""
-    import inspect
-
     return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).rstrip(".")
 
 
@@ -206,7 +203,7 @@ def models_fit(
     model: Annotated[
         str, typer.Argument(help="A name of `models list`.", autocompletion=completion.models)
     ],
-    workspace: Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")],
+    workspace: Workspace,
     out: Annotated[Path, typer.Option(help="The model file (.safetensors).")],
     queries: Annotated[
         Path | None,
@@ -226,10 +223,10 @@ def models_fit(
     name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            help="Fit on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
-            "for N processes. Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all "
-            "of them, another model by one. The file is the same."
+        on_workers(
+            "Fit",
+            "Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all of them, another "
+            "model by one. The file is the same.",
         ),
     ] = None,
     threads: Threads = None,
@@ -242,13 +239,8 @@ def models_fit(
 
     Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
     ssi.safetensors"""
-    import shutil
-    import tempfile
-    from contextlib import nullcontext
-
     import numpy as np
 
-    from letor.errors import InputError
     from ltr_features.candidates import choose_candidates
     from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
@@ -303,7 +295,6 @@ def models_fit(
 def _query_ids(path: Path, known: set[str]) -> list[str]:
     """The ids of a file, one per line; each is known."""
     from letor.compression import text_lines
-    from letor.errors import InputError
 
     ids = []
     for number, line in text_lines(path):

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from letor.errors import InputError
+from ltr_base.names import nearest
+
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+
+Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
 
 Threads = Annotated[
     int | None,
@@ -26,6 +32,14 @@ Progress = Annotated[
 ]
 
 
+def on_workers(work: str, result: str) -> Any:
+    """The option ``--scheduler``, with what workers do and what is to be known of its result."""
+    return typer.Option(
+        help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
+        f"for N processes. {result}"
+    )
+
+
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:
     """``KEY=VALUE`` arguments as a dictionary; values are TOML, or else text.
 
@@ -35,8 +49,6 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
     Raises:
         InputError: an argument without ``=``, or a key twice.
     """
-    from letor.errors import InputError
-
     found: dict[str, Any] = {}
     for argument in given:
         key, equals, text = argument.partition("=")
@@ -62,8 +74,6 @@ def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]
     Raises:
         InputError: also if a key begins with the owner's name.
     """
-    from letor.errors import InputError
-
     for argument in given:
         if argument.startswith(f"{owner}."):
             raise InputError(f"--{option} {argument}: write {argument.removeprefix(f'{owner}.')}")
@@ -78,9 +88,6 @@ def settings_by_owner(
     Raises:
         InputError: as :func:`settings`; or an argument names no owner, or one that was not named.
     """
-    from letor.errors import InputError
-    from ltr_base.names import nearest
-
     found = settings(given, option)
     for argument in given:
         owner, dot, _ = argument.partition("=")[0].partition(".")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
+from ltr_features.parameters import check_call
 
 if TYPE_CHECKING:
     from letor.rankers.base import Ranker
@@ -30,8 +33,6 @@ def rank_list(
     """The rankers and their parameters, or one with its description.
 
     Example: ltr-features rank list lambdamart"""
-    import inspect
-
     from letor.rankers.registry import get_ranker, ranker_names
 
     for name in ranker_names() if ranker is None else [ranker]:
@@ -85,10 +86,8 @@ def rank_train(
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import read_rows
-    from letor.errors import InputError
     from letor.rankers.registry import get_ranker
     from ltr_features.blocks import memory_size
-    from ltr_features.parameters import check_call
     from ltr_features.studies.progress import Reporter
 
     kind, params = get_ranker(ranker), settings_of(param or [], "param", ranker)
@@ -134,7 +133,6 @@ def _train_on_workers(
     threads: int | None,
     reporter: Reporter,
 ) -> None:
-    from letor.errors import InputError
     from letor.rankers.registry import load_ranker
     from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
     from ltr_features.rank_workers import train_on
@@ -191,7 +189,6 @@ def rank_score(
 
     Example: ltr-features rank score ranker test.txt --out scores.txt"""
     from letor.column_names import read_rows
-    from letor.errors import InputError
     from letor.files import atomic_path
     from letor.rankers.registry import load_ranker
     from letor.trec import run_of, write_run
