@@ -29,11 +29,11 @@ from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
+from ltr_features.columns.term_space import row_products
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.embeddings.cosines import Bags
 from ltr_features.text.collection import Pairs, places_of
 from ltr_features.text.term_counts import count_terms, renumbered
-from ssi_models.kernels.sparse import pair_products
 from ssi_models.vocabulary import Vocabulary
 
 
@@ -170,15 +170,9 @@ class EntityOverlap(EntitySource, ColumnFamily):
         values = np.zeros((len(pairs), len(self.columns)), dtype=np.float32)
         sizes = np.diff(queries.bags.indptr)[pairs.query]
         for field, documents in self.linked_fields(context).items():
-            n_entities = len(documents.entities)
             rows = places_of(queries.entities, documents.entities)
-            asked, held = renumbered(queries.bags, rows, n_entities), documents.bags
-            shared = np.zeros(len(pairs))
-            pair_products(
-                *(asked.indptr.astype(np.int64), asked.indices, asked.data),
-                *(held.indptr.astype(np.int64), held.indices, held.data),
-                *(pairs.query, pairs.document, np.zeros(n_entities), shared, 0, len(pairs)),
-            )
+            asked = renumbered(queries.bags, rows, len(documents.entities))
+            shared = row_products(asked, documents.bags, pairs)
             position = 2 * EMBEDDING_FIELDS.index(field)
             values[:, position] = shared
             values[:, position + 1] = shared / np.maximum(sizes, 1)

@@ -6,13 +6,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection as IdCollection
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
@@ -20,33 +18,20 @@ from ltr_base.names import listed
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import NO_LABELS, LearnedColumn
-from ltr_features.columns.term_space import TermCounts, TermSpace
+from ltr_features.columns.term_space import TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import TermIndex
 from ssi_models.base import MatchingModel
 from ssi_models.registry import load_model
 from ssi_models.representation import CachedDocuments
-from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
 
 
-@dataclass(frozen=True, eq=False)
-class ModelTexts:
-    """What a model is fitted on and scores: rows of queries and documents, and what the columns
-    stand for."""
-
-    Q: csr_matrix
-    D: csr_matrix
-    vocabulary: Vocabulary
-    weighting: TfIdf | None
-
-    @classmethod
-    def of(cls, context: ColumnContext, recipe: LearnedColumn) -> ModelTexts:
-        if recipe.kind.inputs == "counts":
-            counts = TermCounts.of(context, recipe.field, recipe.terms)
-            return cls(counts.Q, counts.D, counts.vocabulary, None)
-        space = TermSpace.of(context, recipe.min_document_frequency, recipe.field, recipe.terms)
-        return cls(space.Q, space.D, space.vocabulary, space.weighting)
+def model_texts(context: ColumnContext, recipe: LearnedColumn) -> TermSpace:
+    """What a column's model is fitted on and scores: rows of queries and documents, and what their
+    columns stand for."""
+    if recipe.kind.inputs == "counts":
+        return TermSpace.counts(context, recipe.field, recipe.terms)
+    return TermSpace.of(context, recipe.min_document_frequency, recipe.field, recipe.terms)
 
 
 class FittedColumn(ColumnFamily):
@@ -112,15 +97,15 @@ class FittedColumn(ColumnFamily):
             texts.Q[queries], excluded=None if excluded is None else excluded[queries]
         )
 
-    def _prepared(self, context: ColumnContext) -> tuple[ModelTexts, CachedDocuments]:
+    def _prepared(self, context: ColumnContext) -> tuple[TermSpace, CachedDocuments]:
         """Queries and documents as the model wants them, the documents' representations made."""
-        texts = ModelTexts.of(context, self.recipe)
+        texts = model_texts(context, self.recipe)
         self._check_words(context, texts)
         if context.index not in self._documents:
             self._documents[context.index] = self.model.cache(texts.D)
         return texts, self._documents[context.index]
 
-    def _check_words(self, context: ColumnContext, texts: ModelTexts) -> None:
+    def _check_words(self, context: ColumnContext, texts: TermSpace) -> None:
         """Whether the model's words are the index's; looked at once per documents."""
         if context.index in self._documents:
             return

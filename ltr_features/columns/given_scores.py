@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +71,11 @@ class GivenScores(ColumnFamily):
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """Column to its name in ``files`` and in the file."""
+        from ltr_features.sources.score_tables import score_columns
+
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
-            inside = self._inside(path)
+            inside = score_columns(path, **self._named)
             for score in inside:
                 column = name if len(inside) == 1 else f"{name}_{score}".lower().replace(" ", "_")
                 if column in found:
@@ -133,21 +135,17 @@ class GivenScores(ColumnFamily):
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores of a file that are about the collection's queries, by their name in it."""
-        table = context.cached((self, name, "table"), lambda: self._read(name))
-        return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
-
-    def _inside(self, path: str | os.PathLike[str]) -> Sequence[str]:
-        """Names of the scores in a file."""
-        from ltr_features.sources.score_tables import score_columns
-
-        return score_columns(path, query=self.query, document=self.document, scores=self.scores)
-
-    def _read(self, name: str) -> ScoreTable:
         from ltr_features.sources.score_tables import read_scores
 
-        return read_scores(
-            self.files[name], query=self.query, document=self.document, scores=self.scores
+        table = context.cached(
+            (self, name, "table"), lambda: read_scores(self.files[name], **self._named)
         )
+        return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        """How the tables call their columns."""
+        return {"query": self.query, "document": self.document, "scores": self.scores}
 
     def __hash__(self) -> int:
         paths = tuple((name, os.fspath(path)) for name, path in self.files.items())

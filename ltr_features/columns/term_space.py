@@ -53,43 +53,9 @@ def term_vocabulary(context: ColumnContext, kind: Kind) -> Vocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class TermCounts:
-    """Queries and documents of a context as counts of terms: of words, then of trigrams.
-
-    Attributes:
-        vocabulary: the terms.
-        Q: int32 CSR [n_queries, T]. D: int32 CSR [n_documents, T].
-    """
-
-    vocabulary: Vocabulary
-    Q: csr_matrix
-    D: csr_matrix
-
-    @classmethod
-    def of(cls, context: ColumnContext, field: str = WHOLE, terms: Terms = "words") -> TermCounts:
-        """The counts of a context, computed once per context (its documents' part once for all
-        contexts of the same documents).
-
-        Args:
-            field: the documents' field, by default all of them together.
-            terms: what is counted.
-        """
-        kinds, key = KINDS[terms], ("term counts", field, terms)
-
-        def of_documents() -> tuple[Vocabulary, csr_matrix]:
-            vocabulary = _joined_words([term_vocabulary(context, kind) for kind in kinds])
-            return vocabulary, _hstack([document_counts(context, kind, field) for kind in kinds])
-
-        vocabulary, D = context.cached(key, of_documents)
-        Q = context.cached_for_queries(
-            key, lambda: _hstack([query_counts(context, kind) for kind in kinds])
-        )
-        return cls(vocabulary, Q, D)
-
-
-@dataclass(frozen=True, eq=False)
 class TermSpace:
-    """Queries and documents of a context as unit tf-idf rows over the terms of enough documents.
+    """Queries and documents of a context as rows over terms: by :meth:`of` unit tf-idf rows over
+    the terms of enough documents, by :meth:`counts` int32 occurrences of all terms.
 
     With words and trigrams together, a row is the unit row of its words beside that of its
     trigrams, made a unit row again, so that q . d is the mean of the two cosines. Where a query
@@ -100,11 +66,12 @@ class TermSpace:
         vocabulary: the words, a subset of the index's, or the trigrams, or both.
         weighting: each term's idf, fitted on the documents' whole text (document frequencies only,
             no labels). Of both kinds of terms together its ``transform`` does not give the rows.
-        Q: float32 CSR [n_queries, V]. D: float32 CSR [n_documents, V].
+            None of counts.
+        Q: float32 or int32 CSR [n_queries, V]. D: likewise [n_documents, V].
     """
 
     vocabulary: Vocabulary
-    weighting: TfIdf
+    weighting: TfIdf | None
     Q: csr_matrix
     D: csr_matrix
 
@@ -155,6 +122,33 @@ class TermSpace:
             return part.unit_rows(query_counts(context, part.kind))
 
         return cls(vocabulary, weighting, context.cached_for_queries(key, of_queries), D)
+
+    @classmethod
+    def counts(
+        cls, context: ColumnContext, field: str = WHOLE, terms: Terms = "words"
+    ) -> TermSpace:
+        """The counts of a context, those of words before those of trigrams, computed once as by
+        :meth:`of`; see there for the arguments."""
+        kinds, key = KINDS[terms], ("term counts", field, terms)
+
+        def of_documents() -> tuple[Vocabulary, csr_matrix]:
+            vocabulary = _joined_words([term_vocabulary(context, kind) for kind in kinds])
+            return vocabulary, _hstack([document_counts(context, kind, field) for kind in kinds])
+
+        vocabulary, D = context.cached(key, of_documents)
+        Q = context.cached_for_queries(
+            key, lambda: _hstack([query_counts(context, kind) for kind in kinds])
+        )
+        return cls(vocabulary, None, Q, D)
+
+
+def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float64]:
+    """float64 [len(pairs)]: inner products of a row of ``Q`` and one of ``D``, over one list of
+    columns."""
+    products, spread = np.zeros(len(pairs)), np.zeros(Q.shape[1])
+    q, d = ((X.indptr.astype(np.int64), X.indices, X.data) for X in (Q, D))
+    pair_products(*q, *d, pairs.query, pairs.document, spread, products, 0, len(pairs))
+    return products
 
 
 def check_document_frequency(least: int) -> None:
@@ -274,22 +268,7 @@ class VectorSpace(ColumnFamily):
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         space = TermSpace.of(context, self.min_document_frequency, terms=self.terms)
-        out = np.zeros(len(pairs))
-        pair_products(
-            space.Q.indptr.astype(np.int64),
-            space.Q.indices,
-            space.Q.data,
-            space.D.indptr.astype(np.int64),
-            space.D.indices,
-            space.D.data,
-            pairs.query,
-            pairs.document,
-            np.zeros(space.Q.shape[1]),
-            out,
-            0,
-            len(pairs),
-        )
-        return out.astype(np.float32)[:, None]
+        return row_products(space.Q, space.D, pairs).astype(np.float32)[:, None]
 
 
 @dataclass(frozen=True)

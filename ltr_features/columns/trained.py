@@ -17,8 +17,9 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.fitted import FittedColumn, ModelTexts
+from ltr_features.columns.fitted import FittedColumn, model_texts
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.term_space import TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
@@ -140,13 +141,13 @@ class TrainedColumn:
 
     def _prepared(
         self, train_queries: NDArray[np.int64], path: Path
-    ) -> tuple[MatchingModel, ModelTexts, Preferences, dict[str, Any]]:
+    ) -> tuple[MatchingModel, TermSpace, Preferences, dict[str, Any]]:
         """A model to be fitted, what on, and the options of its fit."""
         context, report = self.context, self.on_progress
         preferences = _no_preferences(context)
         if not self._unlabelled:
             preferences = self.preferences(train_queries)
-        texts = ModelTexts.of(context, self.recipe)
+        texts = model_texts(context, self.recipe)
         self.folder.mkdir(parents=True, exist_ok=True)
         options: dict[str, Any] = {
             "excluded": context.collection.query_sources,
@@ -222,7 +223,7 @@ class TrainedColumn:
 
     @cached_property
     def _documents_digest(self) -> str:
-        return digest_of([], _arrays(ModelTexts.of(self.context, self.recipe).D))
+        return digest_of([], _arrays(model_texts(self.context, self.recipe).D))
 
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
         """Of what is learned from the given query rows: their texts, judgements, sources, and
@@ -231,7 +232,7 @@ class TrainedColumn:
         every = collection.judgements
         own = np.isin(every.query, rows)
         judged = [every.query[own], every.document[own], every.grade[own]]
-        texts = _arrays(ModelTexts.of(self.context, self.recipe).Q[rows])
+        texts = _arrays(model_texts(self.context, self.recipe).Q[rows])
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]

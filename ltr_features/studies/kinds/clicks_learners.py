@@ -20,7 +20,7 @@ from letor.folds import Fold, k_fold
 from letor.rankers.lambdamart import LambdaMART
 from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.fitted import FittedColumn, ModelTexts
+from ltr_features.columns.fitted import FittedColumn, model_texts
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.feature_table import build_columns, table_pairs
@@ -244,7 +244,7 @@ class MatchingLearner(Learner):
         )
 
     def _fitted(self, preferences: Preferences) -> Learned:
-        texts = ModelTexts.of(self._context, self._recipe)
+        texts = model_texts(self._context, self._recipe)
         model = self._recipe.new_model()
         with divergence_in_remarks():
             model.fit(

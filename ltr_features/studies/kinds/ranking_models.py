@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ltr_features.columns.base import ColumnFamily
-from ltr_features.columns.fitted import ModelTexts
+from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import families
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
@@ -144,7 +144,7 @@ def map_of_documents(
         vectors = family.field_vectors(context, WHOLE)[rows]
         return embedding_map(name, "documents", titles, vectors)
     model = next(model for model in config.models if model.name == name)
-    D = ModelTexts.of(context, model.recipe).D[rows]
+    D = model_texts(context, model.recipe).D[rows]
     return _of_model(experiment, name, "documents", titles, fitted, D)
 
 

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features import FeatureBuilder, LearnedColumn, get_family
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import load_fitted, notes_path, save_fitted
-from ltr_features.columns.term_space import LetterSpace, TermCounts, TermSpace, VectorSpace
+from ltr_features.columns.term_space import LetterSpace, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
@@ -169,7 +169,7 @@ def test_rows_are_unit_rows(context):
 
 
 def test_counts_of_both_stand_side_by_side(context):
-    both = TermCounts.of(context, "title", "both")
+    both = TermSpace.counts(context, "title", "both")
     n_words = len(context.index.vocabulary)
     for i, text in enumerate(DOCUMENTS):
         words = text.split(" ")[:1] if text else []
@@ -180,7 +180,7 @@ def test_counts_of_both_stand_side_by_side(context):
     assert (typo.indices >= n_words).all()
     assert {both.vocabulary[j] for j in typo.indices} == {"3:#gl", "3:gla", "3:lac"}
     assert both.D.dtype == both.Q.dtype == np.int32
-    assert TermCounts.of(context, "title", "both").D is both.D
+    assert TermSpace.counts(context, "title", "both").D is both.D
 
 
 def test_rare_terms_are_left_out(context):
@@ -196,7 +196,7 @@ def test_rare_terms_are_left_out(context):
 def test_trigrams_are_of_stems():
     collection = collection_of(["bridges"], ["bridging"])
     index = TermIndex.build(collection, Analyzer(stemmer="english"), threads=1)
-    counts = TermCounts.of(ColumnContext(collection, index), terms="letter-trigrams")
+    counts = TermSpace.counts(ColumnContext(collection, index), terms="letter-trigrams")
     assert list(counts.vocabulary) == ["#br", "bri", "dg#", "idg", "rid"]
     assert counts.Q.toarray().tolist() == [[1, 1, 1, 1, 1]]
 
