@@ -4,6 +4,7 @@ columns as JSON."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.notes import column_notes, column_of, family_notes, family_of
+from ltr_features.columns.registry import families as known_families
+from ltr_features.columns.registry import get_family
 
 _VERSION = 2
 
@@ -62,8 +64,8 @@ def save_features(
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
         description = {
             "version": _VERSION,
-            "families": [family_notes(family) for family in families],
-            "models": [column_notes(column.recipe) for column in fitted],
+            "families": [_family_notes(family) for family in families],
+            "models": [_column_notes(column.recipe) for column in fitted],
             **settings,
         }
         text = json.dumps(description, indent=1, ensure_ascii=False)
@@ -96,8 +98,8 @@ def read_features(
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
-    made = [family_of(notes, families, folder) for notes in description["families"]]
-    recipes = [column_of(notes, models, folder) for notes in description["models"]]
+    made = [_family_of(notes, families, folder) for notes in description["families"]]
+    recipes = [_column_of(notes, models, folder) for notes in description["models"]]
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         made,
@@ -109,3 +111,58 @@ def read_features(
         open_workspace(folder / "workspace", threads=threads),
         bool(description.get("added")),
     )
+
+
+def _family_notes(family: ColumnFamily) -> dict[str, Any]:
+    """A family's name and, where a file can tell all that it needs, its parameters: where it is
+    registered and was given no objects."""
+    notes: dict[str, Any] = {"name": family.name}
+    if known_families().get(family.name) is not type(family):
+        return notes
+    try:
+        return notes | {"params": json.loads(json.dumps(family.get_params(), default=os.fspath))}
+    except TypeError:
+        return notes
+
+
+def _family_of(
+    notes: Mapping[str, Any], given: Sequence[ColumnFamily], folder: Path
+) -> ColumnFamily:
+    """The family of such notes: by its name, or one of those given.
+
+    Raises:
+        InputError: it must be given, and is not.
+    """
+    if "params" in notes:
+        return get_family(notes["name"], **notes["params"])
+    family = next((family for family in given if family.name == notes["name"]), None)
+    if family is None:
+        raise InputError(
+            f"{folder}: no file can tell how family {notes['name']!r} is made; make it as it was "
+            "and hand it over: load(folder, families=[...])"
+        )
+    return family
+
+
+def _column_notes(column: LearnedColumn) -> dict[str, Any]:
+    """A learned column's settings; its name alone where its model is not registered."""
+    return column.to_json() if isinstance(column.model, str) else {"name": column.name}
+
+
+def _column_of(
+    notes: Mapping[str, Any], given: Sequence[LearnedColumn], folder: Path
+) -> LearnedColumn:
+    """The column of such notes: by its model's name, or one of those given.
+
+    Raises:
+        InputError: it must be given, and is not.
+    """
+    if "model" in notes:
+        return LearnedColumn.from_json(notes)
+    column = next((column for column in given if column.name == notes["name"]), None)
+    if column is None:
+        raise InputError(
+            f"{folder}: the model of column {notes['name']!r} is not registered; make the column "
+            "as it was and hand it over: load(folder, models=[...])"
+        )
+    return column

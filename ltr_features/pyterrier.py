@@ -76,7 +76,18 @@ class LtrFeatures(pt.Transformer):
         return LtrFeatures(self.builder, [*first.columns, *second.columns])
 
 
-class ColumnReranker(pt.Transformer):
+class _Reranker(pt.Transformer):
+    """Adds ``score`` and ``rank`` to rows."""
+
+    def transform_inputs(self) -> list[str]:
+        return _INPUTS
+
+    def transform_outputs(self, input_columns: list[str]) -> list[str]:
+        pt.validate.columns(input_columns, includes=_INPUTS)
+        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
+
+
+class ColumnReranker(_Reranker):
     """Ranks documents by one column: the score of a trained model, for example.
 
     Args:
@@ -97,15 +108,8 @@ class ColumnReranker(pt.Transformer):
         values = self.builder.matrix(frame)[:, self._position] if len(frame) else np.zeros(0)
         return pt.model.add_ranks(frame.assign(score=values.astype(np.float64)))
 
-    def transform_inputs(self) -> list[str]:
-        return _INPUTS
 
-    def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        pt.validate.columns(input_columns, includes=_INPUTS)
-        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
-
-
-class PipelineReranker(pt.Transformer):
+class PipelineReranker(_Reranker):
     """Ranks each query's documents by a :class:`ltr_features.scoring.ScoringPipeline`."""
 
     def __init__(self, pipeline: ScoringPipeline) -> None:
@@ -119,13 +123,6 @@ class PipelineReranker(pt.Transformer):
         for (_, query), rows in frame.groupby(["qid", "query"], sort=False):
             scores[rows.index] = self.pipeline.score(query, rows["docno"].tolist())
         return pt.model.add_ranks(frame.assign(score=scores))
-
-    def transform_inputs(self) -> list[str]:
-        return _INPUTS
-
-    def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        pt.validate.columns(input_columns, includes=_INPUTS)
-        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
 
 
 class LtrArtifact(pt.Artifact):

@@ -129,19 +129,15 @@ class EntitySource:
             (key, thresholds), lambda: raw.sets("queries", *thresholds)
         )
 
-    def field_entities(self, context: ColumnContext, field: str) -> EntitySets:
-        """The entities of the documents' fields; all fields are linked together."""
-        present = [s for s in EMBEDDING_FIELDS if s in context.index]
+    def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
+        """The entities of each of the paper's fields that the collection has; all are linked
+        together."""
+        present = [field for field in EMBEDDING_FIELDS if field in context.index]
         key = (self.entity_key, "documents")
         raw = context.cached(key, lambda: self._link(context, present))
-        return raw.sets(field, self.min_rho, self.min_link_probability)
-
-    def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
-        """The entities of each of the paper's fields that the collection has."""
-        present = [field for field in EMBEDDING_FIELDS if field in context.index]
+        thresholds = (self.min_rho, self.min_link_probability)
         return context.cached(
-            (self.entity_key, "fields", self.min_rho, self.min_link_probability),
-            lambda: {field: self.field_entities(context, field) for field in present},
+            (key, thresholds), lambda: {field: raw.sets(field, *thresholds) for field in present}
         )
 
     def document_entities(self, context: ColumnContext) -> NDArray[np.int64]:
@@ -195,13 +191,8 @@ class _LinkedTexts:
         text, row, rho, probability = self.mentions[part].T
         kept = (row >= 0) & (rho >= min_rho) & (probability >= min_probability)
         column = np.searchsorted(self.entities, row[kept].astype(np.int64))
-        n, width = self.sizes[part], len(self.entities)
-        places = np.unique(text[kept].astype(np.int64) * width + column)
-        ends = (
-            np.searchsorted(places, np.arange(n + 1) * width)
-            if width
-            else np.zeros(n + 1, np.int64)
-        )
-        ones = np.ones(len(places), dtype=np.float32)
-        bags = csr_matrix((ones, places % max(width, 1), ends), shape=(n, width))
+        places = (text[kept].astype(np.int64), column)
+        shape = (self.sizes[part], len(self.entities))
+        bags = csr_matrix((np.ones(len(column), np.float32), places), shape=shape)
+        bags.data[:] = 1  # of an entity that a text mentions several times, too
         return EntitySets(self.entities, bags)

@@ -16,7 +16,6 @@ from typing import Any
 from letor.errors import InputError
 from ltr_base.names import nearest
 from ltr_features.columns.base import ColumnFamily
-from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_call
 
 ENTRY_POINT_GROUP = "ltr_features.columns"
@@ -90,12 +89,9 @@ def get_families(
     return [get_family(family) if isinstance(family, str) else family for family in families]
 
 
-def column_table(
-    family: ColumnFamily, context: ColumnContext | None = None
-) -> list[dict[str, str]]:
+def column_table(family: ColumnFamily) -> list[dict[str, str]]:
     """One row per column, for listings: family, letor_id, name, field, unit, range, description,
-    reference, and note, which says why a column is 0 throughout in this context."""
-    absent = {} if context is None else family.absent(context)
+    reference."""
     return [
         {
             "family": family.name,
@@ -106,7 +102,6 @@ def column_table(
             "range": column.value_range,
             "description": column.description,
             "reference": column.reference,
-            "note": absent.get(column.name, ""),
         }
         for column in family.columns
     ]
