@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:
-    from letor.evaluation import evaluate
-    from letor.folds import k_fold
-    from letor.rankers.registry import get_ranker
-    from ltr_features.columns.base import ColumnFamily, ColumnSpec
-    from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.columns.registry import get_family
-    from ltr_features.feature_builder import FeatureBuilder
-    from ltr_features.scoring import ScoringPipeline
-    from ltr_features.sources.feature_log import read_feature_log
-    from ltr_features.sources.registry import read_collection
-    from ltr_features.text.analyzer import Analyzer
-    from ltr_features.text.collection import Collection
-    from ssi_models.registry import get_model, load_model
+if TYPE_CHECKING:  # names that are handed out say so by `as`
+    from letor.evaluation import evaluate as evaluate
+    from letor.folds import k_fold as k_fold
+    from letor.rankers.registry import get_ranker as get_ranker
+    from ltr_features.columns.base import ColumnFamily as ColumnFamily
+    from ltr_features.columns.base import ColumnSpec as ColumnSpec
+    from ltr_features.columns.learned import LearnedColumn as LearnedColumn
+    from ltr_features.columns.registry import get_family as get_family
+    from ltr_features.feature_builder import FeatureBuilder as FeatureBuilder
+    from ltr_features.scoring import ScoringPipeline as ScoringPipeline
+    from ltr_features.sources.feature_log import read_feature_log as read_feature_log
+    from ltr_features.sources.registry import read_collection as read_collection
+    from ltr_features.text.analyzer import Analyzer as Analyzer
+    from ltr_features.text.collection import Collection as Collection
+    from ssi_models.registry import get_model as get_model
+    from ssi_models.registry import load_model as load_model
 
 _HOMES = {
     "Analyzer": "ltr_features.text.analyzer",
@@ -45,23 +47,7 @@ _HOMES = {
     "read_feature_log": "ltr_features.sources.feature_log",
 }
 
-__all__ = [
-    "Analyzer",
-    "Collection",
-    "ColumnFamily",
-    "ColumnSpec",
-    "FeatureBuilder",
-    "LearnedColumn",
-    "ScoringPipeline",
-    "evaluate",
-    "get_family",
-    "get_model",
-    "get_ranker",
-    "k_fold",
-    "load_model",
-    "read_collection",
-    "read_feature_log",
-]
+__all__ = sorted(_HOMES)
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, renamed={"ModelColumn": "LearnedColumn"})

@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:
-    from ltr_features.columns.base import ColumnFamily, ColumnSpec
-    from ltr_features.columns.context import ColumnContext
-    from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
-    from ltr_features.columns.ensan2017 import Ensan2017
-    from ltr_features.columns.entities import (
-        DocumentEmbeddingEntity,
-        EntityOverlap,
-        WordEmbeddingEntity,
-    )
-    from ltr_features.columns.given_scores import GivenScores
-    from ltr_features.columns.given_vectors import GivenVectors
-    from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.columns.letor46 import Letor46
-    from ltr_features.columns.registry import families, get_family
-    from ltr_features.columns.term_space import LetterSpace, VectorSpace
-    from ltr_features.columns.word_embeddings import WordEmbeddingWord
+if TYPE_CHECKING:  # names that are handed out say so by `as`
+    from ltr_features.columns.base import ColumnFamily as ColumnFamily
+    from ltr_features.columns.base import ColumnSpec as ColumnSpec
+    from ltr_features.columns.context import ColumnContext as ColumnContext
+    from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk as DocumentEmbeddingChunk
+    from ltr_features.columns.doc_embeddings import DocumentEmbeddingWord as DocumentEmbeddingWord
+    from ltr_features.columns.ensan2017 import Ensan2017 as Ensan2017
+    from ltr_features.columns.entities import DocumentEmbeddingEntity as DocumentEmbeddingEntity
+    from ltr_features.columns.entities import EntityOverlap as EntityOverlap
+    from ltr_features.columns.entities import WordEmbeddingEntity as WordEmbeddingEntity
+    from ltr_features.columns.given_scores import GivenScores as GivenScores
+    from ltr_features.columns.given_vectors import GivenVectors as GivenVectors
+    from ltr_features.columns.learned import LearnedColumn as LearnedColumn
+    from ltr_features.columns.letor46 import Letor46 as Letor46
+    from ltr_features.columns.registry import families as families
+    from ltr_features.columns.registry import get_family as get_family
+    from ltr_features.columns.term_space import LetterSpace as LetterSpace
+    from ltr_features.columns.term_space import VectorSpace as VectorSpace
+    from ltr_features.columns.word_embeddings import WordEmbeddingWord as WordEmbeddingWord
 
 _HOMES = {
     "ColumnContext": ".context",
@@ -48,26 +50,7 @@ _HOMES = {
     "get_family": ".registry",
 }
 
-__all__ = [
-    "ColumnContext",
-    "ColumnFamily",
-    "ColumnSpec",
-    "DocumentEmbeddingChunk",
-    "DocumentEmbeddingEntity",
-    "DocumentEmbeddingWord",
-    "Ensan2017",
-    "EntityOverlap",
-    "GivenScores",
-    "GivenVectors",
-    "LearnedColumn",
-    "Letor46",
-    "LetterSpace",
-    "VectorSpace",
-    "WordEmbeddingEntity",
-    "WordEmbeddingWord",
-    "families",
-    "get_family",
-]
+__all__ = sorted(_HOMES)
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
