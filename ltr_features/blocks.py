@@ -158,7 +158,8 @@ def write_columns(
     work = BlockWork(settings, families)
     blocks = _blocks(context.collection.n_queries, work, found, memory)
     written = Written(candidates=found)
-    made = made_by(work, blocks) if made_by else _made_here(context, work, blocks, on_family)
+    here = (work.rows(context, block, on_family) for block in blocks)
+    made = made_by(work, blocks) if made_by else here
     with ParquetRows(path) as file:
         for block, rows in zip(blocks, made, strict=True):
             file.add(rows)
@@ -170,16 +171,6 @@ def write_columns(
             raise InputError(f"no query has a candidate from {', '.join(sources)}")
     written.missing = file.missing or Missing({})
     return written
-
-
-def _made_here(
-    context: ColumnContext,
-    work: BlockWork,
-    blocks: Iterable[Block],
-    on_family: OnFamily | None,
-) -> Iterator[ArrowRows]:
-    for block in blocks:
-        yield work.rows(context, block, on_family)
 
 
 def _found_before(

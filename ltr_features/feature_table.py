@@ -27,7 +27,7 @@ from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
-from ltr_features.columns.trained import TrainedColumn
+from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.parallel import side_by_side
 from ltr_features.text.collection import Collection, Pairs, ids_of, places_of, rows_of
 
@@ -281,7 +281,7 @@ def learned_columns(
             values = empty_array((len(table), len(trained)), memory=held)
             provenance = {}
             for position, column in enumerate(trained):
-                of_fold = column.of_fold(parts)
+                of_fold = FoldColumn(column, parts)
                 for rows in slices(len(table), at_a_time):
                     some = Pairs(pairs.query[rows], pairs.document[rows])
                     values[rows, position] = fold_scores(of_fold, some, parts)

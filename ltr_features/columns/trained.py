@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
@@ -23,6 +22,7 @@ from ltr_features.columns.term_space import TermSpace
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
+from ssi_models.matrices import arrays
 from ssi_models.parallel import Executor
 from ssi_models.parameters import digest_of
 from ssi_models.training.loop import DivergenceWarning
@@ -98,10 +98,6 @@ class TrainedColumn:
             return FittedColumn(self.recipe, self.model(train_queries))
         return FittedColumn(self.recipe, self.fold_models(train_parts)[0])
 
-    def of_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> FoldColumn:
-        """The column in a fold that trains on the parts."""
-        return FoldColumn(self, train_parts)
-
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
         """The model for a set of query rows: loaded if it is in the folder, else trained."""
         path = self.path(train_queries)
@@ -159,7 +155,12 @@ class TrainedColumn:
             "callback": None if report is None else lambda event: report(path.stem, event),
         }
         if self.candidates is not None:
-            options["candidate_lists"] = self._lists(self.candidates)
+            options["candidate_lists"] = CandidateLists.from_pairs(
+                self.candidates.query,
+                self.candidates.document,
+                n_queries=context.collection.n_queries,
+                n_documents=context.collection.n_documents,
+            )
         model = self.recipe.new_model()
         model.executor = self.executor
         return model, texts, preferences, options
@@ -223,7 +224,7 @@ class TrainedColumn:
 
     @cached_property
     def _documents_digest(self) -> str:
-        return digest_of([], _arrays(model_texts(self.context, self.recipe).D))
+        return digest_of([], arrays(model_texts(self.context, self.recipe).D))
 
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
         """Of what is learned from the given query rows: their texts, judgements, sources, and
@@ -232,7 +233,7 @@ class TrainedColumn:
         every = collection.judgements
         own = np.isin(every.query, rows)
         judged = [every.query[own], every.document[own], every.grade[own]]
-        texts = _arrays(model_texts(self.context, self.recipe).Q[rows])
+        texts = arrays(model_texts(self.context, self.recipe).Q[rows])
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]
@@ -241,13 +242,6 @@ class TrainedColumn:
     @property
     def _unlabelled(self) -> bool:
         return not self.recipe.looks_at_labels
-
-    def _lists(self, pairs: Pairs) -> CandidateLists:
-        collection = self.context.collection
-        n_queries, n_documents = collection.n_queries, collection.n_documents
-        return CandidateLists.from_pairs(
-            pairs.query, pairs.document, n_queries=n_queries, n_documents=n_documents
-        )
 
     @cached_property
     def _preferences(self) -> Preferences:
@@ -303,10 +297,6 @@ def divergence_in_remarks() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
         yield
-
-
-def _arrays(X: csr_matrix) -> list[NDArray[Any]]:
-    return [X.indptr, X.indices, X.data]
 
 
 def _no_preferences(context: ColumnContext) -> Preferences:
