@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from given import given_files
 from knowledge import word_knowledge
+from toys import context_of, toy
 
 from letor.errors import InputError
 from ltr_features.columns import registry
@@ -30,7 +31,7 @@ from ltr_features.columns.letor46 import Letor46
 from ltr_features.columns.registry import column_table, families, get_family
 from ltr_features.columns.term_space import LetterSpace, VectorSpace
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
-from ltr_features.text.collection import Collection, Judgements, Links, Pairs
+from ltr_features.text.collection import Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
 
 GIVEN = given_files()
@@ -67,24 +68,15 @@ def random_collection(document_order):
     source, target = rng.integers(0, 40, (2, 120))
     queries = [" ".join(rng.choice(WORDS, n)) for n in (1, 3, 8, 3)] + ["", "unseen", "word1 word1"]
     new_row = np.argsort(document_order)
-    return Collection(
-        "random",
-        [f"d{i}" for i in document_order],
-        {field: [column[i] for i in document_order] for field, column in texts.items()},
-        [f"q{i}" for i in range(len(queries))],
-        queries,
-        Judgements(np.array([0, 1, 2]), new_row[[1, 2, 3]], np.array([1, 2, 1])),
-        Links(new_row[source], new_row[target]),
-    )
-
-
-def context_of(collection, threads=1):
-    return ColumnContext(collection, TermIndex.build(collection), threads=threads)
+    fields = {field: [column[i] for i in document_order] for field, column in texts.items()}
+    judged = Judgements(np.array([0, 1, 2]), new_row[[1, 2, 3]], np.array([1, 2, 1]))
+    made = toy(fields, queries, judged, Links(new_row[source], new_row[target]), "random")
+    return dataclasses.replace(made, document_ids=[f"d{i}" for i in document_order])
 
 
 @pytest.fixture(scope="module")
 def context():
-    return context_of(random_collection(np.arange(40)))
+    return context_of(random_collection(np.arange(40)), threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +149,7 @@ def test_batch_equals_single_pairs(family, context, pairs, values):
 
 def test_order_of_documents_does_not_matter(family, pairs, values):
     order = np.random.default_rng(6).permutation(40)
-    shuffled = context_of(random_collection(order))
+    shuffled = context_of(random_collection(order), threads=1)
     again = family.compute(shuffled, Pairs(pairs.query, np.argsort(order)[pairs.document]))
     # Sums over documents (PageRank) may round differently.
     np.testing.assert_allclose(again, values, rtol=1e-6)
@@ -198,12 +190,8 @@ def test_copies_that_are_added_have_the_columns_of_the_documents(family, context
     if not family.knows_added:
         return
     texts = context.collection.fields
-    empty = np.zeros(0, np.int64)
-    copies = Collection(
-        "copies", [f"copy{d}" for d in range(39, -1, -1)],
-        {field: column[::-1] for field, column in texts.items()}, [], [],
-        Judgements(empty, empty, empty),
-    )  # fmt: skip
+    copies = toy({field: column[::-1] for field, column in texts.items()})
+    copies = dataclasses.replace(copies, document_ids=[f"copy{d}" for d in range(39, -1, -1)])
     added = context.of_added(copies).for_queries(context.collection.query_texts)
     found = family.compute(added, Pairs(pairs.query, 39 - pairs.document))
     same = [name not in OF_PLACES for name in family.column_names]

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from toys import run as command
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.sources.registry import read_collection
 from ltr_features.text.collection_files import load_collection, save_collection
 
@@ -86,12 +85,6 @@ def read(folder: Path, **options):
     files = {"log": str(folder / "log.csv"), "documents": str(folder / "documents.csv")}
     described = {"id": "id", "body": "text"}
     return read_collection("clicks", **files, document_columns=described, **{**given, **options})
-
-
-def command(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture(scope="module")

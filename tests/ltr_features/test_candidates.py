@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from typer.testing import CliRunner
+from toys import context_of, refused, run, toy
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -20,14 +21,11 @@ from letor.trec import read_qrels
 from letor.writing import write_letor
 from ltr_features.candidate_kinds import top_rows
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
-from ltr_features.cli import app
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sample import write_sample
 from ltr_features.text.candidates import BM25Retriever
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Judgements, Pairs
 
 N_QUERIES, N_DOCUMENTS = 12, 60
 
@@ -41,19 +39,12 @@ def make_collection(query_sources=None):
     judgements = Judgements(
         judged // N_DOCUMENTS, judged % N_DOCUMENTS, rng.integers(0, 3, 50, dtype=np.int64)
     )
-    ids = [f"d{i}" for i in range(N_DOCUMENTS)], [f"q{i}" for i in range(N_QUERIES)]
-    return Collection(
-        "small", ids[0], {"body": texts}, ids[1], queries, judgements, query_sources=query_sources
-    )
-
-
-def make_context(collection, threads=1):
-    return ColumnContext(collection, TermIndex.build(collection), threads=threads)
+    return replace(toy({"body": texts}, queries, judgements), query_sources=query_sources)
 
 
 @pytest.fixture(scope="module")
 def context():
-    return make_context(make_collection())
+    return context_of(make_collection(), 1)
 
 
 def find(context, **settings) -> Candidates:
@@ -153,11 +144,11 @@ def test_files_name_candidates(context, tmp_path):
     "settings", [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"judged": {}}]
 )
 def test_what_a_query_was_made_from_is_no_candidate(settings):
-    plain = find(make_context(make_collection()), **settings).pairs
+    plain = find(context_of(make_collection(), 1), **settings).pairs
     sources = np.full(N_QUERIES, -1)
     queries, first = np.unique(plain.query, return_index=True)
     sources[queries] = plain.document[first]
-    found = find(make_context(make_collection(sources)), **settings).pairs
+    found = find(context_of(make_collection(sources), 1), **settings).pairs
     assert (found.document != sources[found.query]).all()
     if "judged" not in settings:
         again, counts = np.unique(found.query, return_counts=True)
@@ -168,7 +159,7 @@ def test_what_a_query_was_made_from_is_no_candidate(settings):
 
 def test_threads_do_not_matter():
     collection, settings = make_collection(), {"lsi": {"depth": 9}, "bm25": {"depth": 9}}
-    one, two = (find(make_context(collection, threads=n), **settings) for n in (1, 2))
+    one, two = (find(context_of(collection, threads=n), **settings) for n in (1, 2))
     assert one.pairs.query.tobytes() == two.pairs.query.tobytes()
     assert one.pairs.document.tobytes() == two.pairs.document.tobytes()
 
@@ -229,9 +220,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     write_sample("sample")
 
     def done(command):
-        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result
+        return run(*shlex.split(command))
 
     done("index beir folder=sample/beir --out workspace")
     build = "columns build --workspace workspace --family vsm --out "
@@ -250,8 +239,8 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert f"{told['recall']['lsi']:.3f}" in facts
     assert told["remarks"] == []
     # A run file makes the columns again; what it has too much is left out, and told.
-    run = Path("sample/runs/lsa.run").read_text()
-    Path("more.run").write_text(f"{run}nobody Q0 nothing 1 1 t\n")
+    lines = Path("sample/runs/lsa.run").read_text()
+    Path("more.run").write_text(f"{lines}nobody Q0 nothing 1 1 t\n")
     lost = "candidates run: 1 of its pairs are of queries or documents"
     Path("e.toml").write_text(
         EXPERIMENT.replace("lsi = { depth = 10 }", 'run = { path = "more.run" }')
@@ -262,8 +251,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert f"! {lost}"[:60] in Path("out/report/verdict.txt").read_text(encoding="utf-8")
     assert lost in done(f"{build} some.txt --candidates run.path=more.run").stderr
     Path("e.toml").write_text(EXPERIMENT.replace("lsi", "lsj"))
-    result = CliRunner().invoke(app, ["run", "e.toml", "--data", ".", "--out", "out"])
-    assert "no source 'lsj'" in str(result.exception)
+    assert "no source 'lsj'" in refused("run", "e.toml", "--data", ".", "--out", "out")
 
 
 EXPERIMENT = """

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from folders import different
 from rich.console import Console
+from toys import done, refused, run
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -66,22 +67,6 @@ def workspace(beir, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "workspace"
     done("index", "beir", f"folder={beir}", "--out", out)
     return out
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def done(*arguments):
-    return run(*arguments).stdout
-
-
-def refused(*arguments):
-    with pytest.raises(InputError) as caught:
-        CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    return str(caught.value)
 
 
 def test_index_says_what_it_read(beir, tmp_path):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import toys
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
@@ -17,29 +18,17 @@ from ltr_features.embeddings.training import TrainingSettings, train_word_vector
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Pairs
 
-NONE = np.zeros(0, dtype=np.int64)
 WORDS = [f"word{i}" for i in range(40)]
 
 
 def context_of(fields, queries, **options):
-    n = len(next(iter(fields.values())))
-    collection = Collection(
-        "toy",
-        [f"d{i}" for i in range(n)],
-        fields,
-        [f"q{i}" for i in range(len(queries))],
-        queries,
-        Judgements(NONE, NONE, NONE),
-    )
-    return ColumnContext(collection, TermIndex.build(collection, **options))
+    return toys.context_of(toys.toy(fields, queries), **options)
 
 
 def all_pairs(context):
-    m, n = context.collection.n_queries, context.collection.n_documents
-    return Pairs(np.repeat(np.arange(m), n), np.tile(np.arange(n), m))
+    return toys.all_pairs(context.collection)
 
 
 @pytest.fixture(scope="module")

@@ -3,28 +3,12 @@
 import numpy as np
 import pytest
 from knowledge import word_knowledge
+from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
 
-NONE = np.zeros(0, np.int64)
 SMALL = {"dimension": 8, "epochs": 2, "min_count": 1}
-
-
-def context():
-    texts = [f"law tax word{i % 3} court {'hat ' * i}" for i in range(6)]
-    collection = Collection(
-        name="tiny",
-        document_ids=[f"d{i}" for i in range(6)],
-        fields={"body": texts, "title": [text.split()[0] for text in texts]},
-        query_ids=["q"],
-        query_texts=["tax hat"],
-        judgements=Judgements(NONE, NONE, NONE),
-    )
-    return ColumnContext(collection, TermIndex.build(collection), threads=1)
 
 
 def test_the_paper_s_counts_and_the_parts_values():
@@ -32,8 +16,10 @@ def test_the_paper_s_counts_and_the_parts_values():
     whole = get_family("ensan2017", **options)
     names = whole.column_names
     assert len(names) == len(set(names)) == 34
-    pairs = Pairs(np.zeros(6, np.int64), np.arange(6))
-    here = context()
+    texts = [f"law tax word{i % 3} court {'hat ' * i}" for i in range(6)]
+    fields = {"body": texts, "title": [text.split()[0] for text in texts]}
+    here = context_of(toy(fields, ["tax hat"]), threads=1)
+    pairs = all_pairs(here.collection)
     values, start = whole.compute(here, pairs), 0
     for name, count in (
         ("w2v-word", 8), ("w2v-entity", 8), ("d2v-word", 4), ("d2v-entity", 8), ("d2v-chunk", 6),

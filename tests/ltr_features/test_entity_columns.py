@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps import dump_xml, page_xml
+from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
@@ -16,8 +17,7 @@ from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.of_dump import base_of_dump
 from ltr_features.entities.replay import save_annotations
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Pairs
 
 BODIES = ["fox owl", "owl", "stone", "", "fox"]
 QUERIES = ["fox", "owl stone", ""]
@@ -57,27 +57,14 @@ def options(tmp_path_factory):
     }
 
 
-def context_of(bodies, queries):
-    none = np.zeros(0, dtype=np.int64)
-    collection = Collection(
-        "toy",
-        [f"d{i}" for i in range(len(bodies))],
-        {"body": bodies},
-        [f"q{i}" for i in range(len(queries))],
-        queries,
-        Judgements(none, none, none),
-    )
-    return ColumnContext(collection, TermIndex.build(collection))
-
-
 @pytest.fixture(scope="module")
 def context():
-    return context_of(BODIES, QUERIES)
+    return context_of(toy({"body": BODIES}, QUERIES))
 
 
 @pytest.fixture
-def pairs():
-    return Pairs(np.repeat(np.arange(3), 5), np.tile(np.arange(5), 3))
+def pairs(context):
+    return all_pairs(context.collection)
 
 
 def test_overlaps_by_hand(context, pairs, options):
@@ -113,10 +100,10 @@ def test_abstract_word_cosines_by_hand(context, pairs, options):
 
 def test_entities_that_no_document_mentions_have_their_vectors(context, options, tmp_path):
     vectors = options["annotations"].replace("notes.jsonl", "tiny.vec")
-    texts = context_of(["red owl", "red grey"], [])
+    texts = context_of(toy({"body": ["red owl", "red grey"]}))
     trained = DocumentEmbeddingEntity(dimension=8, epochs=3, min_count=1)
     trained.load(texts).save(tmp_path / "model.safetensors")
-    one = context_of(["owl"], QUERIES[:2])
+    one = context_of(toy({"body": ["owl"]}, QUERIES[:2]))
     one_pairs = Pairs(np.arange(2), np.zeros(2, dtype=np.int64))
     both_pairs = Pairs(np.arange(2), np.ones(2, dtype=np.int64))  # BODIES[1] is "owl", too
     for family in (

@@ -10,21 +10,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from toys import context_of, toy
 
 import ltr_features
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
-from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.candidates import candidate_sources
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.studies.kinds.ranking_parts import ModelConfig
 from ltr_features.text.collection import Judgements, Pairs
-from ltr_features.text.index import TermIndex
 from ssi_models.ssi.low_rank import LowRankSSI
 
 N_TOPICS, N_DOCUMENTS, N_QUERIES = 8, 96, 48
@@ -43,14 +42,9 @@ def collection():
     query, document = np.nonzero(
         np.arange(N_QUERIES)[:, None] % N_TOPICS == np.arange(N_DOCUMENTS) % N_TOPICS
     )
-    return Collection(
-        name="topics",
-        document_ids=[f"d{d}" for d in range(N_DOCUMENTS)],
-        fields={"body": documents, "title": [text.split()[0] for text in documents]},
-        query_ids=[f"q{q}" for q in range(N_QUERIES)],
-        query_texts=texts,
-        judgements=Judgements(query, document, np.ones(len(query), np.int64)),
-    )
+    fields = {"body": documents, "title": [text.split()[0] for text in documents]}
+    judged = Judgements(query, document, np.ones(len(query), np.int64))
+    return toy(fields, texts, judged, name="topics")
 
 
 @pytest.mark.parametrize("by", ["group", "query"])
@@ -61,7 +55,7 @@ def test_models_hold_out_whole_groups_where_the_folds_keep_them(collection, tmp_
     folds = k_fold(grouped.query_ids, 4, seed=0, groups=groups if by == "group" else None)
     builder = FeatureBuilder([], [MODELS[0]], depth=20, models_folder=tmp_path / "kept")
     builder.folds(grouped, folds)
-    context = ColumnContext(grouped, TermIndex.build(grouped))
+    context = context_of(grouped)
     column = TrainedColumn(context, MODELS[0], tmp_path / "kept", hold_out_groups=by == "group")
     parts = [train_parts(grouped, folds, fold) for fold in folds]
     expected = {
@@ -109,24 +103,24 @@ def pipeline(builder, parts):
     return ScoringPipeline(builder, ranker)
 
 
-def test_workers_fit_the_same_models(builder, collection, folds, tmp_path, workers):
-    spread = FeatureBuilder(
-        builder.families,
-        MODELS,
-        depth=20,
-        models_folder=tmp_path,
-        scheduler=workers.scheduler_address,
-    )
-    for fold, expected in zip(
-        spread.folds(collection, folds), builder.folds(collection, folds), strict=True
-    ):
-        for part, other in zip(fold, expected, strict=True):
+def assert_same_folds(made, expected):
+    for fold, others in zip(made, expected, strict=True):
+        for part, other in zip(fold, others, strict=True):
             np.testing.assert_array_equal(part.X, other.X)
             assert part.provenance == other.provenance
-    made = {path.name for path in tmp_path.glob("*.safetensors")}
-    assert made == {path.name for path in builder.models_folder.glob("*.safetensors")}
-    for name in made:
-        assert (tmp_path / name).read_bytes() == (builder.models_folder / name).read_bytes()
+
+
+def models_in(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+def test_workers_fit_the_same_models(builder, collection, folds, tmp_path, workers):
+    scheduler = workers.scheduler_address
+    spread = FeatureBuilder(
+        builder.families, MODELS, depth=20, models_folder=tmp_path, scheduler=scheduler
+    )
+    assert_same_folds(spread.folds(collection, folds), builder.folds(collection, folds))
+    assert models_in(tmp_path) == models_in(builder.models_folder)
     with pytest.raises(InputError, match=r"scheduler: .*models_folder: name one that all of them"):
         FeatureBuilder(scheduler="local:2")
 
@@ -159,19 +153,10 @@ def test_workers_give_models_by_a_url_and_go_on(
         "ltr_features.part_store.PartUrl.remove",
         lambda self: removed.append({path: path.stat().st_mtime_ns for path in kept}),
     )
-    for fold, expected in zip(
-        spread().folds(collection, folds), builder.folds(collection, folds), strict=True
-    ):
-        for part, other in zip(fold, expected, strict=True):
-            np.testing.assert_array_equal(part.X, other.X)
+    assert_same_folds(spread().folds(collection, folds), builder.folds(collection, folds))
     assert removed == [kept]
     monkeypatch.undo()
-    here = {path.name for path in builder.models_folder.glob("*.safetensors")}
-    assert here == {path.name for path in (tmp_path / "models").glob("*.safetensors")}
-    for name in here:
-        assert (tmp_path / "models" / name).read_bytes() == (
-            builder.models_folder / name
-        ).read_bytes()
+    assert models_in(tmp_path / "models") == models_in(builder.models_folder)
     spread().folds(collection, folds)  # there is nothing to fit
     assert not list(place.iterdir())
     with pytest.raises(InputError, match="parts: only workers make parts: give scheduler too"):
@@ -305,14 +290,8 @@ def test_two_columns_of_one_name_and_no_depth_are_refused():
 
 
 def two_documents(*ids, texts=("red shoe", "blue hat")):
-    return Collection(
-        name="two",
-        document_ids=list(ids),
-        fields={"body": list(texts)},
-        query_ids=["q"],
-        query_texts=["red"],
-        judgements=Judgements(*np.array([[0], [0], [1]])),
-    )
+    judged = Judgements(*np.array([[0], [0], [1]]))
+    return replace(toy({"body": list(texts)}, ["red"], judged), document_ids=list(ids))
 
 
 def test_a_builder_that_is_fitted_again_knows_the_new_documents():

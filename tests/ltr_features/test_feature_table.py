@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
 from letor.folds import Fold, k_fold
@@ -29,7 +30,6 @@ from ltr_features.feature_table import (
     table_pairs,
 )
 from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
 from ssi_models.projections.baselines import Popularity
 
 N_TOPICS, PER_TOPIC = 12, 4
@@ -58,23 +58,8 @@ def topical(planted_grade: int = 1) -> Collection:
     query.append(0)
     document.append((N_TOPICS - 1) * PER_TOPIC)
     grade.append(planted_grade)
-    return Collection(
-        name="topics",
-        document_ids=[f"d{i}" for i in range(len(bodies))],
-        fields={"body": bodies},
-        query_ids=[f"q{i}" for i in range(len(queries))],
-        query_texts=queries,
-        judgements=Judgements(*(np.array(x, dtype=np.int64) for x in (query, document, grade))),
-    )
-
-
-def context_of(collection: Collection) -> ColumnContext:
-    return ColumnContext(collection, TermIndex.build(collection))
-
-
-def all_pairs(collection: Collection) -> Pairs:
-    n, m = collection.n_queries, collection.n_documents
-    return Pairs(np.repeat(np.arange(n), m), np.tile(np.arange(m), n))
+    judged = Judgements(*(np.array(x, dtype=np.int64) for x in (query, document, grade)))
+    return toy({"body": bodies}, queries, judged)
 
 
 PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
@@ -106,14 +91,8 @@ def test_labels_of_test_queries_reach_no_score(tmp_path):
     collection = topical()
     j = collection.judgements
     kept = j.query < 18
-    stripped = Collection(
-        name=collection.name,
-        document_ids=collection.document_ids,
-        fields=collection.fields,
-        query_ids=collection.query_ids,
-        query_texts=collection.query_texts,
-        judgements=Judgements(j.query[kept], j.document[kept], j.grade[kept]),
-    )
+    judged = Judgements(j.query[kept], j.document[kept], j.grade[kept])
+    stripped = replace(collection, judgements=judged)
     with_labels, without = (
         fold_scores(ssi_scores(context_of(c), tmp_path / name), all_pairs(c), PARTS)
         for name, c in (("with", collection), ("without", stripped))
@@ -194,7 +173,7 @@ def test_candidates_leave_out_the_source_and_keep_the_depth():
     collection = topical()
     sources = np.array([(i // 2) * PER_TOPIC for i in range(collection.n_queries)])
     sources[-1] = -1
-    with_sources = Collection(**{**vars(collection), "query_sources": sources})
+    with_sources = replace(collection, query_sources=sources)
     pairs = choose_candidates(context_of(with_sources), 3).pairs
     plain = choose_candidates(context_of(collection), 4).pairs
     for query in range(collection.n_queries):
@@ -304,14 +283,8 @@ def test_every_judged_pair_has_its_grade(order):
     """The first and the last of the judged pairs too, in whatever order they are given."""
     query, document = np.array([0, 0, 1, 1]), np.array([0, 3, 1, 3])
     grade = np.array([3, 1, 2, 4])
-    collection = Collection(
-        name="pairs",
-        document_ids=["a", "b", "c", "d"],
-        fields={"body": ["word"] * 4},
-        query_ids=["x", "y"],
-        query_texts=["word", "word"],
-        judgements=Judgements(query[order], document[order], grade[order]),
-    )
+    judged = Judgements(query[order], document[order], grade[order])
+    collection = toy({"body": ["word"] * 4}, ["word", "word"], judged)
     expected = np.zeros((2, 4), np.int64)
     expected[query[order], document[order]] = grade[order]
     np.testing.assert_array_equal(grades(collection, all_pairs(collection)), expected.ravel())
@@ -322,8 +295,7 @@ def small(query_groups=None) -> Collection:
     judged = Judgements(
         np.array([0, 1, 1, 3, 3, 3]), np.array([0, 0, 1, 0, 1, 2]), np.array([1, 2, 0, 0, 1, 2])
     )
-    queries = [f"q{i}" for i in range(4)]
-    collection = Collection("toy", ["a", "b", "c"], {"body": ["x"] * 3}, queries, queries, judged)
+    collection = toy({"body": ["x"] * 3}, ["x"] * 4, judged)
     return replace(collection, query_groups=query_groups)
 
 

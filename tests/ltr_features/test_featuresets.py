@@ -9,19 +9,16 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from toys import context_of, done, refused, toy
 
 from letor.column_names import write_rows
 from letor.errors import InputError
 from letor.rankers import LambdaMART
 from letor.rankers.export import export
 from ltr_features import FeatureBuilder, ScoringPipeline, get_family
-from ltr_features.cli import app
-from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import build_columns
 from ltr_features.featuresets import CANNOT, SAME, TARGETS, VARIANT, featureset
-from ltr_features.text.collection import Collection, Judgements, Links, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Judgements, Links, Pairs
 
 LETOR46 = get_family("letor46").column_names
 FIELDS = ("body", "anchor", "title", "url")
@@ -38,16 +35,10 @@ def context():
     }
     texts["url"] = [f"http://a.b/{text.replace(' ', '/')}" for text in texts["url"]]
     query, document = np.divmod(np.arange(N * M), N)
-    collection = Collection(
-        "small",
-        [f"d{d}" for d in range(N)],
-        texts,
-        [f"q{q}" for q in range(M)],
-        [" ".join(rng.choice([*words, "nowhere"], size=4)) for _ in range(M)],
-        Judgements(query, document, rng.integers(0, 2, size=N * M)),
-        Links(rng.integers(N, size=80), rng.integers(N, size=80)),
-    )
-    return ColumnContext(collection, TermIndex.build(collection))
+    queries = [" ".join(rng.choice([*words, "nowhere"], size=4)) for _ in range(M)]
+    judged = Judgements(query, document, rng.integers(0, 2, size=N * M))
+    links = Links(rng.integers(N, size=80), rng.integers(N, size=80))
+    return context_of(toy(texts, queries, judged, links))
 
 
 class Engine:
@@ -241,12 +232,6 @@ def test_what_cannot_be_written_is_refused(columns, target, options, message):
         featureset(columns, target, **options)
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
 def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(context, tmp_path):
     data = build_columns(context, all_pairs(), [get_family("letor46"), get_family("vsm")])
     write_rows(data, tmp_path / "rows.txt")
@@ -258,13 +243,13 @@ def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(conte
     written = set()
     for source in ("rows.txt", "rows.parquet", "ranker", "pipeline"):
         out = tmp_path / f"{source}.json"
-        said = run("columns", "export", tmp_path / source, "--target", "opensearch", "--out", out)
+        said = done("columns", "export", tmp_path / source, "--target", "opensearch", "--out", out)
         assert "opensearch: 31 of 47 columns" in said
         assert out.with_suffix(".txt").read_text() in said
         written.add(out.read_text())
     assert len(written) == 1
     out = tmp_path / "more.json"
-    run("columns", "export", "vsm", "bm25_title", "--target", "opensearch", "--out", out,
+    done("columns", "export", "vsm", "bm25_title", "--target", "opensearch", "--out", out,
         "--field", "title=name", "--index", "shop")  # fmt: skip
     body = json.loads(out.read_text())
     assert [f["name"] for f in body["featureset"]["features"]] == ["bm25_title"]
@@ -301,14 +286,5 @@ def test_a_source_of_columns_that_is_none_is_named(tmp_path):
         (tmp_path / "plain.txt", "f.json", "its columns have no names, which plain.columns.json"),
         ("letor46", "f.txt", "must end in .json"),
     ):
-        arguments = [
-            "columns",
-            "export",
-            str(source),
-            "--target",
-            "solr",
-            "--out",
-            str(tmp_path / out),
-        ]
-        with pytest.raises(InputError, match=message):
-            CliRunner().invoke(app, arguments, catch_exceptions=False)
+        told = refused("columns", "export", source, "--target", "solr", "--out", tmp_path / out)
+        assert re.search(message, told)

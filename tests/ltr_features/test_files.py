@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from typer.testing import CliRunner
+from toys import refused, run
 
 from letor.column_names import read_rows, write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from ltr_features.cli import app
 from ltr_features.sources.files import (
     read_judgements,
     read_queries,
@@ -173,9 +172,7 @@ def test_rankings_in_every_form(tmp_path, name):
 
 
 def invoke(command):
-    result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
+    return run(*shlex.split(command))
 
 
 @pytest.fixture
@@ -332,12 +329,12 @@ def test_a_process_ends_when_a_table_is_refused(tmp_path):
 def test_ids_that_match_nothing_are_shown_on_both_sides(folder):
     save_judgements(folder / "qrels.txt", {("q1", "D-0"): 1})
     save_ranking(folder / "a.run")
-    result = CliRunner().invoke(app, shlex.split("measure qrels.txt --scores a.run"))
-    assert "a.run: none of its 2 documents ('d1', 'd0')" in str(result.exception)
-    assert "the 1 that are judged ('D-0')" in str(result.exception)
+    measure = ("measure", "qrels.txt", "--scores", "a.run")
+    told = refused(*measure)
+    assert "a.run: none of its 2 documents ('d1', 'd0')" in told
+    assert "the 1 that are judged ('D-0')" in told
     save_judgements(folder / "qrels.txt", {("1", "d0"): 1})
-    result = CliRunner().invoke(app, shlex.split("measure qrels.txt --scores a.run"))
-    assert "none of its 2 queries ('q1', 'q2') is among the 1 that" in str(result.exception)
+    assert "none of its 2 queries ('q1', 'q2') is among the 1 that" in refused(*measure)
     save_judgements(folder / "rows.txt", PLAIN)
     other = {"_id": "x", "title": "", "text": "yes"}
     (folder / "beir" / "qrels").mkdir(parents=True)
@@ -346,7 +343,5 @@ def test_ids_that_match_nothing_are_shown_on_both_sides(folder):
     (folder / "beir" / "qrels" / "test.tsv").write_text("q1\tx\t1\n")
     invoke("index beir folder=beir --out workspace")
     append = "columns append rows.txt --workspace workspace --family vsm --out b.txt"
-    result = CliRunner().invoke(app, shlex.split(f"{append} --on-missing zero"))
-    assert "the rows' document ids are 'd0', 'd3', 'd1', ..., the collection's 'x'" in str(
-        result.exception
-    )
+    told = refused(*append.split(), "--on-missing", "zero")
+    assert "the rows' document ids are 'd0', 'd3', 'd1', ..., the collection's 'x'" in told

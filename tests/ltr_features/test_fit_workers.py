@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from killed_worker import killed_worker
-from typer.testing import CliRunner
+from toys import run, toy
 
-from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace
-from ltr_features.text.collection import Collection, Judgements
+from ltr_features.text.collection import Judgements
 
 N = 400
 #: More pairs than an E-step has in one piece.
@@ -29,14 +28,8 @@ def workspace(tmp_path_factory):
     rng = np.random.default_rng(0)
     texts, queries = ([" ".join(rng.choice(WORDS, n)) for _ in range(N)] for n in (6, 2))
     query, document = np.divmod(np.sort(rng.choice(N * N, N_PAIRS, replace=False)), N)
-    collection = Collection(
-        "dense",
-        [f"d{i}" for i in range(N)],
-        {"body": texts},
-        [f"q{i}" for i in range(N)],
-        queries,
-        Judgements(query, document, np.ones(N_PAIRS, np.int64)),
-    )
+    judged = Judgements(query, document, np.ones(N_PAIRS, np.int64))
+    collection = toy({"body": texts}, queries, judged)
     return make_workspace(collection, tmp_path_factory.mktemp("fits") / "workspace")
 
 
@@ -47,8 +40,7 @@ def fit(workspace, model, out, *given):
         some.write_text("".join(f"q{i}\n" for i in range(20)))
         params += ["--queries", some]
     arguments = ["models", "fit", model, "--workspace", workspace, *params, "--out", out, *given]
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == 0, result.exception
+    run(*arguments)
     return out.read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,20 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from safetensors.numpy import save_file
-from typer.testing import CliRunner
+from toys import context_of, run, toy
 
 from letor.column_names import read_names
 from letor.errors import InputError
 from letor.svmlight import read_letor
-from ltr_features.cli import app
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.embeddings.id_vectors import read_id_vectors
 from ltr_features.sample import write_sample
 from ltr_features.sources.score_tables import read_scores
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Pairs
 
 #: (query, document): score; "a" and "b" have no score for d2, "c" is not in the collection.
 SCORES = {("a", "d0"): 1.5, ("a", "d1"): -2.0, ("b", "d0"): 3.0, ("b", "d1"): 3.0, ("c", "d0"): 9.0}
@@ -32,16 +30,8 @@ PAIRS = Pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 2]))
 
 @pytest.fixture(scope="module")
 def context():
-    nothing = np.zeros(0, dtype=np.int64)
-    collection = Collection(
-        "given",
-        ["d0", "d1", "d2"],
-        {"body": ["one two", "two three", "three"]},
-        ["a", "b"],
-        ["one", "two"],
-        Judgements(nothing, nothing, nothing),
-    )
-    return ColumnContext(collection, TermIndex.build(collection))
+    collection = toy({"body": ["one two", "two three", "three"]}, ["one", "two"])
+    return context_of(replace(collection, query_ids=["a", "b"]))
 
 
 def write(path, form):
@@ -266,8 +256,7 @@ def test_the_command_line_builds_them(tmp_path, monkeypatch):
         "--option vectors.documents=sample/vectors/documents.npy --folds 5 --out folds",
     ]
     for command in commands:
-        result = CliRunner().invoke(app, command.split(), catch_exceptions=False)
-        assert result.exit_code == 0, result.output
+        result = run(*command.split())
     assert re.search(r"scores: lsa: [\d,]+ of 2,330 rows \(.* %\) have no score and", result.stderr)
     rows = read_letor("folds/Fold1/test.txt")
     notes = read_names(Path("folds/Fold1/test.columns.json"))

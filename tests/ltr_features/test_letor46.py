@@ -6,42 +6,17 @@ from math import log
 
 import numpy as np
 import pytest
+from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.letor46 import LETOR46_COLUMNS, Letor46
-from ltr_features.text.collection import Collection, Judgements, Links, Pairs
+from ltr_features.text.collection import Links, Pairs
 from ltr_features.text.index import TermIndex
-
-NONE = np.zeros(0, dtype=np.int64)
-UNJUDGED = Judgements(NONE, NONE, NONE)
-
-
-def make_collection(fields, queries, links=None):
-    n = len(next(iter(fields.values())))
-    return Collection(
-        "toy",
-        [f"d{i}" for i in range(n)],
-        fields,
-        [f"q{i}" for i in range(len(queries))],
-        queries,
-        UNJUDGED,
-        links,
-    )
-
-
-def context_of(collection, **options):
-    return ColumnContext(collection, TermIndex.build(collection), **options)
-
-
-def all_pairs(collection):
-    m, n = collection.n_queries, collection.n_documents
-    return Pairs(np.repeat(np.arange(m), n), np.tile(np.arange(n), m))
 
 
 @pytest.fixture(scope="module")
 def three_documents():
-    return make_collection(
+    return toy(
         {
             "title": ["apple pie", "banana", ""],
             "body": ["apple apple banana", "banana cherry", ""],
@@ -53,7 +28,7 @@ def three_documents():
             ],
         },
         ["apple banana", "banana unicorn banana", "unicorn", ""],
-        Links(np.array([0, 0, 0, 1, 2]), np.array([1, 1, 2, 2, 2])),
+        links=Links(np.array([0, 0, 0, 1, 2]), np.array([1, 1, 2, 2, 2])),
     )
 
 
@@ -212,7 +187,7 @@ def test_queries_without_known_words_have_only_lengths(three_documents, query):
 
 
 def test_missing_fields_are_zero_and_said_to_be():
-    collection = make_collection({"body": ["red fox", "owl"]}, ["fox"])
+    collection = toy({"body": ["red fox", "owl"]}, ["fox"])
     context = context_of(collection)
     family = Letor46()
     values = family.compute(context, all_pairs(collection))
@@ -231,7 +206,7 @@ def test_missing_fields_are_zero_and_said_to_be():
 
 
 def test_keywords_and_description_count_in_the_whole():
-    collection = make_collection({"body": ["red fox", "owl"], "keywords": ["fox fox", ""]}, ["fox"])
+    collection = toy({"body": ["red fox", "owl"], "keywords": ["fox fox", ""]}, ["fox"])
     values = Letor46().compute(context_of(collection), all_pairs(collection))
     assert Letor46().select(values, ["tf_body", "tf_whole"]).tolist() == [[1, 3], [0, 0]]
 
@@ -268,7 +243,7 @@ def slow_term_columns(texts, query, family):
 
 
 def assert_equal_to_slow_twin(fields, queries, family, pairs):
-    collection = make_collection(fields, queries)
+    collection = toy(fields, queries)
     values = family.compute(context_of(collection), pairs)
     analyzer = TermIndex.build(collection).analyzer
     tokens = {s: [" ".join(analyzer.tokens(t)) for t in texts] for s, texts in fields.items()}
@@ -318,7 +293,7 @@ def test_term_columns_equal_the_slow_formulas_on_cranfield(data_folder):
 
 def test_long_queries_stay_finite():
     text = " ".join(f"w{i}" for i in range(3000))
-    collection = make_collection({"body": [text, "w0", ""]}, [text])
+    collection = toy({"body": [text, "w0", ""]}, [text])
     values = Letor46().compute(context_of(collection), all_pairs(collection))
     assert np.isfinite(values).all()
     index = TermIndex.build(collection)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
 import pytest
+from toys import context_of, toy
 
-from ltr_features.columns.context import ColumnContext
 from ltr_features.parallel import side_by_side
-from ltr_features.text.collection import Collection, Judgements
-from ltr_features.text.index import TermIndex
 
 WAIT = 60  # seconds, of tests that have failed
 
@@ -55,9 +52,7 @@ def test_an_error_does_not_wait_for_other_parts():
 
 
 def test_what_a_context_remembers_is_made_once():
-    judged = Judgements(*np.zeros((3, 1), np.int64))
-    collection = Collection("c", ["d"], {"body": ["word"]}, ["q"], ["word"], judged)
-    context = ColumnContext(collection, TermIndex.build(collection))
+    context = context_of(toy({"body": ["word"]}))
     first, made = threading.Event(), []
 
     def compute():

@@ -12,10 +12,9 @@ from shutil import copyfile
 import pytest
 from folders import different
 from small_files import collection
-from typer.testing import CliRunner
+from toys import run
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.column_workers import blocks_on
 from ltr_features.columns.context import make_workspace
 from ltr_features.part_store import PartUrl, part_store
@@ -165,7 +164,7 @@ def test_blocks_and_models_by_way_of_s3(server, tmp_path):
         spread = ("--scheduler", "local:2", "--parts", place) if name == "there" else ()
         for given, out in (((), f"{name}.parquet"), (models, name)):
             given = (*build, *given, "--out", tmp_path / out, *spread)
-            CliRunner().invoke(app, [str(a) for a in given], catch_exceptions=False)
+            run(*given)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
     assert not different(tmp_path / "here", tmp_path / "there")
     assert list((tmp_path / "there" / "models").iterdir())

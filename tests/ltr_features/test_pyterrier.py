@@ -9,39 +9,23 @@ import pytest
 pt = pytest.importorskip("pyterrier", reason="the extra pyterrier is not installed")
 
 import lightgbm  # noqa: E402
+from toys import topics as six_topics  # noqa: E402
 
 from letor.errors import InputError  # noqa: E402
+from letor.folds import k_fold  # noqa: E402
 from letor.rankers.lambdamart import LambdaMART  # noqa: E402
-from ltr_features import Collection, FeatureBuilder, LearnedColumn, ScoringPipeline  # noqa: E402
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline  # noqa: E402
 from ltr_features.pyterrier import (  # noqa: E402
     ColumnReranker,
     LtrArtifact,
     LtrFeatures,
     PipelineReranker,
 )
-from ltr_features.text.collection import Judgements  # noqa: E402
-
-N_TOPICS, N_DOCUMENTS, N_QUERIES = 6, 60, 24
 
 
 @pytest.fixture(scope="module")
 def collection():
-    rng = np.random.default_rng(2)
-    bodies = [
-        " ".join(f"t{d % N_TOPICS}w{w}" for w in rng.integers(5, size=6)) + f" c{d % 7} c{d % 5}"
-        for d in range(N_DOCUMENTS)
-    ]
-    query, document = np.nonzero(
-        np.arange(N_QUERIES)[:, None] % N_TOPICS == np.arange(N_DOCUMENTS) % N_TOPICS
-    )
-    return Collection(
-        name="topics",
-        document_ids=[f"d{d}" for d in range(N_DOCUMENTS)],
-        fields={"body": bodies},
-        query_ids=[f"q{q}" for q in range(N_QUERIES)],
-        query_texts=[f"t{q % N_TOPICS}w{q % 5} c{q % 7}" for q in range(N_QUERIES)],
-        judgements=Judgements(query, document, np.ones(len(query), np.int64)),
-    )
+    return six_topics()
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +100,7 @@ def test_a_learner_on_the_features(builder, first_stage, topics, qrels):
 
 
 def test_pipelines_are_artifacts(builder, collection, first_stage, topics, tmp_path):
-    folds = builder.folds(collection, _folds(collection))[0]
+    folds = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0]
     ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(folds[0], folds[1])
     pipeline = ScoringPipeline(builder, ranker)
     found = (first_stage >> PipelineReranker(pipeline)).transform(topics.iloc[:2])
@@ -141,9 +125,3 @@ def test_empty_frames_and_unknown_columns(builder):
         LtrFeatures(builder, ["nothing"])
     with pytest.raises(Exception, match="query"):
         LtrFeatures(builder).transform(empty.drop(columns="query"))
-
-
-def _folds(collection):
-    from letor.folds import k_fold
-
-    return k_fold(collection.query_ids, 4, seed=0)

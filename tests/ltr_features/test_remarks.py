@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
-from typer.testing import CliRunner
+from toys import context_of, toy
+from toys import run as command
 
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.lint import render, validate
-from ltr_features.cli import app
-from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.context import make_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import DISTANCE, check_folds, training_distance
 from ltr_features.columns.registry import get_family
@@ -28,7 +28,6 @@ from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.remarks import ColumnWarning, told_once
 from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
 from ssi_models.registry import load_model
 from ssi_models.remarks import FitWarning
 
@@ -50,41 +49,15 @@ def collection(n_queries=N_QUERIES, per_query=10) -> Collection:
             texts[d].append(f"asked{q}")
     query = np.repeat(np.arange(n_queries), per_query)
     grades = np.ones(len(query), dtype=np.int64)
-    return Collection(
-        name="random",
-        document_ids=[f"d{i}" for i in range(N_DOCUMENTS)],
-        fields={"body": [" ".join(words) for words in texts]},
-        query_ids=[f"q{i}" for i in range(n_queries)],
-        query_texts=[f"asked{q}" for q in range(n_queries)],
-        judgements=Judgements(query, np.concatenate(relevant), grades),
-    )
+    judged = Judgements(query, np.concatenate(relevant), grades)
+    queries = [f"asked{q}" for q in range(n_queries)]
+    return toy({"body": [" ".join(words) for words in texts]}, queries, judged)
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """The random collection as the workspace of the commands."""
-    folder, made = tmp_path_factory.mktemp("random"), collection()
-    documents = [
-        {"_id": i, "text": text}
-        for i, text in zip(made.document_ids, made.fields["body"], strict=True)
-    ]
-    queries = [
-        {"_id": i, "text": text} for i, text in zip(made.query_ids, made.query_texts, strict=True)
-    ]
-    (folder / "qrels").mkdir()
-    for name, records in (("corpus", documents), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    judged = zip(made.judgements.query, made.judgements.document, strict=True)
-    lines = ["query-id\tcorpus-id\tscore", *(f"q{q}\td{d}\t1" for q, d in judged)]
-    (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
-    command("index", "beir", f"folder={folder}", "--out", folder / "workspace")
-    return folder / "workspace"
-
-
-def command(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
+    return make_workspace(collection(), tmp_path_factory.mktemp("random") / "workspace")
 
 
 def still(name="ssi"):
@@ -302,7 +275,7 @@ def test_distance_without_rows_on_a_side_is_none():
 def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     """Out-of-fold models on another scale than the model of all training queries."""
     made = collection(60, 10)
-    context = ColumnContext(made, TermIndex.build(made, threads=1), threads=1)
+    context = context_of(made, threads=1)
     pairs = Pairs(np.repeat(np.arange(60), 20), np.tile(np.arange(20), 60))
     table = build_columns(context, pairs, [get_family("vsm")])
     folds = k_fold(made.query_ids, 4, seed=0)

@@ -14,36 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from toys import topics
 
 from letor.dataset import RankingData
 from letor.folds import k_fold
 from letor.rankers import LambdaMART
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, serving
 from ltr_features.serving import MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS, ScoringServer
-from ltr_features.text.collection import Collection, Judgements
-
-N_TOPICS = 6
 
 
 @pytest.fixture(scope="module")
 def pipeline():
-    rng = np.random.default_rng(0)
-    bodies = [
-        " ".join(
-            [f"topic{d % N_TOPICS}word{i}" for i in rng.integers(9, size=9)]
-            + [f"common{i}" for i in rng.integers(9, size=6)]
-        )
-        for d in range(90)
-    ]
-    query, document = np.divmod(np.arange(24 * 15), 15)
-    collection = Collection(
-        "topics",
-        [f"d{d}" for d in range(90)],
-        {"body": bodies},
-        [f"q{q}" for q in range(24)],
-        [f"topic{q % N_TOPICS}word{q % 9} common{q % 9} common{(q + 3) % 9}" for q in range(24)],
-        Judgements(query, document * N_TOPICS + query % N_TOPICS, np.ones(360, np.int64)),
-    )
+    collection = topics()
     builder = FeatureBuilder(["letor46", "vsm"], [LearnedColumn("lsa", "lsi", {"rank": 4})])
     train, vali, _ = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0]
     ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(train, vali)
@@ -86,14 +68,14 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
     text = pipeline.features.context_.collection.query_texts[3]
     assert rank(server, query=text) == expected(pipeline, text)
     assert len(rank(server, query=text, k=3)) == 3
-    documents = ["d5", "d3", "d80"]
+    documents = ["d5", "d3", "d50"]
     found = rank(server, query=text, documents=documents)
     assert found == expected(pipeline, text, 99, docnos=documents)
     assert rank(server, query=text, documents=documents, k=1) == found[:1]
     assert rank(server, query="nowhere") == []
     assert rank(server, query=text, documents=[]) == []
     assert rank(server, query="\ud800 größe 🙂", documents=["d1"])[0][0] == "d1"
-    assert ask(server, "GET", "/health") == (200, {"status": "ok", "documents": 90})
+    assert ask(server, "GET", "/health") == (200, {"status": "ok", "documents": 60})
 
 
 @pytest.mark.parametrize(
@@ -174,7 +156,7 @@ def test_a_client_that_sends_nothing_is_given_up(server, monkeypatch):
 
 def test_many_at_once_get_the_scores_of_the_batch(server, pipeline):
     collection = pipeline.features.context_.collection
-    docnos, query = list(collection.document_ids), np.repeat(np.arange(24), 90)
+    docnos, query = list(collection.document_ids), np.repeat(np.arange(24), 60)
     texts = list(collection.query_texts)
     batch = RankingData(
         pipeline.features.compute(texts, query, docnos * 24),
@@ -183,7 +165,7 @@ def test_many_at_once_get_the_scores_of_the_batch(server, pipeline):
         query,
         pipeline.features.column_names,
     )
-    scores = pipeline.ranker.predict(batch).reshape(24, 90).tolist()
+    scores = pipeline.ranker.predict(batch).reshape(24, 60).tolist()
     wanted = {t: dict(zip(docnos, row, strict=True)) for t, row in zip(texts, scores, strict=True)}
     asked = texts * 6
     with ThreadPoolExecutor(12) as clients:
@@ -204,7 +186,7 @@ def test_the_command_serves_a_saved_pipeline_until_a_signal(pipeline, tmp_path):
         )  # fmt: skip
         try:
             said = process.stdout.readline()
-            assert said.startswith("90 documents: http://127.0.0.1:")
+            assert said.startswith("60 documents: http://127.0.0.1:")
             port = int(said.rpartition(":")[2].removesuffix("/rank\n"))
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             connection.request("POST", "/rank", json.dumps({"query": text, "k": 3}))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from random_collection import random_collection
-from typer.testing import CliRunner
+from toys import refused, run
 
 from letor.column_names import read_rows
 from letor.errors import InputError
@@ -19,7 +19,6 @@ from letor.parquet import read_ids, read_parquet
 from ltr_features import feature_table
 from ltr_features.blocks import write_columns
 from ltr_features.candidates import choose_candidates
-from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
@@ -167,18 +166,6 @@ def test_folds_without_models_are_one_data_set(workspace, tmp_path):
 
 
 # --- by the command line
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments):
-    with pytest.raises(InputError) as caught:
-        CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    return str(caught.value)
 
 
 def build(workspace, *more):

@@ -5,17 +5,17 @@ from inspect import signature
 
 import numpy as np
 import pytest
+import toys
+from toys import all_pairs, toy
 
 from letor.errors import InputError
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import fold_scores
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection, Judgements, Pairs
-from ltr_features.text.index import TermIndex
+from ltr_features.text.collection import Judgements, Pairs
 from ssi_models.registry import get_model
 
 N_QUERIES, N_DOCUMENTS = 24, 40
@@ -33,19 +33,13 @@ def asked(grade=1):
     queries[0] += " planted"
     pairs = [(i, j, 1) for i in range(N_QUERIES) for j in range(N_DOCUMENTS) if i % 4 == j % 4]
     judged = np.array([*pairs, (0, 3, grade)], dtype=np.int64).T
-    return Collection(
-        name="asked",
-        document_ids=[f"d{j}" for j in range(N_DOCUMENTS)],
-        # Queries' words occur in the bodies, so that the index knows them.
-        fields={"title": titles, "body": [" ".join(queries), *[""] * (N_DOCUMENTS - 1)]},
-        query_ids=[f"q{i}" for i in range(N_QUERIES)],
-        query_texts=queries,
-        judgements=Judgements(*judged),
-    )
+    # Queries' words occur in the bodies, so that the index knows them.
+    fields = {"title": titles, "body": [" ".join(queries), *[""] * (N_DOCUMENTS - 1)]}
+    return toy(fields, queries, Judgements(*judged))
 
 
-def context_of(collection):
-    return ColumnContext(collection, TermIndex.build(collection), threads=1)
+def context_of(collection, **index):
+    return toys.context_of(collection, threads=1, **index)
 
 
 PARAMS = {
@@ -71,9 +65,7 @@ def column(context, model, folder, words=0.0, **options):
     return TrainedColumn(context, recipe, folder, **options)
 
 
-EVERY = Pairs(
-    np.repeat(np.arange(N_QUERIES), N_DOCUMENTS), np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
-)
+EVERY = all_pairs(asked())
 
 
 @pytest.mark.parametrize("words", [0.0, 0.5])
@@ -207,9 +199,7 @@ def test_queries_that_come_later_get_the_batch_s_scores_to_the_bit(tmp_path):
 def test_models_of_other_texts_are_refused(tmp_path):
     context = context_of(asked())
     fitted = column(context, "ssi", tmp_path).fitted(np.arange(18))
-    stemmed = ColumnContext(
-        asked(), TermIndex.build(asked(), Analyzer(stemmer="english")), threads=1
-    )
+    stemmed = context_of(asked(), analyzer=Analyzer(stemmer="english"))
     with pytest.raises(InputError, match="analysed by another recipe"):
         fitted.compute(stemmed, EVERY)
     with pytest.raises(InputError, match="a model 'ssi', not 'lsi'"):
