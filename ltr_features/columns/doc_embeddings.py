@@ -21,11 +21,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, identity
 
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, ENSAN
+from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, ENSAN, cosine_column
 from ltr_features.columns.vector_sources import Doc2VecSource
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.text.collection import Pairs
@@ -46,12 +46,9 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
         return tuple(
-            ColumnSpec(
+            cosine_column(
                 f"d2v_word_{field}",
                 f"cosine between the doc2vec vectors of the query and the {field}",
-                "cosine",
-                "-1 to 1",
-                ENSAN,
                 field,
             )
             for field in EMBEDDING_FIELDS
@@ -85,13 +82,10 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
         return tuple(
-            ColumnSpec(
+            cosine_column(
                 f"d2v_chunk{length}_{short}_body",
                 f"{called} cosine between the doc2vec vectors of the query and the chunks of "
                 f"{length} words of the body",
-                "cosine",
-                "-1 to 1",
-                ENSAN,
                 "body",
             )
             for length in CHUNK_LENGTHS
@@ -115,9 +109,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
     def _queries(self, context: ColumnContext) -> Bags:
         """Bags of one vector each."""
         vectors = self.query_vectors(context)
-        n = len(vectors)
-        alone = csr_matrix((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
-        return Bags.over(alone, vectors)
+        return Bags.over(identity(len(vectors), format="csr"), vectors)
 
     def _chunks(self, context: ColumnContext, length: int) -> Bags:
         """The documents as bags of chunks."""

@@ -20,6 +20,11 @@ EMBEDDING_FIELDS = ("body", "title", "keywords", "description")
 ENSAN = "Ensan et al. 2017, CIKM, Table 1"
 
 
+def cosine_column(name: str, description: str, field: str) -> ColumnSpec:
+    """One of the paper's columns."""
+    return ColumnSpec(name, description, "cosine", "-1 to 1", ENSAN, field)
+
+
 class FieldCosines(ColumnFamily):
     """Average and maximum cosine of the vectors of a query and of each of the four fields, 0 for
     fields that the collection lacks: ``PREFIX_avg_body``, ``PREFIX_max_body`` and so on.
@@ -35,12 +40,9 @@ class FieldCosines(ColumnFamily):
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
         return tuple(
-            ColumnSpec(
+            cosine_column(
                 f"{self.name.replace('-', '_')}_{short}_{field}",
                 f"{called} cosine between {self.compared.format(field=field)}",
-                "cosine",
-                "-1 to 1",
-                ENSAN,
                 field,
             )
             for field in EMBEDDING_FIELDS

@@ -203,6 +203,20 @@ def test_families_that_read_given_numbers_know_no_added_documents():
     assert {n for n, f in INSTANCES.items() if not f.knows_added} == {"scores", "vectors"}
 
 
+def test_queries_that_come_later_have_the_columns_of_the_batch(family, context, pairs, values):
+    """In another order, and without the queries before them."""
+    collection = context.collection
+    for rows in (np.arange(6, -1, -1), np.array([5]), np.array([3])):
+        later = context.for_queries(
+            [collection.query_texts[row] for row in rows],
+            [collection.query_ids[row] for row in rows],
+        )
+        asked = np.flatnonzero(np.isin(pairs.query, rows))
+        place = np.argsort(rows)[np.searchsorted(np.sort(rows), pairs.query[asked])]
+        again = family.compute(later, Pairs(place, pairs.document[asked]))
+        np.testing.assert_array_equal(again, values[asked])
+
+
 def test_pairs_outside_the_collection_are_refused(family, context):
     for query, document in ((7, 0), (-1, 0), (0, 40), (0, -1)):
         with pytest.raises(InputError, match="outside"):

@@ -141,20 +141,6 @@ def test_recipes_of_columns_are_given_by_model(workspace, tmp_path):
     assert "vsm': terms must be" in refused(*build, "--option", "vsm.terms=letters")
 
 
-def test_columns_are_appended_to_the_same_rows(workspace, tmp_path):
-    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out",
-         tmp_path / "a.txt")  # fmt: skip
-    text = done("columns", "append", tmp_path / "a.txt", "--workspace", workspace, "--family",
-                "vsm", "--out", tmp_path / "b.txt")  # fmt: skip
-    assert "47: vsm" in text
-    both = tmp_path / "both.parquet"
-    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--family", "vsm",
-         "--out", both)  # fmt: skip
-    appended, built = read_letor(tmp_path / "b.txt"), read_rows(both)
-    np.testing.assert_array_equal(appended.X, built.X)
-    assert built.column_names[-1] == "vsm"
-
-
 def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path):
     queries, model = tmp_path / "train.ids", tmp_path / "ssi.safetensors"
     queries.write_text("".join(f"q{i}\n" for i in range(30)))
@@ -310,8 +296,12 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     first, second, plain = (tmp_path / f"{name}.txt" for name in ("first", "second", "plain"))
     done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out", first)
     append = ("--workspace", workspace, "--family", "vsm", "--out", second)
-    done("columns", "append", first, *append)
-    rows = read_rows(second)
+    assert "47: vsm" in done("columns", "append", first, *append)
+    rows, both = read_rows(second), tmp_path / "both.parquet"
+    done("columns", "build", "--workspace", workspace, "--family", "letor46", "--family", "vsm",
+         "--out", both)  # fmt: skip
+    np.testing.assert_array_equal(rows.X, read_rows(both).X)
+    assert rows.column_names == read_rows(both).column_names
     assert rows.column_names == [*read_rows(first).column_names, "vsm"]
     assert rows.provenance["vsm"]["family"] == "vsm"
     assert "has a column vsm already" in refused("columns", "append", second, *append)
@@ -583,24 +573,17 @@ def test_nobody_answers_at_an_address(workspace, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("place", ["parts", "url"])
-def test_workers_put_parts_elsewhere(workspace, tmp_path, workers, place):
+@pytest.mark.parametrize("place", ["out", "parts", "url"])
+def test_workers_make_the_same_files_wherever_they_put_parts(workspace, tmp_path, workers, place):
     parts = tmp_path / "parts"
     parts.mkdir()
     build = ("columns", "build", "--workspace", workspace, "--family", "vsm")
-    spread = ("--scheduler", workers.scheduler_address,
-              "--parts", f"file://{parts}" if place == "url" else parts)  # fmt: skip
-    models = ("--model", "lsi", "--param", "lsi.rank=4", "--folds", 4)
+    given = {"out": (), "parts": ("--parts", parts), "url": ("--parts", f"file://{parts}")}
+    spread = ("--scheduler", workers.scheduler_address, *given[place])
+    models = ("--model", "lsi", "--param", "lsi.rank=4", "--model", "ssi", "--param", "ssi.rank=4",
+              "--param", "ssi.max_epochs=2", "--folds", 4)  # fmt: skip
     for given, name in (((), "rows.parquet"), (models, "folds")):
         done(*build, *given, "--out", tmp_path / "here" / name)
         done(*build, *given, "--out", tmp_path / "there" / name, *spread)
     assert different(tmp_path / "here", tmp_path / "there") == set()
     assert not list(parts.iterdir())
-
-
-def test_workers_fit_the_models_of_folds(workspace, tmp_path, workers):
-    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--model", "ssi",
-             "--param", "ssi.rank=4", "--param", "ssi.max_epochs=2", "--folds", 4)  # fmt: skip
-    done(*build, "--out", tmp_path / "here")
-    done(*build, "--out", tmp_path / "there", "--scheduler", workers.scheduler_address)
-    assert different(tmp_path / "here", tmp_path / "there") == set()

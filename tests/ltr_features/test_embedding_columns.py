@@ -160,19 +160,6 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("kind", [WordEmbeddingWord, DocumentEmbeddingWord, DocumentEmbeddingChunk])
-def test_later_queries_get_their_own_columns(kind, random_context):
-    family = kind(dimension=8, epochs=3)
-    first = ColumnContext(random_context.collection, random_context.index)
-    family.compute(first, all_pairs(first))
-    texts = ["word9", "new words word7 word7", "word1 word2"]
-    later = first.for_queries(texts)
-    fresh = ColumnContext(later.collection, later.index)
-    got = family.compute(later, all_pairs(later))
-    np.testing.assert_array_equal(got, family.compute(fresh, all_pairs(fresh)))
-    assert got[30:].any()
-
-
 def test_training_reads_all_text_fields_but_no_url():
     context = context_of(
         {"body": ["red fox"] * 2, "description": ["blue owl"] * 2, "url": ["http://ex.org"] * 2},

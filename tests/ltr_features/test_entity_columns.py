@@ -115,15 +115,6 @@ def test_entities_that_no_document_mentions_have_their_vectors(context, options,
         assert values[:, :2].all()
 
 
-def test_later_queries_have_the_numbers_of_the_batch(context, pairs, options):
-    family = DocumentEmbeddingEntity(**options, dimension=8, epochs=3, min_count=1)
-    values = family.compute(context, pairs)
-    assert values[0, 0] != 0
-    later = context.for_queries(["owl stone"])
-    again = family.compute(later, Pairs(np.zeros(5, dtype=np.int64), np.arange(5)))
-    np.testing.assert_array_equal(again, values[5:10])
-
-
 def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
     for family in (WordEmbeddingEntity, DocumentEmbeddingEntity, EntityOverlap):
         assert len(family().columns) == 8

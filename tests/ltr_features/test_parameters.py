@@ -68,11 +68,6 @@ def test_whole_numbers_of_families_have_ranges(family, options):
         get_family(family, **options)
 
 
-def test_a_model_column_asks_for_words_of_one_document_at_least():
-    with pytest.raises(InputError, match="'x': min_document_frequency must be 1 or more, got 0"):
-        LearnedColumn("x", "ssi", min_document_frequency=0)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -16,12 +16,11 @@ from toys import context_of, toy
 from toys import run as command
 
 from letor.column_names import read_rows, write_rows
-from letor.errors import InputError
 from letor.folds import k_fold
 from letor.lint import render, validate
 from ltr_features.columns.context import make_workspace
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import DISTANCE, check_folds, training_distance
+from ltr_features.columns.out_of_fold import DISTANCE, training_distance
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
@@ -256,15 +255,6 @@ def test_distance_by_chance_by_hand(n_queries, by_chance):
     pairs = Pairs(np.arange(2 * n_queries), np.zeros(2 * n_queries, np.int64))
     scores = np.arange(2 * n_queries, dtype=np.float32)
     assert training_distance(scores, pairs, np.arange(n_queries))[1] == pytest.approx(by_chance)
-
-
-def test_too_few_folds_are_told_with_what_each_part_is_for():
-    with pytest.raises(InputError, match=r"3 folds: .* others train, two or more, .* give 4 or"):
-        check_folds(3)
-    with pytest.raises(InputError, match=r"2 folds: .* and the others train; give 3 or more"):
-        check_folds(2, out_of_fold=False)
-    check_folds(4)
-    check_folds(3, out_of_fold=False)
 
 
 def test_distance_without_rows_on_a_side_is_none():
