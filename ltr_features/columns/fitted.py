@@ -100,15 +100,13 @@ class FittedColumn(ColumnFamily):
     def _prepared(self, context: ColumnContext) -> tuple[TermSpace, CachedDocuments]:
         """Queries and documents as the model wants them, the documents' representations made."""
         texts = model_texts(context, self.recipe)
-        self._check_words(context, texts)
         if context.index not in self._documents:
+            self._check_words(context, texts)
             self._documents[context.index] = self.model.cache(texts.D)
         return texts, self._documents[context.index]
 
     def _check_words(self, context: ColumnContext, texts: TermSpace) -> None:
-        """Whether the model's words are the index's; looked at once per documents."""
-        if context.index in self._documents:
-            return
+        """Raise InputError unless the model's words are the index's."""
         known, recipe = self.model.vocabulary_, self.model.recipe_
         if recipe is not None and recipe != context.index.analyzer.fingerprint:
             raise InputError(

@@ -147,7 +147,7 @@ class GivenVectors(ColumnFamily):
         """float64 [n, width], finite; CSR where one of the files is sparse."""
         vectors = self._read[side]
         chosen = vectors.rows[rows].astype(np.float64)
-        if self._is_sparse:
+        if any(sp.issparse(other.rows) for other in self._read.values()):
             chosen = sp.csr_matrix(chosen)
         finite = np.isfinite(np.asarray(chosen.sum(axis=1)).ravel())
         if not finite.all():
@@ -157,10 +157,6 @@ class GivenVectors(ColumnFamily):
                 "number that is not finite; make it again or leave it out"
             )
         return chosen
-
-    @property
-    def _is_sparse(self) -> bool:
-        return any(sp.issparse(vectors.rows) for vectors in self._read.values())
 
     def __hash__(self) -> int:
         return hash((str(self.queries), str(self.documents), self.prefix, tuple(self.measures)))
