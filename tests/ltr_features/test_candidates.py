@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from toys import context_of, refused, run, toy
+from toys import all_pairs, context_of, refused, run, toy
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -25,7 +25,7 @@ from ltr_features.columns.registry import get_family
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sample import write_sample
 from ltr_features.text.candidates import BM25Retriever
-from ltr_features.text.collection import Judgements, Pairs
+from ltr_features.text.collection import Judgements
 
 N_QUERIES, N_DOCUMENTS = 12, 60
 
@@ -69,8 +69,7 @@ def test_one_source_gives_its_own_order(context):
 @pytest.mark.parametrize("terms", ["words", "letter-trigrams"])
 def test_a_model_gives_the_best_of_all_documents(context, terms):
     found = find(context, letters={"source": "model", "model": "vsm", "depth": 5, "terms": terms})
-    query, document = np.divmod(np.arange(N_QUERIES * N_DOCUMENTS), N_DOCUMENTS)
-    values = get_family("vsm", terms=terms).compute(context, Pairs(query, document))
+    values = get_family("vsm", terms=terms).compute(context, all_pairs(context.collection))
     scores = values.reshape(N_QUERIES, N_DOCUMENTS)
     for q in range(N_QUERIES):
         mine = found.pairs.document[found.pairs.query == q]
@@ -84,9 +83,8 @@ def test_a_model_gives_the_best_of_all_documents(context, terms):
 def test_doc2vec_gives_the_greatest_cosines(context):
     options = {"dimension": 8, "epochs": 2, "min_count": 1}
     found = find(context, doc2vec={"depth": 5, "field": "body", **options})
-    query, document = np.divmod(np.arange(N_QUERIES * N_DOCUMENTS), N_DOCUMENTS)
     family = get_family("d2v-word", **options)
-    values = family.compute(context, Pairs(query, document))
+    values = family.compute(context, all_pairs(context.collection))
     cosines = values[:, family.column_names.index("d2v_word_body")].reshape(N_QUERIES, N_DOCUMENTS)
     for q in range(N_QUERIES - 1):
         mine = found.pairs.document[found.pairs.query == q]
