@@ -71,11 +71,9 @@ class GivenScores(ColumnFamily):
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """Column to its name in ``files`` and in the file."""
-        from ltr_features.sources.score_tables import score_columns
-
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
-            inside = score_columns(path, **self._named)
+            inside = self._inside(path)
             for score in inside:
                 column = name if len(inside) == 1 else f"{name}_{score}".lower().replace(" ", "_")
                 if column in found:
@@ -141,6 +139,12 @@ class GivenScores(ColumnFamily):
             (self, name, "table"), lambda: read_scores(self.files[name], **self._named)
         )
         return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
+
+    def _inside(self, path: str | os.PathLike[str]) -> Sequence[str]:
+        """Names of the scores in a file; listings, which have none, do not wait for the import."""
+        from ltr_features.sources.score_tables import score_columns
+
+        return score_columns(path, **self._named)
 
     @property
     def _named(self) -> dict[str, Any]:
