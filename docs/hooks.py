@@ -122,7 +122,7 @@ def experiments() -> str:
     parts = []
     for kind in _KINDS:
         parts.append(f"## {kind}\n\n")
-        parts += _section(get_type_hints(_class_of(kind).read)["return"], "")
+        parts += _section(_class_of(kind).described, "")
     return "".join(parts)
 
 

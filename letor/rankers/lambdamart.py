@@ -111,14 +111,8 @@ class LambdaMART(Ranker):
 
     def feature_importance(self) -> pd.DataFrame:
         self._check_fitted()
-        table = pd.DataFrame(
-            {
-                "column": self.feature_names_,
-                "gain": self._booster.feature_importance("gain").astype(np.float64),
-                "splits": self._booster.feature_importance("split").astype(np.int64),
-            }
-        )
-        return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+        gain, splits = map(self._booster.feature_importance, ("gain", "split"))
+        return self._importance_table(gain.astype(np.float64), splits.astype(np.int64))
 
     def dump(self) -> dict[str, Any]:
         """LightGBM's own description of the trees.

@@ -16,6 +16,8 @@ from ltr_features.studies.runner import Planned
 class RankingStudy(RankingStages):
     """Candidates of every query with their columns, models out of fold, rankers on folds."""
 
+    described = ExperimentConfig
+
     @classmethod
     def read(cls, path: Path, data: Path) -> ExperimentConfig:
         return load_config(path, data)
