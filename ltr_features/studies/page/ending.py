@@ -23,12 +23,11 @@ def report_ending(report: Report) -> str:
     cells = [_cells(study) for study in studies]
     rows = [[label, *(of.get(name, "") for of in cells)] for name, label in labels.items()]
     heads = [studies[0].measures[0], *(study.name for study in studies)]
-    remarks = list(dict.fromkeys(remark for study in report.studies for remark in study.remarks))
     parts = [
         textwrap.fill(verdict_sentence(report), WIDTH),
         _table(heads, rows),
         "▲ ▼ significantly better, worse than the first line after correction.",
-        *_remarks(remarks),
+        *_remarks(report.studies),
     ]
     return "\n".join(parts) + "\n"
 
@@ -67,8 +66,17 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"{text}\n… and {hidden} more" if hidden else text
 
 
-def _remarks(remarks: Sequence[str]) -> list[str]:
-    # Whole: what helps stands at the end of each.
+def _remarks(studies: Sequence[Study]) -> list[str]:
+    """The first remarks, whole: what helps stands at the end of each. One that is not of all
+    studies says of which."""
+    said: dict[str, list[str]] = {}
+    for study in studies:
+        for remark in study.remarks:
+            said.setdefault(remark, []).append(study.name)
+    remarks = [
+        remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
+        for remark, names in said.items()
+    ]
     shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
     hidden = len(remarks) - len(shown)
     return [*shown, f"! {hidden} more, in the report"] if hidden > 0 else shown

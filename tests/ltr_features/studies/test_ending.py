@@ -1,12 +1,13 @@
 """What a terminal shows at the end of a run."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from ltr_features.cli import app
-from ltr_features.studies.page.ending import WIDTH, rows_ending
+from ltr_features.studies.page.ending import WIDTH, report_ending, rows_ending
 
 
 @pytest.fixture
@@ -51,3 +52,20 @@ def test_long_labels_and_many_rows_fit():
     assert max(map(len, lines)) <= WIDTH
     assert lines[0] == "3 of 4 expectations hold."
     assert lines[-1] == "… and 12 more"
+
+
+def test_a_remark_says_which_study_it_is_of_unless_it_is_of_all(make_report):
+    report = make_report(n_queries=20, n_systems=5)
+    first = report.studies[0]
+    of_both = "one query was dropped"
+    studies = [
+        replace(first, name="Unseen queries", remarks=["column ssi kept its start", of_both]),
+        replace(first, name="Unseen articles", remarks=[of_both]),
+    ]
+    lines = report_ending(replace(report, studies=studies)).splitlines()
+    assert lines[-2:] == [
+        "! Unseen queries: column ssi kept its start",
+        "! one query was dropped",
+    ]
+    alone = report_ending(replace(report, studies=studies[:1])).splitlines()
+    assert alone[-2] == "! column ssi kept its start"
