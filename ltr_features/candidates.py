@@ -150,13 +150,15 @@ def choose_candidates(
             BM25's best.
 
     Raises:
-        InputError: wrong settings, or no query has a candidate.
+        InputError: wrong settings, no queries, or no query has a candidate.
     """
     if isinstance(candidates, int):
         candidates = {"bm25": {"depth": candidates}}
-    found = find_candidates(context, candidate_sources(candidates))
+    sources, collection = candidate_sources(candidates), context.collection
+    if not collection.n_queries:
+        raise InputError(f"collection {collection.name!r} has no queries: there is nothing to rank")
+    found = find_candidates(context, sources)
     if not len(found.pairs):
-        collection = context.collection
         raise InputError(
             f"none of the {collection.n_queries} queries has a candidate from "
             f"{', '.join(found.sources)} (for bm25: no document has one of their words); the first "

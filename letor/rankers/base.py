@@ -227,6 +227,8 @@ class Ranker(BaseEstimator, ABC):
                 raise InputError(
                     f"{parameter}={value!r}: choose from {', '.join(map(str, choices))}"
                 )
+        if (measure := getattr(self, "measure", None)) is not None:
+            parse_measure(measure)
 
     @abstractmethod
     def _fit(self, train: RankingData, valid: RankingData | None) -> None: ...

@@ -268,7 +268,8 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
         return None
     except ValueError:
         note = {}
-    return {"key": "", "inputs": {}, "files": None} | note
+    blank: dict[str, Any] = {"key": "", "inputs": {}, "files": None}
+    return blank | note if isinstance(note, dict) else blank
 
 
 def _write_note(

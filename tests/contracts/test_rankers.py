@@ -286,8 +286,9 @@ def test_parameters_outside_their_range_are_refused_before_training(make, capfd)
         ):
             make(**{parameter: "none of them"}).fit(toy(0))
     if "measure" in ranker.get_params():
-        with pytest.raises(InputError, match="measure 'ndgc@10' is unknown"):
-            make(measure="ndgc@10").fit(toy(0), toy(1))
+        for valid in (toy(1), None):  # of no use without validation rows, but misspelled
+            with pytest.raises(InputError, match="measure 'ndgc@10' is unknown"):
+                make(measure="ndgc@10").fit(toy(0), valid)
     captured = capfd.readouterr()
     assert captured.out + captured.err == "", "refused before a library sees them"
 

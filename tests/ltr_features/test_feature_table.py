@@ -191,6 +191,19 @@ def test_queries_that_are_all_without_candidates_are_refused():
         choose_candidates(context_of(lonely), 3)
 
 
+def test_a_collection_without_queries_is_refused():
+    collection = replace(
+        topical(),
+        query_ids=[],
+        query_texts=[],
+        query_sources=None,
+        query_groups=None,
+        judgements=Judgements(*np.zeros((3, 0), np.int64)),
+    )
+    with pytest.raises(InputError, match="has no queries"):
+        choose_candidates(context_of(collection), 3)
+
+
 def test_rows_carry_labels_names_and_provenance():
     collection = topical()
     context = context_of(collection)

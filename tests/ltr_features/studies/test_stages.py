@@ -129,7 +129,7 @@ def test_folders_that_cannot_be_written_are_named(tmp_path):
 def test_a_damaged_note_means_made_again(tmp_path):
     calls: list[str] = []
     Stages(tmp_path).run("x", {}, writer("one", calls))
-    for damaged in ("{", "{}"):
+    for damaged in ("{", "{}", "[]"):
         (tmp_path / "x" / NOTE).write_text(damaged)
         Stages(tmp_path).run("x", {}, writer(damaged, calls))
-    assert calls == ["one", "{", "{}"]
+    assert calls == ["one", "{", "{}", "[]"]
