@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import Thread
@@ -67,7 +68,7 @@ def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
 def test_workers_make_the_same_bytes_also_if_each_is_killed(small, tmp_path, workers):
-    """At a moment that the stages that are done tell."""
+    """At a moment that the stages that are done tell; one is there again before the next goes."""
     out, victims = tmp_path / "out", [nanny.pid for nanny in workers.workers.values()]
 
     def kill() -> None:
@@ -77,7 +78,9 @@ def test_workers_make_the_same_bytes_also_if_each_is_killed(small, tmp_path, wor
                 if (out / "report").exists():
                     break
                 sleep(0.001)
-            os.kill(victim, signal.SIGKILL)
+            with suppress(TimeoutError):
+                workers.wait_for_workers(len(victims), timeout=30)
+                os.kill(victim, signal.SIGKILL)
 
     killer = Thread(target=kill)
     killer.start()
