@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from letor.digests import write_digests
 from letor.errors import InputError
@@ -21,6 +21,7 @@ from ltr_features.columns.registry import families as known_families
 from ltr_features.columns.registry import get_family
 
 _VERSION = 2
+N = TypeVar("N", ColumnFamily, LearnedColumn)
 
 
 class SavedFeatures(NamedTuple):
@@ -135,13 +136,9 @@ def _family_of(
     """
     if "params" in notes:
         return get_family(notes["name"], **notes["params"])
-    family = next((family for family in given if family.name == notes["name"]), None)
-    if family is None:
-        raise InputError(
-            f"{folder}: no file can tell how family {notes['name']!r} is made; make it as it was "
-            "and hand it over: load(folder, families=[...])"
-        )
-    return family
+    name = notes["name"]
+    why = f"no file can tell how family {name!r} is made; make it"
+    return _handed_over(name, given, f"{folder}: {why}", "families")
 
 
 def _column_notes(column: LearnedColumn) -> dict[str, Any]:
@@ -159,10 +156,14 @@ def _column_of(
     """
     if "model" in notes:
         return LearnedColumn.from_json(notes)
-    column = next((column for column in given if column.name == notes["name"]), None)
-    if column is None:
-        raise InputError(
-            f"{folder}: the model of column {notes['name']!r} is not registered; make the column "
-            "as it was and hand it over: load(folder, models=[...])"
-        )
-    return column
+    name = notes["name"]
+    why = f"the model of column {name!r} is not registered; make the column"
+    return _handed_over(name, given, f"{folder}: {why}", "models")
+
+
+def _handed_over(name: str, given: Sequence[N], why: str, option: str) -> N:
+    """The one of that name among those given to ``load``."""
+    found = next((one for one in given if one.name == name), None)
+    if found is None:
+        raise InputError(f"{why} as it was and hand it over: load(folder, {option}=[...])")
+    return found

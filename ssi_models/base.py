@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
-from ssi_models.matrices import check_csr, check_rows, check_unit_rows
+from ssi_models.matrices import check_csr, check_rows, check_unit_rows, check_width
 from ssi_models.parallel import Executor
 from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_tensors import Tensor, check_tensors
-from ssi_models.training.preferences import Preferences, check_excluded, check_preferences
+from ssi_models.training.preferences import Preferences, check_excluded, check_parts
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -261,7 +261,7 @@ class MatchingModel(Parameters):
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
         # Of any length: what is compared is the order of the words.
-        q = _check_width("q", check_csr("q", q), self.n_query_words_)
+        q = check_width("q", check_csr("q", q), self.n_query_words_)
         query = self.query_representation(self.expanded(q), words)
         documents = self.document_representation(D)
         weights = np.zeros(self.n_words_)
@@ -360,10 +360,10 @@ class MatchingModel(Parameters):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit or load")
 
     def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
-        return _check_width("Q", self._check_rows("Q", Q), self.n_query_words_)
+        return check_width("Q", self._check_rows("Q", Q), self.n_query_words_)
 
     def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
-        return _check_width("D", self._check_rows("D", D), self.n_words_)
+        return check_width("D", self._check_rows("D", D), self.n_words_)
 
     @property
     def same_words(self) -> bool:
@@ -391,29 +391,3 @@ class MatchingModel(Parameters):
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
-
-
-def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
-    """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
-    leaves preferences of other queries to learn from."""
-    check_preferences(preferences)
-    if len(parts) < 2:
-        raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
-    rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
-    if len(np.unique(rows)) < len(rows):
-        raise ValueError("the parts share a query")
-    for number, part in enumerate(parts):
-        if not len(np.setdiff1d(preferences.queries, part)):
-            raise ValueError(
-                f"part {number} has all queries with relevant documents: nothing is left to "
-                "learn from for it"
-            )
-
-
-def _check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
-    if matrix.shape[1] != width:
-        raise ValueError(
-            f"{name} has {matrix.shape[1]} columns, the model was fitted on {width} words; "
-            "analyse the text with the model's vocabulary"
-        )
-    return matrix

@@ -140,3 +140,13 @@ def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
         at = int(np.flatnonzero(outside)[0])
         raise ValueError(f"{name}[{at}] is row {array[at]}, outside 0..{limit - 1}")
     return array
+
+
+def check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
+    """The matrix; raise ValueError unless it has as many columns as the model was fitted on."""
+    if matrix.shape[1] != width:
+        raise ValueError(
+            f"{name} has {matrix.shape[1]} columns, the model was fitted on {width} words; "
+            "analyse the text with the model's vocabulary"
+        )
+    return matrix

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_base.slices import slices
-from ssi_models.base import MatchingModel, check_parts
+from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO
@@ -26,7 +26,7 @@ from ssi_models.training.held_out import (
     n_validated,
     split_queries,
 )
-from ssi_models.training.preferences import Preferences, check_preferences
+from ssi_models.training.preferences import Preferences, check_parts, check_preferences
 
 #: Weights of word matching that "auto" compares.
 WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -323,3 +324,20 @@ def candidate_rows(
     if not len(pool):
         raise ValueError("candidates is empty; at least one document must be a negative")
     return pool
+
+
+def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
+    """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
+    leaves preferences of other queries to learn from."""
+    check_preferences(preferences)
+    if len(parts) < 2:
+        raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
+    rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("the parts share a query")
+    for number, part in enumerate(parts):
+        if not len(np.setdiff1d(preferences.queries, part)):
+            raise ValueError(
+                f"part {number} has all queries with relevant documents: nothing is left to "
+                "learn from for it"
+            )

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
-from ssi_models.base import MatchingModel, check_parts
+from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
@@ -23,7 +23,12 @@ from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
 from ssi_models.training.options import TrainingOptions
-from ssi_models.training.preferences import CandidateLists, Preferences, check_preferences
+from ssi_models.training.preferences import (
+    CandidateLists,
+    Preferences,
+    check_parts,
+    check_preferences,
+)
 from ssi_models.training.run import (
     JointRun,
     TrainingRun,
