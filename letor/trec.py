@@ -10,10 +10,14 @@ within a query, so that every tool sees the same ranking.
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -22,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from letor.compression import open_output, text_lines
+from letor.compression import open_input, open_output
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
@@ -30,9 +34,11 @@ from letor.judged_runs import checked_frame
 
 QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
+_RUN_FIELDS = ["qid", "Q0", "docno", "rank", "score", "tag"]
 
 # Bytes that are not UTF-8 come back as they were.
 _ERRORS = "surrogateescape"
+_split = re.compile(r"[^ \t]+").findall
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -47,10 +53,12 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
             iteration), its label is not a whole number, or a document is judged twice for a query;
             the message names file and line.
     """
-    numbers, (qids, docnos, labels) = _columns(3, qrels_lines(path))
-    _refuse_twice(qids, docnos, path, numbers)
-    label = _parsed(np.int64, labels, path, numbers, "label")
-    return _frame(QRELS_COLUMNS, qids, docnos, label)
+    lines = list(qrels_lines(path))
+    numbers = [number for number, _ in lines]
+    judged = pd.DataFrame([fields for _, fields in lines], columns=QRELS_COLUMNS, dtype=object)
+    _refuse_twice(judged, path, numbers.__getitem__)
+    judged["label"] = _parsed(np.int64, judged["label"], path, numbers.__getitem__, "label")
+    return judged
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -68,32 +76,36 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
             not a number, a rank without a score is below 1 or occurs twice for a query, or a
             document does; the message names file and line.
     """
-    if len(_first_fields(path)) == 3:
-        return _read_ranks(path)
-    lines = _fields(path, 6, "qid Q0 docno rank score tag")
-    numbers, (qids, _, docnos, ranks, scores, tags) = _columns(6, lines)
-    _refuse_twice(qids, docnos, path, numbers)
-    score = _parsed(np.float64, scores, path, numbers, "score")
-    if not np.isfinite(score).all():
-        bad = int(np.argmin(np.isfinite(score)))
-        raise InputError(f"{path}:{numbers[bad]}: score {scores[bad]!r} is not finite")
-    rank = _parsed(np.int64, ranks, path, numbers, "rank")
-    return _frame(RUN_COLUMNS, qids, docnos, score, rank, tags)
+    ranks_only = len(_first_fields(path)) == 3
+    run = _table(path, ["qid", "docno", "rank"] if ranks_only else _RUN_FIELDS)
+    line = partial(_line_number, path)
+    _refuse_twice(run, path, line)
+    rank = _parsed(np.int64, run["rank"], path, line, "rank")
+    if ranks_only:
+        _check_ranks(run, rank, path, line)
+        run["score"], run["tag"] = 1 / rank, ""
+    else:
+        score = _parsed(np.float64, run["score"], path, line, "score")
+        if not np.isfinite(score).all():
+            bad = int(np.argmin(np.isfinite(score)))
+            raise InputError(f"{path}:{line(bad)}: score {run['score'][bad]!r} is not finite")
+        run["score"] = score
+    run["rank"] = rank
+    return run[RUN_COLUMNS]
 
 
-def _read_ranks(path: str | os.PathLike[str]) -> pd.DataFrame:
-    numbers, (qids, docnos, ranks) = _columns(3, _fields(path, 3, "qid docno rank"))
-    _refuse_twice(qids, docnos, path, numbers)
-    rank = _parsed(np.int64, ranks, path, numbers, "rank")
-    run = _frame(RUN_COLUMNS, qids, docnos, 1 / np.maximum(rank, 1), rank, [""] * len(qids))
-    bad = (rank < 1) | run.duplicated(["qid", "rank"]).to_numpy()
+def _check_ranks(
+    run: pd.DataFrame, rank: NDArray[np.int64], path: Any, line: Callable[[int], int]
+) -> None:
+    """Raise InputError where a rank is below 1, or a query has it twice."""
+    bad = (rank < 1) | run.assign(rank=rank).duplicated(["qid", "rank"]).to_numpy()
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(
-            f"{path}:{numbers[at]}: {ranks[at]!r} is no rank of query {qids[at]!r}: the third of "
-            "three fields must be 1, 2, ..., and no two documents of a query may have the same"
+            f"{path}:{line(at)}: {run['rank'][at]!r} is no rank of query {run['qid'][at]!r}: the "
+            "third of three fields must be 1, 2, ..., and no two documents of a query may have the "
+            "same"
         )
-    return run
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -109,7 +121,7 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 
 def _first_fields(path: str | os.PathLike[str]) -> list[str]:
     """The fields of the first line that is not blank."""
-    return next((line.split() for _, line in text_lines(path, errors=_ERRORS) if line.strip()), [])
+    return next((_split(line) for _, line in _lines(path)), [])
 
 
 def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -220,78 +232,83 @@ def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, tuple[str, 
     Raises:
         InputError: a line that is neither.
     """
-    for number, fields in _fields(path, 4, "qid iteration docno label", shorter=True):
+    for number, line in _lines(path):
+        fields = _split(line)
+        if line.count("\t") == 2:
+            fields = line.split("\t")
+        elif len(fields) != 4:
+            raise _wrong_fields(path, number, line, ["qid", "iteration", "docno", "label"])
         yield number, (fields[0], fields[-2], fields[-1])
 
 
-def _fields(
-    path: str | os.PathLike[str], n_fields: int, form: str, *, shorter: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line that is not blank; ``shorter``: one field less will do,
-    where they are separated by tabs."""
-    for number, line in text_lines(path, errors=_ERRORS):
-        fields = line.split()
-        if not fields:
-            continue
-        if shorter and line.count("\t") == n_fields - 2:
-            fields = line.split("\t")
-        elif len(fields) != n_fields:
-            raise InputError(
-                f"{path}:{number}: {len(fields)} fields instead of {n_fields} ({form}): "
-                f"{line.strip()[:80]!r}"
-            )
-        yield number, fields
+def _table(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
+    """The fields of every line that is not blank, as texts under their names."""
+    table = None
+    if len(_first_fields(path)) in (0, len(names)):  # pandas cuts all lines to a shorter first one
+        with suppress(pd.errors.ParserError), open_input(path) as stream:
+            table = pd.read_csv(
+                stream, sep=r"\s+", header=None, names=[*names, ""], index_col=False, dtype=object,
+                na_filter=False, quoting=csv.QUOTE_NONE, encoding_errors=_ERRORS,
+            )  # fmt: skip
+    if table is None or (table[""] != "").any() or (table[names[-1]] == "").any():
+        lines = ((number, line) for number, line in _lines(path) if len(_split(line)) != len(names))
+        raise _wrong_fields(path, *next(lines), names)
+    return table.drop(columns="")
 
 
-def _columns(
-    n_fields: int, lines: Iterable[tuple[int, Sequence[str]]]
-) -> tuple[list[int], list[list[str]]]:
-    """The numbers of the lines, and each of their fields line by line."""
-    numbers: list[int] = []
-    flat: list[str] = []  # a list for each line would keep the garbage collector busy
-    for number, fields in lines:
-        numbers.append(number)
-        flat += fields
-    return numbers, [flat[field::n_fields] for field in range(n_fields)]
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Number and text of every line that is not blank."""
+    with open_input(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=_ERRORS)
+        yield from (
+            (n, line.rstrip("\n")) for n, line in enumerate(text, start=1) if line.strip(" \t\n")
+        )
+
+
+def _line_number(path: str | os.PathLike[str], row: int) -> int:
+    """The number of the line that a row of :func:`_table` was read from."""
+    return next(islice(_lines(path), row, None))[0]
+
+
+def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> InputError:
+    return InputError(
+        f"{path}:{number}: {len(_split(line))} fields instead of {len(names)} ({' '.join(names)}): "
+        f"{line[:80]!r}"
+    )
 
 
 def _parsed(
-    dtype: type[np.int64 | np.float64], texts: list[str], path: Any, numbers: list[int], what: str
+    dtype: type[np.int64 | np.float64],
+    texts: pd.Series,
+    path: Any,
+    line: Callable[[int], int],
+    what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
-    kind = int if dtype is np.int64 else float
-    values = np.empty(len(texts), dtype)
-    for position, text in enumerate(texts):
-        try:
-            values[position] = kind(text)
-        except (ValueError, OverflowError):
-            raise InputError(
-                f"{path}:{numbers[position]}: {what} {text[:40]!r} is not a number"
-            ) from None
-    return values
+    try:
+        return texts.to_numpy().astype(dtype)
+    except (ValueError, OverflowError):
+        for row, text in enumerate(texts):
+            try:
+                np.array([text], dtype=object).astype(dtype)
+            except (ValueError, OverflowError):
+                raise InputError(
+                    f"{path}:{line(row)}: {what} {text[:40]!r} is not a number"
+                ) from None
+        raise
 
 
-def _refuse_twice(
-    qids: list[str], docnos: list[str], path: str | os.PathLike[str], numbers: list[int]
-) -> None:
+def _refuse_twice(frame: pd.DataFrame, path: Any, line: Callable[[int], int]) -> None:
     """Raise InputError if two lines have the same query and document."""
-    seen: dict[str, int] = {}  # by one text for each pair, which the garbage collector leaves alone
-    for query, document, number in zip(qids, docnos, numbers, strict=True):
-        if (earlier := seen.setdefault(f"{query}\t{document}", number)) != number:
-            raise InputError(
-                f"{path}:{number}: document {document!r} of query {query!r} is already in line "
-                f"{earlier}"
-            )
-
-
-def _frame(names: list[str], *columns: list[str] | NDArray[Any]) -> pd.DataFrame:
-    """A frame whose texts are objects."""
-    return pd.DataFrame(
-        {
-            name: pd.Series(column, dtype=object if isinstance(column, list) else column.dtype)
-            for name, column in zip(names, columns, strict=True)
-        }
-    )
+    again = frame.duplicated(["qid", "docno"]).to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        query, document = frame["qid"][row], frame["docno"][row]
+        same = (frame["qid"] == query) & (frame["docno"] == document)
+        raise InputError(
+            f"{path}:{line(row)}: document {document!r} of query {query!r} is already in line "
+            f"{line(int(np.argmax(same)))}"
+        )
 
 
 def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:

@@ -115,6 +115,35 @@ def test_reading_accepts_tabs_blank_lines_and_crlf(tmp_path):
     assert run["docno"].tolist() == ["d1", "d2"]
 
 
+RUN_TEXTS = st.lists(
+    st.sampled_from(
+        ["1 Q0 a 1 2 t", "\t1 Q0 b 2 1.5 t ", '2 Q0 #\u00e9 1 -1e3 "t', "", " \t", "x"]
+    ),
+    max_size=6,
+)
+
+
+@given(RUN_TEXTS, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans())
+def test_runs_are_read_as_line_by_line(tmp_path_factory, lines, end, ended):
+    path = tmp_path_factory.mktemp("run") / "a.run"
+    path.write_bytes((end.join(lines) + end * ended).encode())
+    expected, seen = [], {}
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if len(fields) == 1:
+            with pytest.raises(InputError, match=f"a.run:{number}: 1 fields instead of 6"):
+                read_run(path)
+            return
+        if fields:
+            expected.append([fields[0], fields[2], float(fields[4]), int(fields[3]), fields[5]])
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and seen.setdefault(line, number) != number:
+            with pytest.raises(InputError, match=f"a.run:{number}: .*already in line {seen[line]}"):
+                read_run(path)
+            return
+    assert read_run(path).to_numpy().tolist() == expected
+
+
 def test_judgements_of_three_fields_with_tabs(tmp_path):
     (tmp_path / "qrels").write_text("q 1\td 1\t2\nq 1\td2\t0\n")
     assert read_qrels(tmp_path / "qrels").to_numpy().tolist() == [
