@@ -15,6 +15,7 @@ from typing import Any
 def killed_worker(cluster: Any, when: Callable[[], object]) -> Iterator[None]:
     """One worker is killed by signal 9 as soon as ``when()`` is true, while the block runs; the
     block must not end before."""
+    cluster.wait_for_workers(len(cluster.workers), timeout=60)  # Dask gives up one that dies early
     victim = next(iter(cluster.workers.values())).pid
     over, killed = Event(), Event()
 
