@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,11 +30,13 @@ def choose(
     train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
 ) -> Trained:
     """Training with the values that serve held-out queries best: those of one parameter after the
-    other, with the others as they are best so far. The margin is the one with the best measure;
-    another value of anything else must be better than the usual one beyond what chance may do.
+    other, with the others as they are best so far. The margin comes last and is the one with the
+    best measure; another value of anything else must be better than the usual one beyond what
+    chance may do. As long as nothing was learned, there is no telling which values are best: all
+    are then compared with the next margin, too.
 
     Args:
-        choices: what may be chosen.
+        choices: what may be chosen, the margin last.
         files: for checkpoints, of :func:`checkpoints`.
         train: trains with a value for each parameter, and a file for its checkpoint.
     """
@@ -42,14 +45,20 @@ def choose(
     def trained(chosen: Mapping[str, Any]) -> Trained:
         return Trained(*train(chosen, next(unused)), chosen)
 
-    best = trained(usual(choices))
-    for name, values in choices.items():
-        for other in [trained({**best.chosen, name: value}) for value in values[1:]]:
-            if name == "margin":
-                better = other.history.best_validation > best.history.best_validation
-            else:
-                better = other.run.is_better_than(best.run)
-            best = other if better else best
+    def best_with(margin: Any) -> Trained:
+        best = trained({**usual(choices), "margin": margin})
+        for name in [name for name in choices if name != "margin"]:
+            for other in [trained({**best.chosen, name: value}) for value in choices[name][1:]]:
+                best = other if other.run.is_better_than(best.run) else best
+        return best
+
+    first, *margins = choices["margin"]
+    best = best_with(first)
+    for margin in margins:
+        learned = best.history.best_epoch > 0
+        other = trained({**best.chosen, "margin": margin}) if learned else best_with(margin)
+        better = other.history.best_validation > best.history.best_validation
+        best = other if better else best
     return best
 
 
@@ -62,5 +71,5 @@ def checkpoints(path: str | os.PathLike[str] | None, choices: Choices) -> list[P
     """A file for each training that :func:`choose` may do: the given one for the first, files
     beside it for the others; None for each where none is given."""
     first = None if path is None else Path(path)
-    others = range(1, sum(map(len, choices.values())))
+    others = range(1, prod(map(len, choices.values())))
     return [first, *(checkpoint_of(path, str(number)) for number in others)]

@@ -2,6 +2,7 @@
 
 import warnings
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
+from ssi_models.training.choosing import checkpoints, choose
 from ssi_models.training.loop import DivergenceWarning, Settings, train
 from ssi_models.training.preferences import CandidateLists, Preferences
 from ssi_models.training.run import RATES
@@ -194,6 +196,32 @@ def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_p
         np.testing.assert_array_equal(shared, each[1].U_)
     with pytest.raises(ValueError, match="symmetric 'yes' is unknown"):
         kind(symmetric="yes").fit(*problem())
+
+
+@pytest.mark.parametrize(
+    ("measures", "best"),
+    [
+        # Both learn with the usual margin: the other one is tried with the better of them.
+        ({(0, 0.3): 2, (1, 0.3): 3, (1, 0.1): 4}, (1, 0.1)),
+        # Only the usual form learns.
+        ({(0, 0.3): 2, (1, 0.3): 1, (0, 0.1): 1}, (0, 0.3)),
+        # None learns (the start has 1): which form is better is seen with the other margin.
+        ({(0, 0.3): 1, (1, 0.3): 1, (0, 0.1): 1, (1, 0.1): 4}, (1, 0.1)),
+        ({(0, 0.3): 1, (1, 0.3): 1, (0, 0.1): 1, (1, 0.1): 1}, (0, 0.3)),
+    ],
+)
+def test_forms_are_compared_with_each_margin_until_one_learns(measures, best):
+    def train(chosen, _):
+        measure = measures[chosen["form"], chosen["margin"]]
+        history = SimpleNamespace(best_epoch=int(measure > 1), best_validation=measure)
+        run = SimpleNamespace(measure=measure, is_better_than=lambda other: measure > other.measure)
+        tried.append(tuple(chosen.values()))
+        return run, history
+
+    tried, choices = [], {"form": (0, 1), "margin": (0.3, 0.1)}
+    found = choose(choices, checkpoints(None, choices), train)
+    assert tuple(found.chosen.values()) == best
+    assert sorted(tried) == sorted(measures)
 
 
 @pytest.mark.parametrize("kind", [LowRankSSI, PSI])
