@@ -1,18 +1,19 @@
-"""What a gain is worth where queries are drawn from the documents of their own collection.
+"""How much a gain is overstated when queries are drawn from documents of the collection.
 
     python tests/benchmarks/bench_query_sources.py
 
-The demo's documents, searched by ten random words of a section: of one that is no document
-("outside"), or of a document, which is then no candidate ("inside"). Relevant are the (other)
-documents of its article, all alike. LambdaMART on LETOR's 46 columns, with the tf-idf cosine, and
-with LSA, five folds by article; NDCG@10, of all relevant documents. Takes about half a minute.
+The demo's documents are searched by ten random words of a section, either of one that is no
+document ("outside") or of a document, which is then no candidate of its query ("inside"). The
+(other) documents of its article are relevant, all with the same grade. LambdaMART ranks by the 46
+columns of LETOR, with the tf-idf cosine, and with LSA, in five folds by article. NDCG@10 counts all
+relevant documents. Takes about half a minute.
 
 ===========  ==================  ==================
              735 outside         769 inside
 ===========  ==================  ==================
-46 columns   .3368               .3309
-and vsm      .3410   (+1.3 %)    .3305   (-0.1 %)
-and LSA      .4249  (+26.2 %)    .5274  (+59.4 %)
+46 columns   .3386               .3309
+and vsm      .3408   (+0.7 %)    .3308   (-0.0 %)
+and LSA      .4254  (+25.6 %)    .5239  (+58.3 %)
 ===========  ==================  ==================
 """
 
