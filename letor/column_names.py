@@ -51,13 +51,13 @@ def append_named(
     documents and queries is kept.
 
     Args:
-        provenance: that of each new column by its name, in order.
+        provenance: provenance of each new column, keyed by its name, in order.
 
     Returns:
         The ids of the new columns.
 
     Raises:
-        InputError: as ``append_columns``; a name is taken; or source and target are one Parquet
+        InputError: as for ``append_columns``; a name is taken; or source and target are one Parquet
             file.
     """
     if ".parquet" in (Path(source).suffix, Path(target).suffix):
@@ -158,7 +158,7 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
 
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
-    text (which any unknown suffix stands for)."""
+    text, whose files may have any unknown suffix."""
     other = sorted(set(Path(path).suffixes) & _OTHER_FORMATS)
     if other:
         raise InputError(
@@ -174,7 +174,7 @@ def write_rows(
     the order of their ids and, if known, missing documents and queries.
 
     Raises:
-        InputError: as :func:`check_format`; or the format cannot hold the rows.
+        InputError: as for :func:`check_format`; or the format cannot hold the rows.
     """
     path = Path(path)
     check_format(path)

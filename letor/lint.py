@@ -166,7 +166,7 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
 
 @dataclass
 class Inspected:
-    """What the checks need of a file: its good rows as data, its bad lines, and statistics."""
+    """Input of the checks: the good rows of a file as data, its bad lines, and statistics."""
 
     data: RankingData
     bad: list[BadLine]

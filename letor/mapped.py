@@ -39,7 +39,7 @@ def empty_array(
 
 class GrowingArray:
     """A one-dimensional array that grows at its end; beyond ``memory`` bytes it is kept in a
-    temporary file, as by :func:`empty_array`.
+    temporary file, like that of :func:`empty_array`.
 
     Args:
         dtype: type of the values. memory: limit in bytes.

@@ -74,7 +74,7 @@ class MeasureDefinition:
             as in the official LETOR scripts.
         empty: a query without relevant documents (NDCG: without gain) counts ``zero`` or ``one``
             in the mean, or is left out (``skip``).
-        short: NDCG@k of a query with fewer than k documents: ``pad`` scores what is there; ``zero``
+        short: NDCG@k of a query with fewer than k documents: ``pad`` scores those it has; ``zero``
             counts 0, a quirk of the official LETOR scripts.
         relevant_from: least label that counts as relevant (ap, precision, recall, rr).
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
@@ -123,7 +123,7 @@ class MeasureDefinition:
 
     @property
     def formula(self) -> str:
-        """What is computed, in a sentence."""
+        """Description of the computation in one sentence."""
         top = f"the first {self.cutoff} documents" if self.cutoff else "all ranked documents"
         gain, discount = self._gain_and_discount()
         return _FORMULAS[self.kind].format(

@@ -26,7 +26,7 @@ from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
 from ltr_base.machine import available_cores
 
-#: Memory that the values of a file may take: always so many bytes, or such a multiple of its size.
+#: Limit on the memory of values: a number of bytes or, if larger, a multiple of the file's size.
 #: (LZ4, the default here, compresses zeros 255-fold.)
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 256
 _ADVICE = "it is not a readable Parquet file of LETOR rows"

@@ -50,7 +50,7 @@ def write_part(
         path: the file; it appears only once it is complete.
         has: bool [n], which of all rows are in the part; must select whole queries.
         values: float32 [n, k], the columns that the fold adds, for all rows.
-        provenance: that of these columns, by their names, in order.
+        provenance: provenance of these columns, keyed by their names, in order.
         missing: judged documents and queries without a row in the part, if known.
 
     Raises:

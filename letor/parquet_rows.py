@@ -27,7 +27,7 @@ class ParquetRows:
     change its bytes. The file appears when the ``with`` block ends without an error.
 
     Args:
-        path, compression: as of :func:`write_parquet`.
+        path, compression: as for :func:`write_parquet`.
     """
 
     def __init__(

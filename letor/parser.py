@@ -32,7 +32,7 @@ NULL_BITS = MARK_BITS[1]
 
 #: Parsing stops at more bad lines than this, if they are most of the lines so far.
 MANY_BAD_LINES = 100_000
-#: Memory that X may take: always so many bytes, or such a multiple of the size of the file.
+#: Limit on the memory of X: a number of bytes or, if larger, a multiple of the size of the file.
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 64
 
 

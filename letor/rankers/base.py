@@ -138,7 +138,7 @@ class Ranker(BaseEstimator, ABC):
         return np.asarray(scores, dtype=np.float32)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, measure: str = "ndcg@10") -> float:
-        """Mean of a measure over the queries; arguments as of ``fit``.
+        """Mean of a measure over the queries; arguments as for ``fit``.
 
         Raises:
             NotFittedError: the ranker is not fitted.
