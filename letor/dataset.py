@@ -220,7 +220,7 @@ class RankingData:
             InputError: the rows have no document ids.
         """
         if self.document_ids is None:
-            raise InputError("ties are to be ordered by document id, but the rows have none")
+            raise InputError("ties are to be ordered by document ids, but the rows have none")
         ids, index = distinct(self.document_ids)
         place = np.empty(len(ids), np.int64)
         place[np.argsort(np.array(ids, dtype=object))] = np.arange(len(ids))

@@ -70,7 +70,7 @@ def test_there_and_back() -> None:
         check(again)
     assert list(data.to_pandas().columns) == ["qid", "docno", "label", "bm25", "is page", "length"]
     without = RankingData.from_rows([[1.0]], [0], ["q"], column_names=["label"])
-    with pytest.raises(InputError, match=r"a column is called 'label'.*by label="):
+    with pytest.raises(InputError, match=r"a feature column is called 'label'.*by label="):
         without.to_arrow()
     assert list(without.to_arrow(label="grade").column_names) == ["qid", "grade", "label"]
 
