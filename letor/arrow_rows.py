@@ -1,5 +1,5 @@
-"""Rows as an Arrow table, as they stand in a Parquet file, so that they go from process to process
-without an object of Python for each."""
+"""Ranking data as an Arrow table, laid out as in the Parquet files, so that rows can be passed
+between processes without creating a Python object for each."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from letor.files import atomic_path
 from letor.missing import Missing
 from letor.string_array import encode
 
-#: Where a file says what its rows are, in which version, and what stands beside the columns of X.
+#: Key of the metadata that describes the rows, version of its format, columns besides those of X.
 KEY, VERSION = b"letor", 1
 ROLES = ("label", "query_id", "document_id", "comment")
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowRows:
-    """Rows of whole queries.
+    """Rows of whole queries as an Arrow table.
 
     Attributes:
-        table: the columns of X by their names, float32; then those of ``ROLES`` that there are.
-            Query ids are a dictionary, whose values are those of ``query_ids``, in order.
-        names: of the columns of X. roles: names of the other columns by role: the role, with
-            underscores where X has a column of that name.
-        query_ids, provenance, missing: as of ``RankingData``.
+        table: the columns of X (float32), then those of ``ROLES`` that the data has. Query ids are
+            dictionary-encoded, with the values of ``query_ids`` in their order.
+        names: names of the columns of X. roles: column name by role: the role itself, with
+            underscores appended if X has a column of that name.
+        query_ids, provenance, missing: as in ``RankingData``.
     """
 
     table: pa.Table
@@ -47,7 +47,7 @@ class ArrowRows:
 
     @classmethod
     def of(cls, data: RankingData) -> Self:
-        """The rows of a data set, in their order.
+        """Convert a data set, keeping the order of its rows.
 
         Raises:
             InputError: a column name is empty.
@@ -73,24 +73,24 @@ class ArrowRows:
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
-        """int64: after which rows another query begins, and the number of rows."""
+        """int64: end (exclusive) of each run of rows with the same query."""
         index = self.table[self.roles["query_id"]].combine_chunks().indices.to_numpy()
         changes = np.append(np.flatnonzero(np.diff(index)) + 1, len(index))
         return changes[changes > 0]
 
     @property
     def n_relevant(self) -> int:
-        """Rows with a label of 1 or more."""
+        """Number of rows with a label of 1 or more."""
         return int(pc.sum(pc.greater_equal(self.table[self.roles["label"]], 1.0)).as_py() or 0)
 
     @property
     def n_without_rows(self) -> int:
-        """Judged queries that have no row."""
+        """Number of judged queries that have no row."""
         relevant = {} if self.missing is None else self.missing.relevant
         return len(relevant.keys() - set(self.query_ids))
 
     def metadata(self) -> dict[str, Any]:
-        """What a file says of its rows."""
+        """Description of the rows as stored in files; JSON-compatible."""
         meta: dict[str, Any] = {
             "version": VERSION,
             "columns": list(self.names),
@@ -103,7 +103,7 @@ class ArrowRows:
         return meta
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an Arrow file; it appears when it is complete."""
+        """Write an Arrow file; it appears only once it is complete."""
         table = self.table.replace_schema_metadata({KEY: json.dumps(self.metadata())})
         with (
             atomic_path(path) as partial,
@@ -114,12 +114,12 @@ class ArrowRows:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """What :meth:`save` wrote, mapped into memory.
+        """Open a file written by :meth:`save`, memory-mapped.
 
         Raises:
-            InputError: it is damaged.
+            InputError: the file is damaged.
         """
-        with reading(path, "it is no readable block of rows; delete it"):
+        with reading(path, "it is not a readable block of rows; delete it"):
             table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
             table.validate(full=True)
             meta = json.loads((table.schema.metadata or {})[KEY])
@@ -135,10 +135,10 @@ class ArrowRows:
 
 
 def _role_names(data: RankingData) -> dict[str, str]:
-    """Names of the columns beside X: theirs, with underscores where X has such a name."""
+    """Column name by role: the role itself, with underscores if X has a column of that name."""
     taken = {str(name) for name in data.column_names}
     if "" in taken:
-        raise InputError("a column name is empty: give it one")
+        raise InputError("a column name is empty: name every column")
     names = {}
     for role in ROLES:
         if getattr(data, f"{role}s", 0) is None:  # document_ids, comments
@@ -150,7 +150,7 @@ def _role_names(data: RankingData) -> dict[str, str]:
 
 
 def _texts(values: Iterable[str]) -> pa.Array:
-    """An Arrow array of strings; of bytes where a string is no valid UTF-8."""
+    """An Arrow array of strings, or of bytes if a string is not valid UTF-8."""
     values = list(values)
     try:
         return pa.array(values, pa.large_string())

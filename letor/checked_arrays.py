@@ -1,4 +1,4 @@
-"""Checks of arrays that come from files, before a compiled kernel trusts them."""
+"""Checks of arrays read from files, before compiled kernels rely on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from letor.errors import InputError
 
-_BLOCK = 2**22  # values looked at in one go: a mapped file is never in memory as a whole
+_BLOCK = 2**22  # values checked at a time, so that a mapped file is never in memory as a whole
 
 
 def check_array(
@@ -23,16 +23,16 @@ def check_array(
     most: float | None = None,
     ascending: bool = False,
 ) -> NDArray[Any]:
-    """The array, if it is what it should be.
+    """Return the array if its type, shape and values are as expected.
 
     Args:
-        name: what the message calls it: file and tensor.
-        shape: a length per axis; None = any.
-        least, most: bounds of every value; NaN is outside of any.
-        ascending: whether no value may be less than the one before (one axis).
+        name: file and tensor, for the message.
+        shape: expected length of each axis; None = any.
+        least, most: inclusive bounds of all values; NaN violates either.
+        ascending: whether values must not decrease (for arrays with one axis).
 
     Raises:
-        InputError: it is of another type or shape, or a value is out of bounds or order.
+        InputError: the type or shape differs, or a value is out of bounds or out of order.
     """
     if array.dtype != np.dtype(dtype):
         raise InputError(f"{name}: holds {array.dtype}, must be {np.dtype(dtype)}; it is damaged")
@@ -55,9 +55,9 @@ def check_array(
             bad[:1] |= before is not None and values[0] < before
             before = values[-1]
         if bad.any():
-            at = int(np.argmax(bad))
+            first = int(np.argmax(bad))
             raise InputError(
-                f"{name}: value {start + at} is {values[at]}, must be "
+                f"{name}: value {start + first} is {values[first]}, must be "
                 f"{_described(least, most, ascending)}; it is damaged"
             )
     return array
@@ -66,27 +66,27 @@ def check_array(
 def check_finite(
     name: str, array: NDArray[Any], dtype: DTypeLike, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
-    """As :func:`check_array`, for floating-point values that must all be finite."""
+    """Like :func:`check_array`, for floating-point values that must all be finite."""
     largest = float(np.finfo(np.dtype(dtype)).max)
     return check_array(name, array, dtype, shape, least=-largest, most=largest)
 
 
 def check_rows_rise(name: str, array: NDArray[Any], ends: NDArray[np.int64]) -> None:
-    """Raise InputError unless the numbers of each row of a sparse matrix rise.
+    """Raise InputError unless column numbers increase within each row of a sparse matrix.
 
     Args:
-        array: the column numbers.
-        ends: int64 [rows + 1], checked: row i is ``ends[i]:ends[i + 1]``.
+        array: the column numbers of all rows.
+        ends: int64 [rows + 1], already checked; row i is ``ends[i]:ends[i + 1]``.
     """
     for start in range(0, len(array) - 1, _BLOCK):
         values = array[start : start + _BLOCK + 1]
         falls = np.flatnonzero(values[1:] <= values[:-1]) + start + 1
         within = ends[np.searchsorted(ends, falls)] != falls
         if within.any():
-            at = int(falls[np.argmax(within)])
+            first = int(falls[np.argmax(within)])
             raise InputError(
-                f"{name}: value {at} is {array[at]}, must be more than the one before in its row; "
-                "it is damaged"
+                f"{name}: value {first} is {array[first]}, must be greater than the one before it "
+                "in its row; it is damaged"
             )
 
 

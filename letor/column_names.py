@@ -1,5 +1,5 @@
-"""What a LETOR file's text has no place for, kept in a JSON file beside it: names and provenance of
-its columns, and what is judged and has no row."""
+"""The JSON side file of a LETOR text file, for what the text cannot hold: names and provenance of
+its columns, and judged documents and queries without rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OTHER_FORMATS = frozenset(
 
 
 def names_path(path: str | os.PathLike[str]) -> Path:
-    """The file of names beside a LETOR file: ``train.txt.zst`` has ``train.columns.json``."""
+    """Path of a LETOR file's side file: ``train.columns.json`` for ``train.txt.zst``."""
     path = Path(path)
     stem = path.name
     for suffix in _TEXT_SUFFIXES:
@@ -44,31 +44,32 @@ def append_named(
     *,
     threads: int | None = None,
 ) -> list[int]:
-    """Append columns to the rows of a file, and their names to those of its columns: where the old
-    ones have none, their numbers. What is known to be missing of the old file is known of the new
-    one. LETOR text is kept (see :func:`letor.writing.append_columns`), and the names of all columns
-    are written beside the new file; where a file is Parquet, rows are read and written anew.
+    """Append named columns to the rows of a file; old columns without names are named by number.
+
+    LETOR text is copied unchanged (see :func:`letor.writing.append_columns`), with a side file for
+    the target. If source or target is Parquet, all rows are rewritten. What is known of missing
+    documents and queries is kept.
 
     Args:
-        provenance: of each new column, by its name, in order.
+        provenance: provenance of each new column, keyed by its name, in order.
 
     Returns:
         The ids of the new columns.
 
     Raises:
-        InputError: as ``append_columns``; the file has a column of that name; or a Parquet file is
-            source and target.
+        InputError: as for ``append_columns``; a name is taken; or source and target are one Parquet
+            file.
     """
     if ".parquet" in (Path(source).suffix, Path(target).suffix):
         return _append_anew(source, target, values, provenance, threads)
-    beside = names_path(source)
-    known, missing = _read_beside(beside) if beside.is_file() else (None, None)
-    _check_new(source, [c["name"] for c in known or []], provenance, f" ({beside})")
+    side_file = names_path(source)
+    known, missing = _read_side_file(side_file) if side_file.is_file() else (None, None)
+    _check_new(source, [c["name"] for c in known or []], provenance, f" ({side_file})")
     first = None if known is None else len(known) + 1
     ids = append_columns(source, target, values, first_id=first, threads=threads)
     old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
     new = [{"name": name, **notes} for name, notes in provenance.items()]
-    _write_beside([*old, *new], missing, names_path(target))
+    _write_side_file([*old, *new], missing, names_path(target))
     return ids
 
 
@@ -97,83 +98,83 @@ def _check_new(
 
 
 def read_names(path: Path) -> list[dict[str, Any]]:
-    """The columns in a file of names: of each its name, and its provenance by key.
+    """Columns listed in a side file, each with its name and, by further keys, its provenance.
 
     Raises:
         InputError: the file is damaged.
     """
-    return _read_beside(path)[0]
+    return _read_side_file(path)[0]
 
 
-def _read_beside(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
+def _read_side_file(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
     try:
-        found = read_json(path)
-        columns, missing = found, None
-        if isinstance(found, dict):  # a plain list of columns says nothing of what is missing
-            columns, missing = found["columns"], Missing.from_json(found["missing"])
+        content = read_json(path)
+        columns, missing = content, None
+        if isinstance(content, dict):  # a plain list of columns: missing documents are unknown
+            columns, missing = content["columns"], Missing.from_json(content["missing"])
         if not all(isinstance(column["name"], str) for column in columns):
-            raise TypeError("a name is no text")
+            raise TypeError("a name is not a string")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path}: not a list of columns ({error}); remove it, and columns have their numbers"
+            f"{path}: not a list of columns ({error}); remove it to name columns by number"
         ) from None
     return list(columns), missing
 
 
-def _write_beside(columns: list[dict[str, Any]], missing: Missing | None, path: Path) -> None:
-    found: Any = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
+def _write_side_file(columns: list[dict[str, Any]], missing: Missing | None, path: Path) -> None:
+    content = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
     with atomic_path(path) as partial:
-        partial.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
+        partial.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
-    """Read Parquet (by its suffix) or LETOR text, with column names and what is missing where they
-    are known.
+    """Read Parquet (by suffix) or LETOR text, with column names and missing documents and queries
+    if they are known.
 
     Args:
-        options: of :func:`letor.svmlight.read_letor`, for text; ``memory`` for Parquet alone, see
+        options: of :func:`letor.svmlight.read_letor`, for text; ``memory`` is for Parquet only, see
             :func:`letor.parquet.read_parquet`.
 
     Raises:
-        InputError: the file cannot be read, or the names beside it are damaged or too few.
+        InputError: the file cannot be read, or its side file is damaged or names too few columns.
     """
     path, memory = Path(path), options.pop("memory", None)
     if path.suffix == ".parquet":
         return read_parquet(path, threads=options.get("threads"), memory=memory)
-    rows, beside = read_letor(path, **options), names_path(path)
-    if not beside.is_file():
+    rows, side_file = read_letor(path, **options), names_path(path)
+    if not side_file.is_file():
         return rows
-    columns, missing = _read_beside(beside)
+    columns, missing = _read_side_file(side_file)
     if rows.X.shape[1] < len(columns):  # the last columns are missing values throughout
         rows = read_letor(path, **{"n_columns": len(columns), **options})
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
     if len(provenance) < rows.X.shape[1]:
         raise InputError(
-            f"{beside} names {len(provenance)} columns, the rows have {rows.X.shape[1]}: it is of "
-            "another file; remove it, and columns have their numbers"
+            f"{side_file} names {len(provenance)} columns, the rows have {rows.X.shape[1]}: it "
+            "belongs to another file; remove it to name columns by number"
         )
     return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
-    """Raise InputError if rows cannot be written to a path: its suffix is that of another format
-    than Parquet or LETOR text, whose files end in anything else."""
+    """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
+    text, whose files may have any unknown suffix."""
     other = sorted(set(Path(path).suffixes) & _OTHER_FORMATS)
     if other:
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
-            f"(.txt, .txt.gz, .txt.zst, ...), not as {other[0]}; name the file otherwise"
+            f"(.txt, .txt.gz, .txt.zst, ...), not as {other[0]}; change the suffix"
         )
 
 
 def write_rows(
     data: RankingData, path: str | os.PathLike[str], *, threads: int | None = None
 ) -> None:
-    """Write Parquet (by its suffix), or LETOR text and, beside it, names and provenance of its
-    columns in the order of their ids, and what is missing, where known.
+    """Write rows as Parquet (by suffix), or as LETOR text with a side file that lists columns in
+    the order of their ids and, if known, missing documents and queries.
 
     Raises:
-        InputError: as :func:`check_format`; or the format cannot hold the rows.
+        InputError: as for :func:`check_format`; or the format cannot hold the rows.
     """
     path = Path(path)
     check_format(path)
@@ -182,4 +183,4 @@ def write_rows(
         return
     write_letor(data, path, threads=threads)
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    _write_beside(columns, data.missing, names_path(path))
+    _write_side_file(columns, data.missing, names_path(path))

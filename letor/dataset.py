@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What provenance says of columns that come from elsewhere (scores, vectors, logged features).
+#: Provenance note on columns that were computed elsewhere (scores, vectors, logged features).
 GIVEN = "given; not checked for leaks"
 
 
@@ -30,26 +30,26 @@ class RankingData:
     """Rows of a LETOR file, in the order of the file.
 
     Rows of one query need not be adjacent: ``order`` and ``offsets`` give the grouped view that
-    rankers and measures want, and results are scattered back to the rows' own order.
+    rankers and measures need, and results are returned in the original order of the rows.
 
     Attributes:
-        X: float32 [n, p], feature values; NaN marks a missing value. Where they lie in a file
-            (``numpy.memmap``, see :mod:`letor.mapped`), those of selections do, too.
+        X: float32 [n, p], feature values; NaN marks a missing value. If it is memory-mapped
+            (``numpy.memmap``, see :mod:`letor.mapped`), so is the X of selections.
         y: float32 [n], relevance labels (0 = not relevant; -1 = unjudged in LETOR's ``-semi``).
         query_ids: distinct query ids as strings, in order of first appearance, length m.
         query_index: int64 [n], position in ``query_ids`` of each row's query.
-        column_names: p distinct names; ``"1"``, ``"2"``, ... where a file gives none.
+        column_names: p distinct names; ``"1"``, ``"2"``, ... if a file gives none.
         document_ids: document id of each row (str, [n]; ``""`` where a row has none), or None.
         comments: bytes after ``#`` of each row, ``#`` included, line end excluded (bytes, [n];
-            ``b""`` where a row has none), or None. Both are object arrays or ``StringArray``,
-            which behave like them and are made into Python objects on demand.
+            ``b""`` where a row has none), or None. Both are object arrays, or ``StringArray``,
+            which behaves like one and creates Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
             recipe hash); JSON-compatible. Columns without an entry have unknown origin.
-        missing: judged documents and queries that have no row, which measures count; None where
-            they are not known.
-        positions: int64 [n], where each row was shown to those whose clicks are its labels, 0 on
-            top; or None. Rankers that learn what positions do to clicks want them; files do not
-            keep them.
+        missing: judged documents and queries that have no row, which measures count; None if they
+            are unknown.
+        positions: int64 [n], or None: position (0 = top) at which each row was shown to the users
+            whose clicks are its label. Needed by rankers that learn position bias; not stored in
+            files.
     """
 
     X: NDArray[np.float32]
@@ -97,7 +97,7 @@ class RankingData:
         column_names: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> RankingData:
-        """Rows of an array or a frame without labels, with one query id per row.
+        """Make a data set from an array or frame of features, with a label and query id per row.
 
         Args:
             X: numbers, [n, p].
@@ -128,17 +128,17 @@ class RankingData:
         docno: str = "docno",
         features: Sequence[str] | None = None,
     ) -> RankingData:
-        """Rows of a frame of pandas, polars or Arrow; columns keep their names.
+        """Make a data set from a pandas, polars or Arrow frame; columns keep their names.
 
         Args:
-            frame: a row per (query, document) pair, those of a query adjacent.
-            label, qid: its columns of labels and query ids.
-            docno: its column of document ids, if it has one of that name.
-            features: the other columns to take, in order; default: all. NaN and null are missing
-                values.
+            frame: one row per (query, document) pair, those of a query adjacent.
+            label, qid: names of the columns of labels and query ids.
+            docno: name of the column of document ids, which is optional.
+            features: feature columns to take, in order; default: all others. NaN and null are
+                missing values.
 
         Raises:
-            InputError: a column is missing, named twice or no number, a label is missing, or the
+            InputError: a column is missing, named twice or not numeric, a label is missing, or the
                 rows of a query are not adjacent.
         """
         from letor.frames import frame_rows
@@ -149,22 +149,22 @@ class RankingData:
     from_pandas = from_polars = from_arrow = from_frame
 
     def to_arrow(self, *, label: str = "label", qid: str = "qid", docno: str = "docno") -> pa.Table:
-        """Query ids, document ids (where there are any), labels, and the columns by name.
+        """Arrow table of query ids, document ids (if any), labels and features.
 
-        Comments, provenance and what is missing are left out: Parquet keeps them.
+        Comments, provenance and ``missing`` are left out; ``write_parquet`` keeps them.
 
         Raises:
-            InputError: a column has the name of one of the three.
+            InputError: a feature column has the name of one of the other three.
         """
         from letor.frames import make_table
 
-        beside = {qid: [self.query_ids[i] for i in self.query_index.tolist()]}
+        ids = {qid: [self.query_ids[i] for i in self.query_index.tolist()]}
         if self.document_ids is not None:
-            beside[docno] = list(self.document_ids)
-        return make_table(self.X, self.column_names, {**beside, label: self.y})
+            ids[docno] = list(self.document_ids)
+        return make_table(self.X, self.column_names, {**ids, label: self.y})
 
     def to_pandas(self, **names: str) -> pd.DataFrame:
-        """As :meth:`to_arrow`."""
+        """Like :meth:`to_arrow`, as a pandas frame."""
         return self.to_arrow(**names).to_pandas()
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ class RankingData:
 
     @property
     def coverage(self) -> str:
-        """In one line, what measures of these rows count beside them, or cannot count."""
+        """One line on the documents and queries without rows that measures count, if known."""
         if self.missing is None:
             return (
                 "not known: whether relevant documents or queries lack a row; if any do, measures "
@@ -214,13 +214,13 @@ class RankingData:
 
     @cached_property
     def document_ranks(self) -> NDArray[np.int64]:
-        """int64 [n]: the place of each row's document id among all of them, ordered as strings.
+        """int64 [n]: rank of each row's document id among all distinct ids, sorted as strings.
 
         Raises:
             InputError: the rows have no document ids.
         """
         if self.document_ids is None:
-            raise InputError("rows are ordered by document ids, but these have none")
+            raise InputError("ties are to be ordered by document ids, but the rows have none")
         ids, index = distinct(self.document_ids)
         place = np.empty(len(ids), np.int64)
         place[np.argsort(np.array(ids, dtype=object))] = np.arange(len(ids))
@@ -247,7 +247,7 @@ class RankingData:
         values: ArrayLike,
         provenance: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> RankingData:
-        """The same rows with further columns on the right; ``values`` is [n, len(names)]."""
+        """The same rows with further columns appended; ``values`` is [n, len(names)]."""
         values = np.asarray(values, dtype=np.float32).reshape(len(self), -1)
         return replace(
             self,
@@ -262,8 +262,8 @@ class RankingData:
 
     def select_rows(self, rows: NDArray[Any]) -> RankingData:
         """The given rows (integer positions or boolean mask) in the order given; queries that lose
-        all their rows are dropped, the others keep their relative order. Relevant rows that the
-        others lose are ``missing``, where that is known."""
+        all their rows are dropped, the others keep their relative order. If ``missing`` is known,
+        relevant rows that remaining queries lose are added to it."""
         rows = np.arange(len(self))[rows]
         present, index = np.unique(self.query_index[rows], return_inverse=True)
         return replace(
@@ -279,8 +279,8 @@ class RankingData:
         )
 
     def select_queries(self, query_ids: Sequence[str]) -> RankingData:
-        """The rows of the named queries, in the order of this data set; queries that are known to
-        have no rows may be among them.
+        """The rows of the named queries, in the order of this data set; queries known to have no
+        rows may be named, too.
 
         Raises:
             InputError: a query id is not in the data.
@@ -298,7 +298,7 @@ class RankingData:
         return replace(chosen, missing=chosen.missing.only(query_ids))
 
     def _missing_of(self, rows: NDArray[np.int64], present: NDArray[np.int64]) -> Missing | None:
-        """What is missing where only some rows of the queries ``present`` are left."""
+        """``missing`` of a selection of rows, whose queries have the positions ``present``."""
         if self.missing is None:
             return None
         kept = self.missing.only([self.query_ids[i] for i in present] + self.queries_without_rows)

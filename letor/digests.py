@@ -1,4 +1,4 @@
-"""Digests of the files of a folder: written with it, compared when somebody asks."""
+"""Digests of the files of a folder, written on saving and compared on request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from letor.errors import InputError, reading
 from letor.files import read_json
 
-#: Holds the SHA-256 of every other file of its folder, by its path within.
+#: Holds the SHA-256 of every other file of its folder, by relative path.
 DIGESTS = "digests.json"
 
 
@@ -20,7 +20,7 @@ def write_digests(folder: Path) -> None:
 
 
 def changed_files(folder: Path) -> list[str]:
-    """What of a folder is no longer as it was written, a line each: files changed, missing, new.
+    """Files of a folder that are missing, new or changed since it was written, one line each.
 
     Raises:
         InputError: the folder has no digests, or they cannot be read.
@@ -28,8 +28,8 @@ def changed_files(folder: Path) -> list[str]:
     path = folder / DIGESTS
     if not path.is_file():
         raise InputError(
-            f"{folder}: has no {DIGESTS}, which folders of this program have: no index, knowledge "
-            "base, ranker or pipeline, or one of an earlier version"
+            f"{folder}: has no {DIGESTS}, so it is not an index, knowledge base, ranker or "
+            "pipeline of this program, or it is one of an earlier version"
         )
     with reading(path, "the digests are damaged"):
         written = dict(read_json(path))

@@ -1,4 +1,4 @@
-"""The exceptions for what a user can correct."""
+"""Exceptions for errors that the user can correct."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ class InputError(ValueError):
 
 
 class NotFittedError(InputError):
-    """Something that ``fit`` has to make first was asked for."""
+    """An object was used before it was fitted."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iterator[None]:
-    """The border of the program: around what reads a file.
+    """Context manager for code that reads a file: turns any error into an :class:`InputError`.
 
-    What a damaged file leads to has no common base (KeyError, RecursionError, errors of Arrow,
-    zlib, SQLite, ...); whatever it is becomes an :class:`InputError`.
+    The exceptions that damaged files lead to have no common base class (KeyError, RecursionError,
+    errors of Arrow, zlib, SQLite, ...).
 
     Args:
         path: the file or folder, which the message names.
-        advice: what to do, the end of messages of errors other than ``InputError``.
+        advice: what to do; ends the messages of errors other than ``InputError``.
 
     Raises:
-        InputError: the block raised something; one that names the path is left as it is.
+        InputError: the block raised an error; an InputError that names the path is left unchanged.
         ImportError: a module is missing.
     """
     try:
@@ -40,12 +40,12 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
     except ImportError:  # the installation's fault, never the file's
         raise
     except MemoryError as error:
-        raise InputError(f"{path}: takes more memory than there is") from error
+        raise InputError(f"{path}: needs more memory than is available") from error
     except Exception as error:
-        raise InputError(f"{path}: {_said(error)}; {advice}") from error
+        raise InputError(f"{path}: {_described(error)}; {advice}") from error
 
 
-def _said(error: Exception) -> str:
+def _described(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,8 +1,8 @@
-"""Values of rankings under measures whose definition is spelt out, see :mod:`letor.measures`.
+"""Evaluation of rankings by fully specified measures, see :mod:`letor.measures`.
 
-What is ranked are judged rows, or a run that is judged by qrels. The ideal ranking and the number
-of relevant documents come from the rows of the query, and from what is known to have no row
-(``RankingData.missing``): the judged documents that a run lacks.
+A ranking is given by scores of judged rows, or by a run that qrels judge. The ideal ranking and the
+number of relevant documents include documents known to have no row (``RankingData.missing``), such
+as judged documents that a run did not retrieve.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _NO_CUTOFF = np.iinfo(np.int64).max
 
 
 class Evaluator:
-    """One measure over fixed rows: labels are prepared once, then any number of score vectors.
+    """One measure on fixed rows: labels are prepared once, for any number of score vectors.
 
-    Relevant documents and queries that the rows are known to lack (``data.missing``) count: in the
-    ideal ranking, in the number of relevant documents, and in the mean.
+    Relevant documents and queries known to have no row (``data.missing``) count: in the ideal
+    ranking, in the number of relevant documents, and in the mean.
 
     Args:
         definition: the measure.
         data: rows with labels of 0 or more.
 
     Attributes:
-        without_rows: float64 [r], the values of ``data.queries_without_rows``: 0, or by the empty
-            rule.
+        without_rows: float64 [r], the values of ``data.queries_without_rows``: 0, or as the empty
+            rule says.
         n_empty: number of queries without relevant documents (NDCG: without gain).
         n_missing: number of relevant documents (NDCG: with gain) without a row.
 
@@ -67,18 +67,18 @@ class Evaluator:
         if definition.kind in ("ndcg", "mean_ndcg"):
             self._prepare_ideal(value, judged)
         self._value = value[: len(data)]
-        found = np.bincount(judged.query, weights=value > 0, minlength=len(judged.sizes))
-        self._relevant = found[: data.n_queries].astype(np.int64)
+        n_relevant = np.bincount(judged.query, weights=value > 0, minlength=len(judged.sizes))
+        with_rows, rest = np.split(n_relevant, [data.n_queries])
+        self._relevant = with_rows.astype(np.int64)
         self.n_missing = int((value[len(data) :] > 0).sum())
         unjudged = frozenset() if data.missing is None else data.missing.unjudged
         self._unjudged = np.fromiter((q in unjudged for q in data.query_ids), dtype=bool)
-        rest = found[data.n_queries :]
         self.without_rows = np.where(rest > 0, 0.0, _EMPTY_VALUE[definition.empty])
-        self.n_empty = int((found[: data.n_queries][~self._unjudged] == 0).sum())
+        self.n_empty = int((with_rows[~self._unjudged] == 0).sum())
         self.n_empty += int((rest == 0).sum())
 
     def _prepare_ideal(self, value: NDArray[np.float64], judged: _Judged) -> None:
-        """The ideal ranking of the documents of each query with rows, those without a row too."""
+        """Rank the documents of each query with rows ideally, including those without a row."""
         m = len(self._sizes)
         sizes = judged.sizes[:m]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -90,19 +90,19 @@ class Evaluator:
         self._ideal = ideal[rank < np.repeat(self._sizes, sizes)]
 
     def per_query(self, scores: ArrayLike) -> NDArray[np.float64]:
-        """float64 [m]: the value of each query in the order of ``data.query_ids``; NaN for those
-        that the empty rule leaves out, and those that are known to be without judgement.
+        """float64 [m]: the value of each query in the order of ``data.query_ids``; NaN for queries
+        that the empty rule leaves out or that are known to be unjudged.
 
         Args:
             scores: [n] in the order of the rows; larger is better.
 
         Raises:
-            InputError: the number of scores is not that of the rows, or one is NaN.
+            InputError: the number of scores differs from that of the rows, or a score is NaN.
         """
         return self.of_ranking(self.rank(scores))
 
     def mean(self, scores: ArrayLike) -> float:
-        """Mean over the queries that count, those without rows too; NaN if none does."""
+        """Mean over all queries that count, including those without rows; NaN if none does."""
         return mean_of(np.concatenate([self.per_query(scores), self.without_rows]))
 
     def rank(self, scores: ArrayLike) -> NDArray[np.int64]:
@@ -116,15 +116,15 @@ class Evaluator:
         return kernels.rank_rows(scores, self._rows, self._offsets)
 
     def of_ranking(self, ranked: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Like ``per_query`` for the rows ranked by ``rank``."""
-        result = self._of_values(self._value[ranked])
+        """Like ``per_query``, for a ranking returned by ``rank``."""
+        result = self._computed(self._value[ranked])
         result[self._relevant == 0] = _EMPTY_VALUE[self.definition.empty]
         result[self._unjudged] = np.nan
         return result
 
-    def _of_values(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The measure of each query, whose documents have these values in the order ranked;
-        anything where there is no relevant one."""
+    def _computed(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The measure of each query, from the values of its documents in ranked order; undefined
+        for queries without relevant documents."""
         definition, offsets, cutoff = self.definition, self._offsets, self._cutoff
         kind, relevant = definition.kind, np.maximum(self._relevant, 1)
         if kind == "ndcg":
@@ -147,12 +147,12 @@ class Evaluator:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """All documents that measures count: those of the rows, then those without one.
+    """All documents that measures count: those with a row, then those without.
 
     Attributes:
-        label: float64 [n + k]. query: int64 [n + k], the position of each one's query among
-            ``data.query_ids`` and, after them, ``data.queries_without_rows``.
-        sizes: int64 [m + r], documents of each of these queries.
+        label: float64 [n + k]. query: int64 [n + k], the position of each document's query in
+            ``data.all_query_ids``.
+        sizes: int64 [m + r], number of documents of each of these queries.
     """
 
     label: NDArray[np.float64]
@@ -170,9 +170,9 @@ class _Judged:
                 for q, counts in data.missing.relevant.items()
                 for grade, count in counts.items()
             ]
-            where, grades, counts = np.array(lost, dtype=np.int64).reshape(-1, 3).T
+            queries, grades, counts = np.array(lost, dtype=np.int64).reshape(-1, 3).T
             label = np.concatenate([label, np.repeat(grades, counts)])
-            query = np.concatenate([query, np.repeat(where, counts)])
+            query = np.concatenate([query, np.repeat(queries, counts)])
         return cls(label, query, np.bincount(query, minlength=len(ids)))
 
 
@@ -183,23 +183,23 @@ def evaluate(
     *,
     ties: Ties | None = None,
 ) -> pd.DataFrame:
-    """Values of a ranking for each query: of scored rows, or of a run judged by qrels.
+    """Evaluate a ranking for each query: scored rows, or a run judged by qrels.
 
     Args:
         judged: labelled rows; or qrels: a frame with columns ``qid``, ``docno`` and ``label``
             (whole numbers; below 1 = not relevant), a ``ranx.Qrels``, or ``{qid: {docno: label}}``.
-        ranking: of rows, their scores [n], larger is better; of qrels, a run: a frame with columns
-            ``qid``, ``docno`` and ``score``, a ``ranx.Run``, or ``{qid: {docno: score}}``.
+        ranking: for rows, their scores [n], larger is better; for qrels, a run: a frame with
+            columns ``qid``, ``docno`` and ``score``, a ``ranx.Run``, or ``{qid: {docno: score}}``.
         measures: names as in :func:`letor.measures.parse_measure`, or definitions.
-        ties: the tie rule of measures given by name; default: ``input`` for rows, for runs
-            ``docid-ascending``. Definitions have their own.
+        ties: tie rule of the measures given by name; default: ``input`` for rows,
+            ``docid-ascending`` for runs. Definitions have their own.
 
     Returns:
-        Float64 frame in [0, 1] with index ``qid`` (strings) and a column per measure, called as
-        given. Rows: the queries in order of first appearance, then ``queries_without_rows``. Qrels:
-        all judged queries, in order of first appearance; those without a row in the run have 0, and
-        queries without a judgement are left out. NaN is what an empty rule leaves out, and rows of
-        queries known to be without judgement; pandas' ``mean`` leaves it out as well.
+        Frame of float64 values in [0, 1] with index ``qid`` (strings) and a column per measure,
+        named as given. For rows: the queries in order of first appearance, then
+        ``queries_without_rows``. For qrels: all judged queries in order of first appearance; those
+        without a row in the run have 0, and unjudged queries are left out. Values that an empty
+        rule leaves out, or of queries known to be unjudged, are NaN, which pandas' ``mean`` skips.
 
     Raises:
         InputError: unknown measure, missing column, duplicate pair, label that is not a whole
@@ -229,13 +229,13 @@ def side_by_side(
     scores: ArrayLike,
     definitions: Sequence[MeasureDefinition] | None = None,
 ) -> pd.DataFrame:
-    """One ranking under many definitions (``conventions()`` by default).
+    """Evaluate one ranking by many definitions (``conventions()`` by default).
 
     Returns:
         DataFrame with a row per definition and columns ``measure``, ``value`` (mean over queries),
         ``queries`` (how many the mean is over), ``empty`` (queries without relevant documents, or
-        for NDCG without gain), ``missing`` (relevant documents without a row, which count; NA where
-        ``data.missing`` does not say: the values are too high if there are any), ``known_as`` and
+        for NDCG without gain), ``missing`` (relevant documents without a row, which count; NA if
+        ``data.missing`` is unknown: values are then too high if there are any), ``known_as`` and
         ``definition``.
     """
     definitions = conventions() if definitions is None else definitions
@@ -265,7 +265,7 @@ def mean_of(values: NDArray[np.float64]) -> float:
 
 
 def _values(evaluators: Sequence[Evaluator], scores: ArrayLike) -> NDArray[np.float64]:
-    """float64 [m + r, len(evaluators)]; each tie rule sorts only once."""
+    """float64 [m + r, len(evaluators)]: all values; scores are sorted once per tie rule."""
     rankings: dict[str, NDArray[np.int64]] = {}
     columns = []
     for evaluator in evaluators:
@@ -278,7 +278,7 @@ def _values(evaluators: Sequence[Evaluator], scores: ArrayLike) -> NDArray[np.fl
 
 
 def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
-    """int64 [n]: rows grouped by query, each query's in the order that ties are to keep."""
+    """int64 [n]: rows grouped by query and, within a query, in the order that ties keep."""
     if ties == "input":
         return data.order
     key: NDArray[Any]
@@ -292,8 +292,8 @@ def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
 def _values_of_labels(
     definition: MeasureDefinition, labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """float64 [n]: the gain of each label, the chance that it ends the search (err), or whether it
-    is relevant."""
+    """float64 [n]: the gain of each label, the probability that it ends the search (err), or
+    whether it is relevant."""
     if definition.kind in ("ndcg", "mean_ndcg"):
         return _gains(definition.gain, labels)
     if definition.kind != "err":
@@ -328,7 +328,7 @@ def _gains(gain: Gain, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp2(labels) - 1.0
     whole = labels.astype(np.int64)
     if np.any(whole != labels) or whole.max(initial=0) >= len(gain):
-        raise InputError(f"gain gives labels 0 to {len(gain) - 1}, but labels go up to "
+        raise InputError(f"gain is for labels 0 to {len(gain) - 1}, but labels go up to "
                          f"{labels.max(initial=0.0):g} or are not whole numbers")  # fmt: skip
     return np.asarray(gain, dtype=np.float64)[whole]
 

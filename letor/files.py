@@ -1,4 +1,4 @@
-"""Outputs appear under their final name only when they are complete; JSON from files."""
+"""Files: JSON, arrays, and outputs that get their final name only once they are complete."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ltr_base.machine import temporary_paths
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds.
+    """Parse a JSON file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no JSON in UTF-8, or is nested more deeply than Python reads it.
+        OSError: the file cannot be read.
+        ValueError: it is not JSON in UTF-8, or is nested too deeply for Python.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -35,14 +35,14 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write a ``.npy`` file.
 
     Raises:
-        OSError: it cannot be written; it names the file and the reason, as numpy's does not.
+        OSError: the file cannot be written; unlike numpy's, the error names file and reason.
     """
     with _named(path), path.open("wb") as file:
         np.save(file, array)
 
 
 def append_array(path: Path, array: NDArray[Any]) -> None:
-    """Write the bytes of an array behind those that a file has.
+    """Append the bytes of an array to a file.
 
     Raises:
         OSError: as :func:`save_array`.
@@ -56,8 +56,8 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = error.strerror or f"it cannot be written whole ({error}); is the disk full?"
-        raise OSError(error.errno or errno.ENOSPC, said, str(path)) from None
+        reason = error.strerror or f"it cannot be written fully ({error}); is the disk full?"
+        raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from None
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def atomic_path(
     then removed.
 
     Raises:
-        InputError: a folder stands where a file is to be written, or the other way round.
+        InputError: ``target`` is a folder although a file is to be written, or vice versa.
         OSError: the parent folder cannot be created or written.
     """
     target = Path(target)
@@ -88,7 +88,7 @@ def atomic_path(
             os.replace(temporary, target)
         else:
             os.replace(temporary, target)
-    except OSError as error:  # a full disk names no file, and the temporary one helps nobody
+    except OSError as error:  # a full disk names no file, and the temporary name is no help
         named = [str(name) for name in (error.filename, error.filename2) if name is not None]
         if error.errno is not None and (
             not named or any(name.startswith(str(temporary)) for name in named)
@@ -105,5 +105,5 @@ def atomic_path(
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    elif os.path.lexists(path):  # a read-only file system refuses to remove what is not there
+    elif os.path.lexists(path):  # on a read-only file system, unlinking an absent file fails
         path.unlink(missing_ok=True)

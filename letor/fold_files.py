@@ -28,9 +28,9 @@ _PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(
 
 
 def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingData, list[Fold]]:
-    """Read a folder of LETOR files and say which queries train, validate and test.
+    """Read all rows of a folder of LETOR files, and the folds over them.
 
-    Two layouts are known; if both are there, the parts are read, since they hold each row once:
+    Two layouts are supported; if both are present, the parts are read, as they hold each row once:
 
     - ``S1.txt``, ``S2.txt``, ...: parts, in LETOR's official rotation;
     - ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` (or ``valid``, ``validation``) and
@@ -69,10 +69,10 @@ def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold
 
 
 def concatenate(parts: Sequence[RankingData]) -> RankingData:
-    """The rows of all parts, in order; a query of several parts has the rows of all of them.
+    """Concatenate parts in order; a query that is in several parts keeps the rows of all of them.
 
     Document ids and comments are kept if all parts have them, provenance is that of the first.
-    What is missing is known if it is of all parts, and no query is in two of them.
+    ``missing`` is known if it is known of all parts and no query is in two of them.
 
     Raises:
         InputError: parts differ in their column names.
@@ -104,7 +104,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
 
 
 def _stacked(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """The rows of all parts; in a file where one of them lies in one."""
+    """The rows of all parts; memory-mapped if those of any part are."""
     if not any(isinstance(X, np.memmap) for X in parts):
         return np.vstack(parts)
     n_rows = [len(X) for X in parts]
@@ -119,8 +119,8 @@ def _all_missing(parts: Sequence[RankingData]) -> Missing | None:
     queries = [query for part in parts for query in part.all_query_ids]
     if len(known) < len(parts) or len(set(queries)) < len(queries):
         return None
-    relevant = {query: counts for one in known for query, counts in one.relevant.items()}
-    return Missing(relevant, frozenset().union(*(one.unjudged for one in known)))
+    relevant = {query: counts for missing in known for query, counts in missing.relevant.items()}
+    return Missing(relevant, frozenset().union(*(missing.unjudged for missing in known)))
 
 
 def _joined(values: Iterable[Any]) -> Any:
@@ -193,7 +193,7 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
 
 
 def _numbered(folder: Path, pattern: str) -> list[Path]:
-    """Entries whose name matches, ordered by their number."""
+    """Entries of a folder whose names match, ordered by number."""
     found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
     return [p for _, p in sorted((int(match[1]), p) for match, p in found if match)]
 

@@ -1,9 +1,8 @@
-"""Folds: which queries train, validate and test.
+"""Folds: division of queries into training, validation and test queries.
 
 Queries are never split: all rows of a query lie in one part. ``letor_rotation`` gives LETOR's
-official folds from its parts S1 .. S5, ``k_fold`` makes seeded ones, ``by_time`` those that train
-on earlier queries than they test, and explicit lists are just ``Fold(name, train, validation,
-test)``.
+official folds of its parts S1 .. S5, ``k_fold`` makes seeded folds, ``by_time`` folds that train on
+earlier queries than they test; explicit lists are given as ``Fold(name, train, validation, test)``.
 """
 
 from __future__ import annotations
@@ -26,12 +25,13 @@ class Fold:
     """Three disjoint lists of query ids.
 
     Attributes:
-        parts: the training queries in parts, of which each is scored by models of the others, where
-            not every part of them is the test part of another fold; see :func:`training_parts`.
+        parts: the training queries divided into parts, each to be scored by models trained on the
+            others; needed unless the parts are the test queries of other folds, see
+            :func:`training_parts`.
 
     Raises:
-        InputError: a query id occurs twice, in one list or in two; or ``parts`` are given and do
-            not hold just the training queries.
+        InputError: a query id occurs twice, in one list or in two; or ``parts`` does not hold
+            exactly the training queries.
     """
 
     name: str
@@ -51,22 +51,21 @@ class Fold:
                     )
                 seen[query_id] = part
         if self.parts and sorted(chain.from_iterable(self.parts)) != sorted(self.train):
-            raise InputError(f"fold {self.name!r}: parts must hold just the training queries")
+            raise InputError(f"fold {self.name!r}: parts must hold exactly the training queries")
 
     def only(self, query_ids: Collection[str]) -> Fold:
-        """The fold without queries that are not among ``query_ids``: those that have no rows,
-        because retrieval found no candidate for them."""
-        known = set(query_ids)
-
-        def of(part: Sequence[str]) -> list[str]:
-            return [query for query in part if query in known]
-
-        parts = [part for part in map(of, self.parts) if part] or ()
-        return Fold(self.name, of(self.train), of(self.validation), of(self.test), parts)
+        """The fold restricted to the queries in ``query_ids``, such as those that have rows because
+        retrieval found candidates for them."""
+        wanted = set(query_ids)
+        train, validation, test, *parts = (
+            [query for query in part if query in wanted]
+            for part in (self.train, self.validation, self.test, *self.parts)
+        )
+        return Fold(self.name, train, validation, test, [part for part in parts if part] or ())
 
     def split(self, data: RankingData) -> tuple[RankingData, RankingData, RankingData]:
-        """The rows of the training, validation and test queries, in the order of ``data``, and what
-        is known to be missing of each part.
+        """The rows of the training, validation and test queries, each in the order of ``data`` and
+        with what is known to be ``missing`` of them.
 
         Raises:
             InputError: a query id of the fold is not in the data.
@@ -88,7 +87,7 @@ class Fold:
 
 def letor_rotation(parts: Sequence[Sequence[str]]) -> list[Fold]:
     """LETOR's official folds: fold i trains on parts i .. i + k - 3, validates on part i + k - 2
-    and tests on part i + k - 1, counted round (k = 5 in LETOR and MSLR).
+    and tests on part i + k - 1, cyclically (k = 5 in LETOR and MSLR).
 
     Args:
         parts: query ids of S1, S2, ..., at least three parts.
@@ -118,10 +117,10 @@ def k_fold(
         query_ids: distinct query ids, [m].
         k: number of parts, at least 3.
         seed: the same seed gives the same folds.
-        strata: [m], kind of each query (such as ``has_relevant``): parts get nearly the same
-            share of each kind.
-        groups: [m], queries of one group (such as all queries made from one article) stay in one
-            part.
+        strata: [m], stratum of each query (such as ``has_relevant``): each part gets nearly the
+            same share of each stratum.
+        groups: [m], group of each query (such as the article that it was made from): queries of
+            one group stay in one part.
 
     Raises:
         InputError: ids occur twice, there are fewer groups than parts, or lengths differ.
@@ -150,35 +149,35 @@ def by_time(
 ) -> list[Fold]:
     """Folds that train on earlier queries than they validate and test on.
 
-    Queries are cut by time into k parts of nearly equal size; those of one time stay together.
-    Fold i tests part i + 3, stops on the part before it, and trains on all earlier ones, so that
-    k parts give k - 3 folds; the first three parts are tested by none.
+    Queries are cut by time into k parts of nearly equal size; those with equal times stay together.
+    Fold i tests on part i + 3, validates on the part before it, and trains on all earlier ones, so
+    that k parts give k - 3 folds; no fold tests on the first three parts.
 
     Args:
         query_ids: distinct query ids, [m]. times: [m], any numbers that grow with time.
         k: number of parts, at least 4.
 
     Raises:
-        InputError: ids occur twice, lengths differ, times that are no numbers, or fewer different
-            times than parts.
+        InputError: ids occur twice, lengths differ, a time is not finite, or there are fewer
+            different times than parts.
     """
-    at = np.asarray(times, np.float64)
-    if len(set(query_ids)) != len(query_ids) or at.shape != (len(query_ids),):
+    time = np.asarray(times, np.float64)
+    if len(set(query_ids)) != len(query_ids) or time.shape != (len(query_ids),):
         raise InputError(f"by_time: {len(query_ids)} distinct query ids need as many times")
-    if not np.isfinite(at).all():
-        first = query_ids[int(np.argmin(np.isfinite(at)))]
+    if not np.isfinite(time).all():
+        first = query_ids[int(np.argmin(np.isfinite(time)))]
         raise InputError(f"by_time: query {first!r} has no time")
-    different, counts = np.unique(at, return_counts=True)
+    different, counts = np.unique(time, return_counts=True)
     if k < 4 or len(different) < k:
         raise InputError(
-            f"k={k}: give at least 4 parts (two or more to train on, one to stop, one to test) and "
-            f"no more than there are different times of queries ({len(different)})"
+            f"k={k}: give at least 4 parts (two or more to train on, one to validate, one to test) "
+            f"and no more than there are different times of queries ({len(different)})"
         )
     cut = np.arange(1, k)
-    # How many times lie before each cut: their middle queries do, and each part has a time.
-    before = np.searchsorted(np.cumsum(counts) - counts / 2, cut * len(at) / k)
+    # Number of different times before each cut, by their middle queries; no part is left empty.
+    before = np.searchsorted(np.cumsum(counts) - counts / 2, cut * len(time) / k)
     before = np.maximum.accumulate(np.clip(before, cut, len(different) - k + cut) - cut) + cut
-    part = np.searchsorted(different[before], at, side="right")
+    part = np.searchsorted(different[before], time, side="right")
     parts = [[query_ids[i] for i in np.flatnonzero(part == p).tolist()] for p in range(k)]
     return [
         Fold(f"Fold{number}", list(chain.from_iterable(train)), parts[last], parts[last + 1], train)
@@ -188,8 +187,8 @@ def by_time(
 
 
 def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:
-    """The queries that a fold trains on, by the fold of ``folds`` that tests them, unless the fold
-    has parts of its own."""
+    """The training queries of a fold, divided by the fold of ``folds`` that tests on them; or its
+    own ``parts``, if it has any."""
     if fold.parts:
         return [list(part) for part in fold.parts]
     train = set(fold.train)
@@ -204,15 +203,15 @@ def with_fewer_queries(
     seed: int,
     groups: Mapping[str, Hashable] | None = None,
 ) -> list[Fold]:
-    """The folds with a share of their training queries; validation and test stay.
+    """The folds with a share of their training queries; validation and test queries are unchanged.
 
-    Of each part that is tested or trained on the first queries in a seeded order train, so that a
-    larger share has those of a smaller one, and a part gives the same queries to every fold that
-    trains on it.
+    Of each part (the test queries of a fold, or one of its ``parts``), the first queries in a
+    seeded order are kept, so that a larger share includes the queries of a smaller one, and all
+    folds that train on a part use the same queries of it.
 
     Args:
-        share: in (0, 1]; of each part at least one query stays.
-        groups: group of each query; queries of one group stand together in the order.
+        share: in (0, 1]; at least one query of each part is kept.
+        groups: group of each query; queries of one group are adjacent in the seeded order.
     """
     kept: set[str] = set()
     tested = [tuple(fold.test) for fold in folds]
@@ -231,9 +230,8 @@ def with_fewer_queries(
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:
-    """bool [m + r]: whether each query of ``data.all_query_ids`` has a row of label
-    ``relevant_from`` or more; the ``strata`` that keep queries without relevant rows evenly
-    spread."""
+    """bool [m + r]: whether each query of ``data.all_query_ids`` has a row with a label of
+    ``relevant_from`` or more; as ``strata``, it spreads queries without such rows evenly."""
     result = np.zeros(len(data.all_query_ids), dtype=bool)
     result[data.query_index[data.y >= relevant_from]] = True
     return result
@@ -248,8 +246,8 @@ def _deal(
 ) -> NDArray[np.int64]:
     """int64 [m]: the part of each query.
 
-    Groups are dealt in random order, the larger ones first, each to the part that has least of
-    what the group brings; equally good parts are filled by size, then in order.
+    Groups are dealt in random order, larger ones first, each to the part that has least of the
+    strata in the group; among equal parts, the smallest is taken, then the first.
     """
     counts = np.zeros((group.max() + 1, stratum.max() + 1), dtype=np.int64)
     np.add.at(counts, (group, stratum), 1)

@@ -1,7 +1,7 @@
-"""Frames of pandas, polars and Arrow as arrays, and back; names are kept.
+"""Conversion of pandas, polars and Arrow frames to arrays and back, keeping column names.
 
-Whatever gives its columns by Arrow's C interface (``__arrow_c_stream__``: polars, DuckDB, ...) is
-read, without importing that library.
+Any object that exports its columns by Arrow's C interface (``__arrow_c_stream__``: polars, DuckDB,
+...) is read, without importing its library.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_base.names import listed
 
-# How Arrow calls the index of a pandas frame that was made a table or a Parquet file.
+# Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
 
 
 class FrameRows(NamedTuple):
-    """The rows of a frame with labels: what ``RankingData`` is made of."""
+    """The labelled rows of a frame as arrays, from which ``RankingData`` is made."""
 
     X: NDArray[np.float32]  # [n, p]
     y: NDArray[np.float32]  # [n]
@@ -35,11 +35,11 @@ class FrameRows(NamedTuple):
 def frame_rows(
     frame: Any, *, label: str, qid: str, docno: str, features: Sequence[str] | None
 ) -> FrameRows:
-    """The columns of a frame by what they are; see ``RankingData.from_frame``.
+    """Extract features, labels and ids from a frame; see ``RankingData.from_frame``.
 
     Raises:
-        InputError: the frame lacks a column or has two of one name; a feature or the label is no
-            number; a label or query id is missing; or the rows of a query are not adjacent.
+        InputError: a column is absent or named twice; a feature or label is not numeric; a label or
+            query id is missing; or the rows of a query are not adjacent.
     """
     table = arrow_table(frame)
     names = table.column_names
@@ -71,7 +71,7 @@ def frame_rows(
 
 
 def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
-    """(float32 [n, p], names): of a frame its columns and their names; of an array itself, None.
+    """(float32 [n, p], names): the columns of a frame and their names; of an array, names are None.
 
     Raises:
         InputError: values are not numbers, or beyond float32.
@@ -113,17 +113,17 @@ def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], l
 
 
 def arrow_table(frame: Any) -> pa.Table:
-    """The frame as an Arrow table without an index of pandas, its names distinct strings.
+    """Convert a frame to an Arrow table without pandas' index; names are distinct strings.
 
     Raises:
-        InputError: it is no frame, two columns have one name, or a column has values of several
-            kinds.
+        InputError: it is not a frame, two columns have the same name, or a column has values of
+            mixed types.
     """
     is_pandas = isinstance(frame, pd.DataFrame)
     if not is_pandas and not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(
-            f"a {type(frame).__module__}.{type(frame).__name__} is no frame: give one of pandas, "
-            "polars or Arrow"
+            f"a {type(frame).__module__}.{type(frame).__name__} is not a frame: give one of "
+            "pandas, polars or Arrow"
         )
     if is_pandas:
         _check_distinct([str(c) for c in frame.columns])
@@ -138,7 +138,7 @@ def arrow_table(frame: Any) -> pa.Table:
 
 
 def pandas_frame(frame: Any) -> pd.DataFrame:
-    """The frame itself if it is of pandas, else as one.
+    """Convert a frame to pandas, unless it is a pandas frame already.
 
     Raises:
         InputError: as :func:`arrow_table`.
@@ -147,17 +147,17 @@ def pandas_frame(frame: Any) -> pd.DataFrame:
 
 
 def make_table(X: NDArray[np.float32], names: Sequence[str], beside: Mapping[str, Any]) -> pa.Table:
-    """An Arrow table of further columns, then those of X.
+    """Arrow table of the columns ``beside``, followed by those of X.
 
     Raises:
-        InputError: a column of X is called as one of the further columns.
+        InputError: a column of X has the name of one of the others.
     """
     names = [str(name) for name in names]
     clash = sorted(set(names) & set(beside))
     if clash:
         raise InputError(
-            f"a column is called {clash[0]!r}: give the one beside it another name, by label=, "
-            "qid= or docno="
+            f"a feature column is called {clash[0]!r}: choose another name for the column of "
+            "labels or ids, by label=, qid= or docno="
         )
     columns = [pa.array(values) for values in beside.values()]
     columns += [pa.array(column) for column in np.ascontiguousarray(X.T, dtype=np.float32)]
@@ -203,23 +203,23 @@ def _check_distinct(names: Sequence[str]) -> None:
 
 
 def _check_adjacent(queries: list[str], column: str) -> None:
-    """Refuse a query whose rows are apart: two files with the same ids were joined, or rows were
-    shuffled."""
+    """Raise InputError if rows of a query are not adjacent: two files with the same ids were
+    joined, or rows were shuffled."""
     done: set[str] = set()
     previous = None
     for row, query in enumerate(queries):
         if query != previous:
             if query in done:
                 raise InputError(
-                    f"row {row}: query {query!r} has rows further up, with others between; sort "
-                    f"the frame by {column!r} (stable), or rename queries of another source"
+                    f"row {row}: query {query!r} has rows further up, with other queries between; "
+                    f"sort the frame by {column!r} (stable), or rename queries of another source"
                 )
             done.add(query)
             previous = query
 
 
 def check_whole(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The frame. Raises InputError if it lacks one of the columns, or one has a missing value."""
+    """Return the frame; raise InputError if a column is absent or has a missing value."""
     absent = [name for name in names if name not in frame]
     if absent:
         raise InputError(f"the frame has no column {', '.join(absent)}")

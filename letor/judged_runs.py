@@ -1,4 +1,4 @@
-"""Qrels and runs as judged rows; frames, dictionaries, and the objects of ranx."""
+"""Conversion of qrels and runs (frames, dictionaries, ranx objects) to judged rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from letor.missing import Missing
 
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
-    """The rows of a run with the labels that qrels give them, and their scores.
+    """Label the rows of a run by qrels.
 
-    A document without a judgement has label 0, as has one with a label below 0. Judged documents
-    of label 1 or more without a row, and judged queries without rows, are ``missing`` of the data;
-    queries of the run without any judgement are left out.
+    Documents without a judgement or with a negative label get label 0. Documents of label 1 or
+    more without a row, and judged queries without rows, become ``missing`` of the data; queries of
+    the run without any judgement are left out.
 
     Returns:
         The rows, without columns; float64 [n], their scores; the judged queries in order of first
@@ -61,21 +61,21 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
 
 
 def best_first(run: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a run in the order that measures take: by falling score, of equal ones the
-    smaller document id first."""
+    """Sort a run in the order that measures use: by descending score, equal scores by ascending
+    document id."""
     return run.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
 
 
 def unjudged_queries(qrels: Any, run: Any) -> list[str]:
-    """Queries of a run that no judgement names, which no measure counts."""
+    """Queries of a run without any judgement, which no measure counts."""
     judged = set(as_frame(qrels)["qid"].astype(str))
     return [q for q in as_frame(run)["qid"].astype(str).unique() if q not in judged]
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """Qrels or a run as a frame: one already (of pandas, polars or Arrow), a ``ranx.Qrels`` or
-    ``ranx.Run``, or a dictionary of dictionaries; with columns ``qid``, ``docno``, and ``label`` or
-    ``score``."""
+    """Convert qrels or a run (a pandas, polars or Arrow frame, a ``ranx.Qrels`` or ``ranx.Run``, or
+    a dictionary of dictionaries) to a pandas frame with columns ``qid``, ``docno``, and ``label``
+    or ``score``."""
     if isinstance(table, pd.DataFrame) or hasattr(table, "__arrow_c_stream__"):
         return pandas_frame(table)
     kind = type(table)
@@ -95,9 +95,9 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def to_ranx(table: pd.DataFrame) -> Any:
-    """Qrels (a frame with ``label``) as ``ranx.Qrels``, a run (with ``score``) as ``ranx.Run``.
+    """Convert qrels (a frame with ``label``) to ``ranx.Qrels``, a run (``score``) to ``ranx.Run``.
 
-    Of equal scores ranx takes the rows as they come: sort them first where that matters.
+    ranx keeps rows with equal scores in the order given: sort them first if that matters.
     """
     value = "label" if "label" in table.columns else "score"
     checked = checked_frame(table, value, "the frame")
@@ -111,8 +111,8 @@ def to_ranx(table: pd.DataFrame) -> Any:
 
 @contextmanager
 def numba_settings_kept() -> Iterator[None]:
-    """For calls of ranx, which chooses numba's threading layer when imported and lowers the number
-    of threads for fewer than ten queries; both are put back."""
+    """Restore numba's settings after calls of ranx, which chooses the threading layer on import and
+    lowers the number of threads for fewer than ten queries."""
     import numba
 
     config: Any = numba.config
@@ -125,7 +125,7 @@ def numba_settings_kept() -> Iterator[None]:
 
 
 def _missing(lost: pd.DataFrame, without_rows: set[str]) -> Missing:
-    """Of judged documents that have no row: the relevant ones, and the queries without any row."""
+    """Relevant documents among the judged ones that have no row, and queries without any row."""
     relevant: dict[str, dict[int, int]] = {query: {} for query in sorted(without_rows)}
     lost = lost[lost["label"] >= 1]
     for (query, label), count in lost.groupby(["qid", "label"]).size().items():
@@ -137,8 +137,8 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
     """The columns ``qid`` and ``docno`` as strings, and ``value`` (label or score) as float64.
 
     Raises:
-        InputError: a column is missing, a pair is there twice, a label is not a whole number, or a
-            score is NaN; ``what`` names the table.
+        InputError: a column is missing, a pair occurs twice, a label is not a whole number, or a
+            score is NaN; the message calls the table ``what``.
     """
     table = as_frame(table)
     missing = [c for c in ("qid", "docno", value) if c not in table.columns]

@@ -1,4 +1,4 @@
-"""One line of LETOR text, read slowly: exact numbers of a good line, the reason for a bad one."""
+"""Exact but slow parsing of one line of LETOR text, with the reason if the line is malformed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that was refused.
+    """A malformed line.
 
     Attributes:
         number: 1-based line number.
-        text: the line, shortened to 160 characters, bytes that are not ASCII escaped.
+        text: the line, shortened to 160 characters, with non-ASCII bytes escaped.
         reason: what is wrong with it and what to do.
     """
 
@@ -44,14 +44,14 @@ class BadLine:
 
 
 class LineError(ValueError):
-    """Why a line is refused."""
+    """A line is malformed; the message says how."""
 
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A line's content; spans are byte positions in it.
+    """The content of a line; spans are byte positions in it.
 
-    ``kinds`` tells for each value whether it is a NUMBER, NULL, NAN_TEXT, INFINITE or HUGE.
+    ``kinds`` holds the kind of each value: NUMBER, NULL, NAN_TEXT, INFINITE or HUGE.
     """
 
     label: np.float32
@@ -63,13 +63,13 @@ class ParsedLine:
 
 
 def shown(text: bytes) -> str:
-    """A line or token as error messages show it."""
+    """Format a line or token for an error message."""
     short = text if len(text) <= _SHOWN else text[:_SHOWN] + b" ..."
     return short.decode("ascii", "backslashreplace").replace("\r", "\\r").replace("\0", "\\0")
 
 
 def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True) -> ParsedLine:
-    """Parse a line given without its line end; it is neither blank nor a comment alone.
+    """Parse a line given without its line end, which is neither blank nor only a comment.
 
     Raises:
         LineError: the line is malformed; the message says how.
@@ -136,7 +136,7 @@ def _parse_column(word: bytes, previous: int, max_columns: int) -> int:
 
 
 def parse_value(word: bytes) -> tuple[int | None, np.float32]:
-    """(kind, float32) of a number's text, the kind None if it is none."""
+    """Parse the text of a number: (kind, float32); the kind is None if it is not a number."""
     if word == b"NULL":
         return NULL, np.float32(0)
     name = word[1:] if word[:1] in (b"+", b"-") else word
@@ -156,7 +156,7 @@ def nearest_float32(text: str) -> np.float32:
         sure = np.float32(number * (1 - 2**-52)) == np.float32(number * (1 + 2**-52))
     if sure or number == 0:
         return near
-    exact = Fraction(text)  # to double, then to float32: two roundings may end in a neighbour
+    exact = Fraction(text)  # rounding twice, to double and then float32, may give a neighbour
     if abs(exact) >= _FLOAT32_LIMIT:
         return np.float32(np.copysign(np.inf, number))
     with np.errstate(over="ignore", under="ignore"):

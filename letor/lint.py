@@ -1,4 +1,4 @@
-"""What is in a LETOR file, what in it will cause trouble, and what to do about it."""
+"""Validation of LETOR files: their content, what will cause trouble, and what to do about it."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 
-_BLOCK = 1 << 12  # rows looked at together, so that no copy of X is made
+_BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
 _LISTED = 20  # lines, columns or labels that a message lists
 
 
 def _finding(
     code: str,
-    found: NDArray[np.bool_] | None = None,
+    concerned: NDArray[np.bool_] | None = None,
     lines: tuple[int, ...] = (),
     **values: Any,
 ) -> Finding:
-    """``found``: bool [p], the columns concerned."""
-    rule, ids = RULES[code], () if found is None else _ids(found)
+    """The finding of a rule; ``concerned``: bool [p], the columns that it is about."""
+    rule, ids = RULES[code], () if concerned is None else _ids(concerned)
     message = rule.message.format(columns=_list_columns(ids), **values)
     return Finding(rule.level, code, message, rule.advice, ids, lines)
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The content of a LETOR file and what was found in it.
+    """Summary of a LETOR file, and the findings of its validation.
 
     Attributes:
         path: the file.
         rows, queries, columns: counts; ``columns`` is the largest id.
-        documents: number of distinct document ids, None where comments name none.
-        labels: number of rows of each label, labels increasing.
+        documents: number of distinct document ids, None if comments name none.
+        labels: number of rows of each label, in ascending order of labels.
         rows_per_query: least, median and greatest number of rows of a query.
         queries_without_relevant: number of queries that have no label above 0.
         bad_lines: the malformed lines.
-        findings: in order of level, then of the checks.
+        findings: ordered by level, then by check.
     """
 
     path: str
@@ -73,11 +73,11 @@ class Validation:
 def validate(
     path: str | os.PathLike[str], *, max_columns: int = MAX_COLUMNS, threads: int | None = None
 ) -> Validation:
-    """Look through a LETOR file, and what the file of names beside it says of its columns.
+    """Check a LETOR file, including the remarks on its columns in its side file, if there is one.
 
     Raises:
         InputError: no such file, damaged compression, not a single good line, as
-            :func:`~letor.parser.bad_lines`, or a damaged file of names.
+            :func:`~letor.parser.bad_lines`, or a damaged side file.
     """
     with reading(path):
         buffer, stored = read_buffer(path), os.stat(path).st_size
@@ -89,8 +89,8 @@ def validate(
     kinds = _count_kinds(rows, good)
     line_start = rows.spans[good, layout.LINE_START]
     data = assemble(rows, use_minimum=False, comments=True)
-    beside = names_path(path)
-    columns = read_names(beside) if beside.is_file() else []
+    side_file = names_path(path)
+    columns = read_names(side_file) if side_file.is_file() else []
     file = Inspected(data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns)
     findings = [finding for check in _CHECKS for finding in check(file)]
     labels, counts = np.unique(data.y, return_counts=True)
@@ -111,7 +111,7 @@ def validate(
 
 
 def render(validation: Validation) -> str:
-    """A validation as text for people."""
+    """Format a validation as human-readable text."""
     v = validation
     least, median, most = v.rows_per_query
     documents = "none named" if v.documents is None else f"{v.documents:,} distinct"
@@ -166,7 +166,7 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
 
 @dataclass
 class Inspected:
-    """A file while it is looked at: rows as parsed, the good ones as data, statistics."""
+    """Input of the checks: the good rows of a file as data, its bad lines, and statistics."""
 
     data: RankingData
     bad: list[BadLine]
@@ -175,10 +175,10 @@ class Inspected:
     kinds: NDArray[np.int64]  # [5, p], values absent, NULL, nan, infinite, huge
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
-    columns: list[dict[str, Any]]  # names and provenance from the file beside, if there is one
+    columns: list[dict[str, Any]]  # names and provenance from the side file, if there is one
 
     def lines(self, rows: NDArray[np.int64]) -> tuple[int, ...]:
-        """Line numbers of the first rows of a list."""
+        """Line numbers of the first of the given rows."""
         starts = self.line_start[np.sort(rows)[:_LISTED]].tolist()
         feed = ord("\n")
         pieces = pairwise([0, *starts])
@@ -255,7 +255,7 @@ def _check_columns(file: Inspected) -> Iterator[Finding]:
     zero = (low == 0) & (high == 0)
     within = np.all((file.low == file.high) | np.isnan(file.low), axis=0)
     within &= (low != high) & ~np.isnan(low)
-    # Values that a line does not give are read as 0 and make the others vary.
+    # Absent values are read as 0, so that a column with absent values is not constant.
     given = file.kinds[0] == 0
     found = {
         "zero-columns": zero,
@@ -304,7 +304,7 @@ def _ids(found: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def _list_columns(ids: tuple[int, ...]) -> str:
-    """Ids as people write them: ``column 7``, ``5 columns (1-3, 6, 9)``."""
+    """Column ids in short form: ``column 7``, ``5 columns (1-3, 6, 9)``."""
     runs: list[list[int]] = []
     for i in ids:
         if runs and i == runs[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""What is looked for in a LETOR file, in words: levels, messages and advice."""
+"""Rules for the validation of LETOR files: levels, messages and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 
 class Rule(NamedTuple):
-    """What is looked for: its level, the message with its blanks, and what to do about it."""
+    """A validation rule: its level, the message as a template, and what to do about it."""
 
     level: Level
     message: str
@@ -45,7 +45,7 @@ RULES = {
         "they are read as 0; missing=nan keeps them missing",
     ),
     "fractional-labels": Rule(
-        "warning", "{n:,} labels are no whole numbers",
+        "warning", "{n:,} labels are not whole numbers",
         "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",
     ),
     "negative-labels": Rule(
@@ -82,7 +82,7 @@ RULES = {
         "warning", "{columns}: 0 in all rows", "the field or resource behind them was empty"
     ),
     "constant-columns": Rule(
-        "warning", "{columns}: constant", "they carry nothing: drop them"
+        "warning", "{columns}: constant", "they carry no information: drop them"
     ),
     "query-columns": Rule(
         "note", "{columns}: constant within every query",
@@ -97,7 +97,7 @@ RULES = {
         "keep one row per query and document: repeated ones count twice in every measure",
     ),
     "unnamed-documents": Rule(
-        "warning", "{n:,} rows name no document, others do",
+        "warning", "{n:,} rows name no document, although others do",
         "joins by document id will miss them: complete the comments",
     ),
 }  # fmt: skip
@@ -105,7 +105,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found in a file.
+    """A finding of the validation of a file.
 
     Attributes:
         level: ``"error"`` (readers fail or drop rows), ``"warning"`` (results may be wrong),
@@ -114,7 +114,7 @@ class Finding:
         message: what was found and where.
         advice: what to do about it.
         columns: ids of the columns concerned.
-        lines: 1-based numbers of lines concerned, at most 20.
+        lines: 1-based numbers of the lines concerned, at most 20.
     """
 
     level: Level

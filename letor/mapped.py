@@ -1,4 +1,4 @@
-"""Arrays in temporary files that are mapped into memory, for what would not fit in it."""
+"""Memory-mapped arrays in temporary files, for data that would not fit into memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from ltr_base.slices import slices
 
-#: Rows that are copied at a time.
+#: Number of rows copied at a time.
 _BLOCK = 2**16
-#: Bytes of an array that are held in memory, where nothing else is said.
+#: Size in bytes up to which arrays are kept in memory by default.
 HELD = 2**26
 
 
 def empty_array(
     shape: tuple[int, ...], dtype: DTypeLike = np.float32, *, memory: int | None = HELD
 ) -> NDArray[Any]:
-    """An empty array; one of more than ``memory`` bytes lies in a temporary file (in ``TMPDIR``),
-    which is gone when the array is.
+    """An uninitialised array; one of more than ``memory`` bytes is mapped from a temporary file (in
+    ``TMPDIR``), which is removed together with the array.
 
     Raises:
         OSError: the disk has no room for it.
@@ -38,11 +38,11 @@ def empty_array(
 
 
 class GrowingArray:
-    """An array of one axis that grows at its end; of more than ``memory`` bytes it lies in a
-    temporary file, as of :func:`empty_array`.
+    """A one-dimensional array that grows at its end; beyond ``memory`` bytes it is kept in a
+    temporary file, like that of :func:`empty_array`.
 
     Args:
-        dtype: of its values. memory: bytes.
+        dtype: type of the values. memory: limit in bytes.
     """
 
     def __init__(self, dtype: DTypeLike, *, memory: int = HELD) -> None:
@@ -58,7 +58,7 @@ class GrowingArray:
         return self._size
 
     def append(self, values: NDArray[Any]) -> None:
-        """Add values.
+        """Append values.
 
         Raises:
             OSError: the disk has no room for them.
@@ -70,7 +70,7 @@ class GrowingArray:
             self._write()
 
     def taken(self) -> NDArray[Any]:
-        """All values, given up by this object."""
+        """Return all values and leave this object empty."""
         if self._file is None:
             values = np.concatenate([np.zeros(0, self._dtype), *self._waiting])
         else:
@@ -91,8 +91,8 @@ class GrowingArray:
 
 
 def take_rows(X: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """``X[rows]``, float32 [len(rows), p], in a file of its own where X lies in one."""
-    return filled_like(X, (len(rows), X.shape[1]), lambda some: X[rows[some]])
+    """``X[rows]``, float32 [len(rows), p]; memory-mapped, from a new file, if X is."""
+    return filled_like(X, (len(rows), X.shape[1]), lambda block: X[rows[block]])
 
 
 def filled_like(
@@ -100,11 +100,11 @@ def filled_like(
     shape: tuple[int, int],
     rows: Callable[[slice], NDArray[np.float32]],
 ) -> NDArray[np.float32]:
-    """The rows of a new array, some at a time, float32 of a shape: in a file of its own where X
-    lies in one, else ``rows(slice(None))``."""
+    """A new float32 array of the given shape: ``rows(slice(None))`` or, if X is memory-mapped, a
+    mapped temporary file that is filled with ``rows(block)`` for one block of rows at a time."""
     if not isinstance(X, np.memmap):
         return rows(slice(None))
     filled = empty_array(shape, memory=0)
-    for some in slices(shape[0], _BLOCK):
-        filled[some] = rows(some)
+    for block in slices(shape[0], _BLOCK):
+        filled[block] = rows(block)
     return filled

@@ -1,9 +1,9 @@
-"""Ranking measures whose definition is spelt out: the same ranking is worth 0.23, 0.50 or 0.78.
+"""Fully specified ranking measures: by definition, the same ranking scores 0.23, 0.50 or 0.78.
 
-A ``MeasureDefinition`` names everything on which tools disagree: the gain of a label, the discount
-of a rank, the cut-off, what a query without relevant documents and one with fewer documents than
-the cut-off count, and how equal scores are ordered. :func:`letor.evaluation.evaluate` computes them
-per query, :func:`letor.evaluation.side_by_side` has one ranking under many definitions.
+A ``MeasureDefinition`` fixes everything on which tools disagree: the gain of a label, the discount
+of a rank, the cut-off, the value of queries without relevant documents and of queries with fewer
+documents than the cut-off, and the order of equal scores. :func:`letor.evaluation.evaluate`
+computes measures per query, :func:`letor.evaluation.side_by_side` compares definitions.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _FORMULAS: dict[Kind, str] = {
     "recall": f"Number of relevant documents among {{top}}, divided by {_RELEVANT}",
     "rr": "Mean over queries of 1 / rank of the first relevant document among {top}, 0 if there is "
     "none",
-    "err": "Expected reciprocal rank at which a reader stops, who goes down {top} and stops at "
-    "each with the chance (2^label - 1) / 2^{top_label}",
+    "err": "Expected reciprocal rank at which a reader of {top} stops, who stops at each with "
+    "probability (2^label - 1) / 2^{top_label}",
 }
 
-#: What holds for every measure of qrels and a run in a report; part of its definitions.
+#: Rules for all measures that reports compute from qrels and runs; shown with their definitions.
 RUN_RULES = (
     "A document with label 1 or more is relevant. A query without relevant documents counts 0 and "
     "stays in the mean; so does a query for which nothing was retrieved. A query without any "
@@ -74,14 +74,14 @@ class MeasureDefinition:
             as in the official LETOR scripts.
         empty: a query without relevant documents (NDCG: without gain) counts ``zero`` or ``one``
             in the mean, or is left out (``skip``).
-        short: NDCG@k of a query with fewer than k documents: ``pad`` scores what is there; ``zero``
+        short: NDCG@k of a query with fewer than k documents: ``pad`` scores those it has; ``zero``
             counts 0, a quirk of the official LETOR scripts.
         relevant_from: least label that counts as relevant (ap, precision, recall, rr).
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
             RankLib); ``docid`` descending document id (trec_eval), ``docid-ascending`` the other
             way round (reports); ``worst`` and ``best`` by label, the bounds between which every
             other rule lies.
-        top_label: largest label that there can be (err); 4 in TREC's gdeval and in RankLib.
+        top_label: largest possible label (err); 4 in TREC's gdeval and in RankLib.
         known_as: who computes the measure this way; for tables only.
     """
 
@@ -123,7 +123,7 @@ class MeasureDefinition:
 
     @property
     def formula(self) -> str:
-        """What is computed, in a sentence."""
+        """Description of the computation in one sentence."""
         top = f"the first {self.cutoff} documents" if self.cutoff else "all ranked documents"
         gain, discount = self._gain_and_discount()
         return _FORMULAS[self.kind].format(
@@ -140,7 +140,7 @@ class MeasureDefinition:
             if self.kind == "ndcg" and self.short == "zero":
                 parts.append(f"queries of fewer than {self.cutoff} documents count 0")
         elif self.kind == "err":
-            parts.append(f"chance to stop (2^label - 1)/2^{self.top_label}")
+            parts.append(f"probability to stop (2^label - 1)/2^{self.top_label}")
         else:
             parts.append(f"relevant from label {self.relevant_from}")
         empty = {"zero": "count 0", "one": "count 1", "skip": "are left out"}[self.empty]
@@ -165,7 +165,7 @@ class MeasureDefinition:
 
 def parse_measure(text: str) -> MeasureDefinition:
     """A measure by name: ``ndcg@10``, ``ndcg-linear@10`` (gain = label), ``meanndcg``, ``map``,
-    ``p@5``, ``recall@20``, ``mrr``, ``err@20``, ``map@100``; in any case.
+    ``p@5``, ``recall@20``, ``mrr``, ``err@20``, ``map@100``; case is ignored.
 
     Without a prefix: exponential gain, discount 1/log2(rank + 1), empty queries count 0. A prefix
     chooses another convention: ``letor4:`` and ``mslr:`` the official scripts, ``linear:`` gain =
@@ -193,7 +193,7 @@ def parse_measure(text: str) -> MeasureDefinition:
 
 
 def run_measure(name: str) -> MeasureDefinition:
-    """A measure by name as reports compute it of qrels and a run: by ``RUN_RULES``.
+    """A measure by name, as reports compute it from qrels and a run: by ``RUN_RULES``.
 
     Raises:
         InputError: as :func:`parse_measure`, or the name has a prefix for another convention.
@@ -241,7 +241,7 @@ def official_measures(script: Literal["letor4", "mslr"] = "letor4") -> list[Meas
 
 
 def conventions(cutoff: int = 10) -> list[MeasureDefinition]:
-    """The definitions that circulate in papers and tools, for ``evaluate`` side by side."""
+    """The definitions in use by papers and tools, for :func:`letor.evaluation.side_by_side`."""
     ndcg = MeasureDefinition("ndcg", cutoff, known_as="RankLib, ranx ndcg_burges")
     return [
         _official(ndcg, "letor4"),

@@ -1,4 +1,4 @@
-"""What is judged of the queries of a file and has no row: without it measures are too high."""
+"""Judged documents and queries without a row: measures that ignore them are too high."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 class Missing:
     """Judged documents without a row, and queries without rows.
 
-    A ranking can never show them, so that a measure over the rows alone is that of an easier task.
+    No ranking of the rows can contain them, so measures over the rows alone are those of an easier
+    task.
 
     Attributes:
-        relevant: by query id, how many documents of each label of 1 or more have no row. A judged
-            query without any row is always there; one with rows, where a document is missing.
-        unjudged: queries with rows of whose documents none is judged: no measure counts them.
+        relevant: by query id and label (1 or more), the number of documents without a row. Judged
+            queries without any row are always listed; those with rows, if documents are missing.
+        unjudged: queries with rows but without judged documents, which no measure counts.
     """
 
     relevant: Mapping[str, Mapping[int, int]]
@@ -28,10 +29,11 @@ class Missing:
         return sum(sum(counts.values()) for counts in self.relevant.values())
 
     def told(self, n_relevant: int, n_without_rows: int) -> str:
-        """In one line, what measures count beside the rows, or cannot count.
+        """One line on the documents and queries without rows, and the unjudged queries.
 
         Args:
-            n_relevant: relevant documents with a row. n_without_rows: queries without any.
+            n_relevant: number of relevant documents with a row. n_without_rows: number of queries
+                without rows.
         """
         lost = self.n_relevant
         text = (
@@ -44,13 +46,13 @@ class Missing:
         )
 
     def only(self, query_ids: Collection[str]) -> Missing:
-        """What is missing of the given queries."""
+        """The part that concerns the given queries."""
         kept = set(query_ids)
         relevant = {query: counts for query, counts in self.relevant.items() if query in kept}
         return Missing(relevant, self.unjudged & kept)
 
     def to_json(self) -> dict[str, Any]:
-        """For files: labels as text, the queries that are not judged as a sorted list."""
+        """JSON-compatible form: labels as strings, unjudged queries as a sorted list."""
         relevant = {
             query: {str(label): count for label, count in sorted(counts.items())}
             for query, counts in self.relevant.items()
@@ -59,10 +61,10 @@ class Missing:
 
     @classmethod
     def from_json(cls, found: Any) -> Missing:
-        """What ``to_json`` gave.
+        """Restore from what ``to_json`` returned.
 
         Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is something else.
+            ValueError, KeyError, TypeError, AttributeError: ``found`` is something else.
         """
         relevant = {
             str(query): {int(label): int(count) for label, count in counts.items()}

@@ -1,7 +1,7 @@
 """Normalisation of feature columns, fitted with a ranker, saved with it and applied at scoring.
 
-The per-query kinds need no statistics of the training rows; ``StandardScore`` does. All leave NaN
-(missing) alone and map a column without spread to 0, so that it is harmless.
+The per-query kinds need no statistics of the training rows; ``StandardScore`` does. All keep NaN
+(missing) and map a column without spread to 0, so that it is harmless.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Normaliser(ABC):
         """The same rows with normalised X; ``data`` is not modified."""
 
     def state(self) -> dict[str, Any]:
-        """What ``normaliser_from_state`` needs to make an equal object; JSON-compatible."""
+        """JSON-compatible state from which ``normaliser_from_state`` restores the normaliser."""
         return {"name": self.name}
 
 
 class NoNormaliser(Normaliser):
-    """Columns as they are."""
+    """Leaves columns unchanged."""
 
     name = "none"
 
@@ -51,8 +51,8 @@ class NoNormaliser(Normaliser):
 class QueryMinMax(Normaliser):
     """(x - min) / (max - min) over the rows of a query; a constant column becomes 0.
 
-    The "QueryLevelNorm" of LETOR 3.0 and 4.0, and RankLib's ``-norm linear``. The least and the
-    largest finite value count; +inf becomes 1 and -inf 0.
+    The "QueryLevelNorm" of LETOR 3.0 and 4.0, and RankLib's ``-norm linear``. Minimum and
+    maximum are those of the finite values; +inf becomes 1 and -inf 0.
     """
 
     name = "minmax"
@@ -65,8 +65,8 @@ class QueryMinMax(Normaliser):
 class QueryZScore(Normaliser):
     """(x - mean) / standard deviation over the rows of a query; a constant column becomes 0.
 
-    RankLib's ``-norm zscore``, with the population's standard deviation (division by n).
-    Infinite values take no part and become NaN.
+    RankLib's ``-norm zscore``, with the population standard deviation (division by n).
+    Infinite values are ignored and become NaN.
     """
 
     name = "zscore"
@@ -79,7 +79,7 @@ class QueryZScore(Normaliser):
 class StandardScore(Normaliser):
     """(x - mean) / standard deviation over all training rows, the usual input of neural rankers.
 
-    Infinite values take no part in the statistics and become NaN.
+    Infinite values are ignored in the statistics and become NaN.
     """
 
     name = "standard"
@@ -94,7 +94,7 @@ class StandardScore(Normaliser):
         seen = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
         mean = np.nansum(X, axis=0) / seen
         deviation = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / seen)
-        # Rounding leaves a constant column a spread of some 1e-17: only a real one counts.
+        # By rounding, a constant column may have a tiny spread, about 1e-17: take it as 0.
         constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
         self._columns = list(data.column_names)
         self._mean = mean
@@ -126,17 +126,16 @@ class StandardScore(Normaliser):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> StandardScore:
-        """The object whose ``state()`` this is."""
-        made = cls()
-        made._columns = list(state["columns"])
-        made._mean = np.asarray(state["mean"], dtype=np.float64)
-        made._deviation = np.asarray(state["deviation"], dtype=np.float64)
-        for name, values in (("mean", made._mean), ("deviation", made._deviation)):
-            if values.shape != (len(made._columns),) or not np.isfinite(values).all():
-                raise InputError(
-                    f"normaliser 'standard': {name} must have {len(made._columns)} finite numbers"
-                )
-        return made
+        """Restore a normaliser from its ``state()``."""
+        restored = cls()
+        restored._columns = list(state["columns"])
+        restored._mean = np.asarray(state["mean"], dtype=np.float64)
+        restored._deviation = np.asarray(state["deviation"], dtype=np.float64)
+        n = len(restored._columns)
+        for name, values in (("mean", restored._mean), ("deviation", restored._deviation)):
+            if values.shape != (n,) or not np.isfinite(values).all():
+                raise InputError(f"normaliser 'standard': {name} must have {n} finite numbers")
+        return restored
 
 
 NORMALISERS: dict[str, type[Normaliser]] = {
@@ -145,7 +144,7 @@ NORMALISERS: dict[str, type[Normaliser]] = {
 
 
 def get_normaliser(name: str) -> Normaliser:
-    """A fresh normaliser by name: none, minmax, zscore or standard.
+    """A new, unfitted normaliser by name: none, minmax, zscore or standard.
 
     Raises:
         InputError: there is no normaliser of that name.
@@ -156,7 +155,7 @@ def get_normaliser(name: str) -> Normaliser:
 
 
 def normaliser_from_state(state: Mapping[str, Any]) -> Normaliser:
-    """The normaliser whose ``state()`` this is."""
+    """Restore a normaliser from its ``state()``."""
     if state["name"] == StandardScore.name:
         return StandardScore.from_state(state)
     return get_normaliser(state["name"])

@@ -1,4 +1,4 @@
-"""Ranking data as Parquet: several times smaller and faster than text, with names and origin."""
+"""Ranking data as Parquet: several times smaller and faster than text, and with provenance."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
 from ltr_base.machine import available_cores
 
-#: Bytes that the values of a file may take in any case, and how many times the bytes of the file.
-#: (LZ4, by which files are written here, makes of zeros a 255th.)
+#: Limit on the memory of values: a number of bytes or, if larger, a multiple of the file's size.
+#: (LZ4, the default here, compresses zeros 255-fold.)
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 256
 _ADVICE = "it is not a readable Parquet file of LETOR rows"
 
@@ -42,17 +42,17 @@ def write_parquet(
 
     Each column of X becomes a float32 column of its name; ``label``, ``query_id``,
     ``document_id`` and ``comment`` follow (with underscores appended where a column has that
-    name). Names, query order, provenance and what is missing are in the schema's metadata, so that
-    ``read_parquet`` restores the data set exactly, and other tools can read the table. A row group
-    ends where the next row is of another query.
+    name). Names, query order, provenance and ``missing`` are stored in the schema's metadata, so
+    that ``read_parquet`` restores the data set exactly, and other tools can read the table. Row
+    groups end where the query changes.
 
     Args:
         data: the rows, written in their order.
-        path: the file; it appears when it is complete.
+        path: the file; it appears only once it is complete.
         compression: ``"lz4"`` is read fastest, ``"zstd"`` is smaller.
 
     Raises:
-        InputError: a column name is empty, or provenance is no JSON.
+        InputError: a column name is empty, or provenance is not JSON-compatible.
     """
     with ParquetRows(path, compression=compression) as rows:
         rows.add(ArrowRows.of(data))
@@ -71,22 +71,21 @@ def read_parquet(
     rows: slice | None = None,
 ) -> RankingData:
     """Read a file of ``write_parquet``, a part of a fold (:mod:`letor.parquet_parts`), or any
-    Parquet file whose columns are declared.
+    other Parquet file, whose label and query columns must be named.
 
     Args:
         path: the file.
         label, qid: columns of labels and query ids, in a file that ``write_parquet`` did not write.
-        docno: its column of document ids, if it has one of that name.
+        docno: column of document ids in such a file, which is optional.
         features: names of the columns of X to read, in the order wanted; default: all.
         comments: whether to read comments and document ids of a file of ``write_parquet``.
         threads: number of threads; default: all cores.
-        memory: of a file of ``write_parquet``, values of X that take more bytes are held in a
-            temporary file, see :mod:`letor.mapped`; None = none are.
-        rows: of a file of ``write_parquet``, or a part of a fold, only these, from a start to a
-            stop.
+        memory: for a file of ``write_parquet``, if X takes more bytes than this, it is kept in a
+            temporary file, see :mod:`letor.mapped`; None = never.
+        rows: for a file of ``write_parquet`` or a part of a fold, the range of rows to read.
 
     Raises:
-        InputError: no such file, not a Parquet file, a column that it does not have, or as
+        InputError: no such file, not a Parquet file, a column that it lacks, or as
             ``RankingData.from_frame``.
     """
     path = Path(path)
@@ -99,7 +98,7 @@ def read_parquet(
 
 
 def read_ids(path: str | os.PathLike[str]) -> Iterator[RankingData]:
-    """The rows of a file of ``write_parquet`` without columns and comments, some queries at a time.
+    """Iterate over a file of ``write_parquet``, some queries at a time, without X and comments.
 
     Raises:
         InputError: the file cannot be read.
@@ -127,13 +126,13 @@ def read_ids(path: str | os.PathLike[str]) -> Iterator[RankingData]:
 def check_parquet_size(
     path: str | os.PathLike[str], metadata: pq.FileMetaData, value_bytes: int = 4
 ) -> None:
-    """Look at the number of values before they are read: equal ones take no room in a file.
+    """Check the number of values before they are read: equal values take no space in a file.
 
     Args:
-        value_bytes: that each takes in memory.
+        value_bytes: bytes that each value takes in memory.
 
     Raises:
-        InputError: they would take far more memory than the file is long.
+        InputError: the values would take far more memory than the size of the file.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     columns = range(metadata.num_columns)
@@ -143,10 +142,10 @@ def check_parquet_size(
 
 
 def plain_texts(path: str | os.PathLike[str], array: pa.Array) -> pa.Array:
-    """An array that was read as a dictionary of texts, without it; any other as it is.
+    """Decode an array that was read as a dictionary of strings; return any other unchanged.
 
     Raises:
-        InputError: the texts, which the file holds once, would take too much memory.
+        InputError: the strings, which the file holds only once, would take too much memory.
     """
     if not pa.types.is_dictionary(array.type) or pa.types.is_nested(array.type.value_type):
         return array
@@ -158,12 +157,12 @@ def plain_texts(path: str | os.PathLike[str], array: pa.Array) -> pa.Array:
 
 
 def _check_memory(path: str | os.PathLike[str], n_bytes: int) -> None:
-    """Raise InputError if what a file holds takes far more memory than the file is long."""
+    """Raise InputError if the content of a file takes far more memory than the size of the file."""
     size = os.stat(path).st_size
     if n_bytes > max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * size):
         raise InputError(
-            f"{path}: what its {size:,} bytes hold takes {n_bytes / 2**30:.1f} GiB; if you trust "
-            "the file, write it again as several, or without compression and dictionaries"
+            f"{path}: its {size:,} bytes expand to {n_bytes / 2**30:.1f} GiB in memory; if you "
+            "trust the file, split it, or rewrite it without compression and dictionaries"
         )
 
 
@@ -180,13 +179,13 @@ def _read_ours(
         check_parquet_size(path, file.metadata)
         meta = _checked_metadata(path, file.metadata)
         if "part" not in meta:
-            own = _Source(path, file, meta, np.arange(file.metadata.num_rows)[rows])
-            return _read_rows([own], features, comments, threads, memory)
+            whole = _Source(path, file, meta, np.arange(file.metadata.num_rows)[rows])
+            return _read_rows([whole], features, comments, threads, memory)
         home = all_rows_path(path)
         if not home.is_file():
             raise InputError(
-                f"{path}: a part of a fold, whose rows are in {home}, which is not there; keep the "
-                "folder of the folds together"
+                f"{path}: a part of a fold, whose rows are in {home}, which does not exist; keep "
+                "the folder of the folds together"
             )
         with reading(home, _ADVICE):
             shared = pq.ParquetFile(home, memory_map=True)
@@ -195,9 +194,9 @@ def _read_ours(
                 check_parquet_size(home, shared.metadata)
                 home_meta = _checked_metadata(home, shared.metadata)
             numbers = read_numbers(path, file, meta["part"], shared.metadata)
-            every = _Source(home, shared, home_meta, numbers[rows])
-            own = _Source(path, file, meta, np.arange(len(numbers))[rows])
-            return _read_rows([every, own], features, comments, threads, memory)
+            all_rows = _Source(home, shared, home_meta, numbers[rows])
+            part = _Source(path, file, meta, np.arange(len(numbers))[rows])
+            return _read_rows([all_rows, part], features, comments, threads, memory)
 
 
 def _read_rows(
@@ -207,8 +206,8 @@ def _read_rows(
     threads: int | None,
     memory: int | None,
 ) -> RankingData:
-    """Rows whose columns stand in one file, or in two; all else is in the first one, but what is
-    missing is in the last."""
+    """Rows whose columns are in one file or in two; everything else is in the first one, except
+    for ``missing``, which is in the last."""
     first, last = sources[0], sources[-1]
     known = [name for source in sources for name in source.meta["columns"]]
     names = known if features is None else list(features)
@@ -228,7 +227,7 @@ def _read_rows(
         present = np.unique(index)
         query_ids, index = [query_ids[i] for i in present], np.searchsorted(present, index)
     texts = {r: _packed(table[roles[r]], is_text=r == "document_id") for r in wanted[2:]}
-    told = {name: notes for s in sources for name, notes in s.meta["provenance"].items()}
+    provenance = {name: notes for s in sources for name, notes in s.meta["provenance"].items()}
     return RankingData(
         X,
         table[roles["label"]].to_numpy().astype(np.float32),
@@ -237,7 +236,7 @@ def _read_rows(
         names,
         texts.get("document_id"),
         texts.get("comment"),
-        {name: told[name] for name in names if name in told},
+        {name: provenance[name] for name in names if name in provenance},
         Missing.from_json(last.meta["missing"]) if "missing" in last.meta else None,
     )
 
@@ -258,13 +257,13 @@ def _checked_metadata(path: Path, metadata: pq.FileMetaData) -> dict[str, Any]:
     text = (metadata.metadata or {}).get(KEY)
     if text is None:
         raise InputError(
-            f"{path}: not written by write_parquet (no 'letor' metadata): say which of its columns "
-            "are what, read_parquet(path, label=..., qid=...)"
+            f"{path}: not written by write_parquet (no 'letor' metadata): name its columns of "
+            "labels and queries, read_parquet(path, label=..., qid=...)"
         )
     meta: dict[str, Any] = json.loads(text)
     texts = meta["columns"] if "part" in meta else [*meta["columns"], *meta["query_ids"]]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError("names of columns or queries are no texts")
+        raise InputError("names of columns or queries are not strings")
     if meta["version"] > VERSION:
         raise InputError(f"{path}: written by a newer version (format {meta['version']})")
     return meta
@@ -272,11 +271,11 @@ def _checked_metadata(path: Path, metadata: pq.FileMetaData) -> dict[str, Any]:
 
 @dataclass
 class _Source:
-    """A file of :func:`write_parquet`, or a part of a fold, while it is read.
+    """An open file of :func:`write_parquet`, or part of a fold, and the rows to read from it.
 
     Attributes:
-        path: the file. file: it, open. meta: what it says of its rows.
-        rows: int64, the numbers of those that are wanted, ascending.
+        path, file: the file and its reader. meta: its description of its rows.
+        rows: int64, numbers of the rows to read, ascending.
     """
 
     path: Path
@@ -287,14 +286,14 @@ class _Source:
     def read_values(
         self, names: Sequence[str], X: NDArray[np.float32], threads: int | None
     ) -> None:
-        """Those columns of X that are the file's, row groups in parallel."""
-        own = set(self.meta["columns"])
-        places = [j for j, name in enumerate(names) if name in own]
+        """Fill the columns of X that this file has, with row groups in parallel."""
+        stored = set(self.meta["columns"])
+        places = [j for j, name in enumerate(names) if name in stored]
         if not places:
             return
         read, meta = [names[j] for j in places], self.file.metadata
         adjacent = places[-1] - places[0] + 1 == len(places)
-        at: Any = slice(places[0], places[-1] + 1) if adjacent else places
+        targets: Any = slice(places[0], places[-1] + 1) if adjacent else places
 
         def read_group(i: int, chosen: Any, to: slice) -> None:
             # one reader per row group: readers are not shared between threads
@@ -303,19 +302,19 @@ class _Source:
             columns = np.empty((len(read), to.stop - to.start), dtype=np.float32)
             for j, name in enumerate(read):
                 columns[j] = table.column(name).combine_chunks().to_numpy()[chosen]
-            X[to, at] = columns.T
+            X[to, targets] = columns.T
 
         with reading(self.path, _ADVICE), ThreadPoolExecutor(threads or available_cores()) as pool:
             list(pool.map(lambda group: read_group(*group), self._groups()))
 
     def read_columns(self, names: list[str]) -> dict[str, pa.Array]:
-        """Columns by name."""
+        """Read columns by name."""
         with reading(self.path, _ADVICE):
             return self._columns(self.file, names)
 
     def read_texts(self, names: list[str]) -> dict[str, pa.Array]:
-        """Columns of texts, those that another program wrote as dictionaries within their
-        bounds."""
+        """Read columns of strings; those written as dictionaries (by another program) are checked
+        for size before they are decoded."""
         metadata = self.file.metadata
         places = {metadata.schema.column(j).path: j for j in range(metadata.num_columns)}
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -338,7 +337,7 @@ class _Source:
         return {name: table.column(name).unify_dictionaries().combine_chunks() for name in names}
 
     def _groups(self) -> Iterator[tuple[int, Any, slice]]:
-        """Row groups that are wanted: (number, which of its rows, where they come to stand)."""
+        """Row groups to read: (number, which of its rows, their positions in the result)."""
         meta, start = self.file.metadata, 0
         for i in range(meta.num_row_groups):
             stop = start + meta.row_group(i).num_rows

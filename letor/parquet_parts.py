@@ -1,8 +1,8 @@
-"""Parts of folds as Parquet, beside one file of all rows.
+"""Parts of folds as Parquet files that refer to one file of all rows.
 
-Of folds in a folder, ``columns.parquet`` holds all rows with the columns that are the same in every
-fold, as of :func:`letor.parquet.write_parquet`. ``Fold1/train.parquet`` and so on hold which of
-these rows a part has, by their numbers from 0 on, and the columns that the fold adds to them;
+In a folder of folds, ``columns.parquet`` holds all rows with the columns that are the same in every
+fold, in the format of :func:`letor.parquet.write_parquet`. ``Fold1/train.parquet`` and so on hold
+the numbers (from 0) of the rows in a part, and the columns that the fold adds to them;
 :func:`letor.parquet.read_parquet` reads both together.
 """
 
@@ -27,7 +27,7 @@ from letor.missing import Missing
 
 #: The file of all rows, in the folder above that of a part.
 ALL_ROWS = "columns.parquet"
-_BLOCK_BYTES = 1 << 24  # of a row group
+_BLOCK_BYTES = 1 << 24  # size of a row group
 _END = 8  # bytes of a Parquet file after its footer: the footer's length, and "PAR1"
 
 
@@ -43,18 +43,18 @@ def write_part(
     provenance: Mapping[str, Mapping[str, Any]],
     missing: Missing | None,
 ) -> None:
-    """Write a part of a fold; the file of all rows is there already. Values are looked at a row
-    group at a time, so that they may lie in a file that is mapped into memory.
+    """Write a part of a fold; the file of all rows must exist already. Values are read one row
+    group at a time, so that they may be memory-mapped.
 
     Args:
-        path: the file; it appears when it is complete.
-        has: bool [n], which of all rows the part has, those of whole queries.
-        values: float32 [n, k], of all rows, the columns that the fold adds.
-        provenance: of these columns, by their names, in order.
-        missing: what is missing of the part, where it is known.
+        path: the file; it appears only once it is complete.
+        has: bool [n], which of all rows are in the part; must select whole queries.
+        values: float32 [n, k], the columns that the fold adds, for all rows.
+        provenance: provenance of these columns, keyed by their names, in order.
+        missing: judged documents and queries without a row in the part, if known.
 
     Raises:
-        InputError: provenance that is no JSON.
+        InputError: provenance is not JSON-compatible.
     """
     path, names = Path(path), list(provenance)
     number = "row"
@@ -81,7 +81,7 @@ def write_part(
         pq.ParquetWriter(
             partial,
             schema,
-            # Differences of row numbers take no room, uncompressed: most are 1.
+            # Most differences of row numbers are 1: they take no space even uncompressed.
             compression={number: "NONE", **dict.fromkeys(names, "LZ4")},
             column_encoding={number: "DELTA_BINARY_PACKED"},
             use_dictionary=False,
@@ -101,24 +101,24 @@ def read_numbers(
     """int64: the numbers of a part's rows, ascending.
 
     Args:
-        part: what its metadata say of it. all_rows: of the file of all rows.
+        part: the entry "part" of its metadata. all_rows: metadata of the file of all rows.
 
     Raises:
-        InputError: they were numbered in another file, or are damaged.
+        InputError: the numbers refer to another file of all rows, or are damaged.
     """
     home = all_rows_path(path)
     if footer_digest(home) != part["digest"]:
-        raise InputError(f"{path}: its rows are of another {home} than this; build the folds again")
+        raise InputError(f"{path}: its rows refer to another {home}; build the folds again")
     rows: NDArray[np.int64] = file.read(columns=[part["row"]])[part["row"]].to_numpy()
     inside = not len(rows) or 0 <= rows[0] <= rows[-1] < all_rows.num_rows
     if rows.dtype != np.int64 or not inside or np.any(rows[1:] <= rows[:-1]):
-        raise InputError(f"{path}: its rows are not numbers of rows of {home}, in their order")
+        raise InputError(f"{path}: its rows are not numbers of rows of {home} in ascending order")
     return rows
 
 
 def footer_digest(path: Path) -> str:
-    """SHA-256 of the footer of a Parquet file: its columns and metadata, and where everything
-    stands. (That of all bytes would take as long as to read them.)
+    """SHA-256 of the footer of a Parquet file: its columns, metadata, and positions of all data.
+    (Hashing all bytes would take as long as reading them.)
 
     Raises:
         InputError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Rows that are written as Parquet while they come, in blocks of whole queries."""
+"""Incremental writing of rows as Parquet, in blocks of whole queries."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.missing import Missing
 
-_BLOCK_BYTES = 1 << 24  # of float32 values in a row group
+_BLOCK_BYTES = 1 << 24  # size of the float32 values in a row group
 
 
 class ParquetRows:
-    """A file as of :func:`write_parquet` that is written while rows come, a block at a time: the
-    same bytes for any blocks of the same rows. It appears when the ``with`` block ends without an
-    error.
+    """Writes a file of :func:`write_parquet` from blocks of rows. The division into blocks does not
+    change its bytes. The file appears when the ``with`` block ends without an error.
 
     Args:
-        path, compression: see there.
+        path, compression: as for :func:`write_parquet`.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class ParquetRows:
         self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
         self._waiting: pa.Table | None = None
-        self._ends = np.zeros(0, np.int64)  # of waiting rows, before which the query changes
+        self._ends = np.zeros(0, np.int64)  # end of each query of the waiting rows
         self._query_ids: list[str] = []
         self._relevant: dict[str, Mapping[int, int]] = {}
         self._unjudged: set[str] = set()
@@ -49,12 +48,12 @@ class ParquetRows:
         return self
 
     def add(self, rows: ArrowRows) -> None:
-        """Write the rows of further queries, with the columns and the provenance of the first ones;
-        or keep them until there are enough for a row group.
+        """Add rows of further queries; they are written once they fill a row group. The file has
+        the provenance of the first rows.
 
         Raises:
-            InputError: provenance is no JSON, other columns than before, a query whose rows were
-                added before, or ids that are no valid UTF-8 where those before were.
+            InputError: provenance is not JSON-compatible, the columns differ from those before, or
+                ids are not valid UTF-8 although those before were.
         """
         queries = rows.roles["query_id"]
         place = rows.table.schema.get_field_index(queries)
@@ -64,7 +63,7 @@ class ParquetRows:
         if self._writer is None:
             self._begin(rows, table.schema)
         if list(rows.names) != list(self._first.names):
-            raise InputError(f"{self._path}: rows of other columns than those before")
+            raise InputError(f"{self._path}: rows with other columns than those before")
         if table.schema != self._schema:
             raise InputError(f"{self._path}: rows with other ids or comments than those before")
         waiting = 0 if self._waiting is None else len(self._waiting)
@@ -80,8 +79,8 @@ class ParquetRows:
 
     @property
     def missing(self) -> Missing | None:
-        """What is missing of all rows so far, queries without rows first, in an order that does not
-        depend on the blocks; None where it is not known of some."""
+        """Judged documents and queries without a row so far, queries without rows first, in an
+        order that does not depend on the blocks; None if unknown for some rows."""
         if not self._knows_missing:
             return None
         with_rows = set(self._query_ids)
@@ -91,10 +90,10 @@ class ParquetRows:
         return Missing(relevant, frozenset(self._unjudged))
 
     def _begin(self, rows: ArrowRows, schema: pa.Schema) -> None:
-        """Open the file, whose columns are those of the first rows."""
+        """Open the file, with the columns of the first rows."""
         self._first, self._schema = replace(rows, table=schema.empty_table()), schema
         self._queries = schema.get_field_index(rows.roles["query_id"])
-        self._metadata()  # what cannot be written is refused before rows are
+        self._metadata()  # refuse provenance that cannot be written before writing rows
         self._size = max(1024, _BLOCK_BYTES // (4 * max(1, len(rows.names))))
         self._writer = self._stack.enter_context(
             pq.ParquetWriter(
@@ -107,8 +106,8 @@ class ParquetRows:
         )
 
     def _write_groups(self, *, last: bool = False) -> None:
-        """Write the row groups that are complete, or all that is left. A group has ``size`` rows or
-        more (the last may have fewer), and ends where the query changes."""
+        """Write the row groups that are complete, or all remaining rows. A group has ``_size`` rows
+        or more (the last may have fewer), and ends where the query changes."""
         if self._waiting is None or self._writer is None:
             return
         start, n = 0, len(self._waiting)
@@ -121,24 +120,24 @@ class ParquetRows:
             self._writer.write_table(group, row_group_size=len(group))
             start = end
         if start:
-            # A copy: a slice would keep all that was written in memory.
+            # Copied, since a slice would keep the written rows in memory.
             self._waiting = self._waiting.slice(start).take(pa.array(np.arange(n - start)))
             self._ends = self._ends[self._ends > start] - start
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> bool | None:
         if kind is not None:
             return self._stack.__exit__(kind, *error)
-        with self._stack:  # which learns of errors of the last rows, too
+        with self._stack:  # so that errors in the last rows discard the file, too
             if self._writer is not None:
                 self._write_groups(last=True)
                 self._writer.add_key_value_metadata({KEY: self._metadata()})
         return None
 
     def _metadata(self) -> bytes:
-        """What the file says of its rows.
+        """The description of all rows so far, as JSON.
 
         Raises:
-            InputError: provenance that is no JSON.
+            InputError: provenance is not JSON-compatible, or a query was added twice.
         """
         if len(set(self._query_ids)) != len(self._query_ids):
             raise InputError(f"{self._path}: rows of a query in several blocks")
@@ -150,7 +149,7 @@ class ParquetRows:
 
 
 def _with_dictionary(schema: pa.Schema, place: int) -> pa.Schema:
-    """The schema with a dictionary of texts in place of a column of texts."""
+    """The schema with a column of strings replaced by a dictionary of strings."""
     field = schema.field(place)
     kind = pa.dictionary(pa.int32(), field.type)
     return schema.set(place, pa.field(field.name, kind, nullable=False))

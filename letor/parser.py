@@ -1,4 +1,4 @@
-"""LETOR text to arrays: kernels over chunks of lines, then line by line the doubtful rest."""
+"""Parsing of LETOR text: kernels over chunks of lines, then doubtful lines exactly, one by one."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from letor.line import BadLine, LineError, ParsedLine, parse_line, shown
 from ltr_base.machine import available_cores
 
 CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
-#: Shorter texts are read line by line, in less time than the kernels take to be loaded (and far
-#: less than they take to be compiled, on a machine that has not run them yet).
+#: Shorter texts are parsed line by line, which takes less time than loading the kernels (and far
+#: less than compiling them, on a machine that has not run them yet).
 KERNELS_FROM_BYTES = 1 << 16
-#: Lines that are kept until they are stored.
+#: Number of exactly parsed lines that are collected before they are stored.
 _STORED_AT_ONCE = 1 << 12
 _SAMPLE_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
-# NaNs told apart by their payload, in the order of the kinds of letor.kernels.numbers.
+# NaNs with different payloads, in the order of the kinds in letor.kernels.numbers.
 MARK_BITS = 0x7FC00000 + np.arange(5, dtype=np.uint32)
 NULL_BITS = MARK_BITS[1]
 
-#: So many bad lines are too many where they are most of the lines so far.
+#: Parsing stops at more bad lines than this, if they are most of the lines so far.
 MANY_BAD_LINES = 100_000
-#: Bytes that columns may take in any case, and how many times the bytes of the text.
+#: Limit on the memory of X: a number of bytes or, if larger, a multiple of the size of the file.
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 64
 
 
@@ -45,8 +45,8 @@ class Rows:
         marks: float32 [5], what is stored for absent, NULL, nan, infinite, huge.
         limit: rows with larger ids are layout.BAD.
         refused: flags that make a row layout.BAD.
-        growing: whether ``X`` takes as many columns as the rows have.
-        stored: bytes of the file.
+        growing: whether ``X`` gets as many columns as the rows have.
+        stored: size of the file in bytes.
         largest: the largest id of a row that is not layout.BAD.
         X, y: float32 [n, p] and [n]; ``X`` holds marks (``MARK_BITS``).
         spans: int64 [n, 5], positions in ``buffer`` (see letor.kernels.svmlight).
@@ -76,16 +76,16 @@ def parse(
     stored: int | None = None,
     threads: int | None = None,
 ) -> Rows:
-    """Run the parsing kernels over the chunks of a buffer; all rows of a short one are left to
+    """Run the parsing kernels over the chunks of a buffer; all rows of a short buffer are left to
     :func:`settle_doubtful_rows`.
 
     Args:
         buffer: uint8, the text.
-        missing: 0 or NaN, stored where a line does not give a column.
+        missing: 0 or NaN, the value of columns absent from a line.
         width: number of columns to store; default: the largest id.
         max_columns: rows with larger ids are flagged layout.BAD.
         refuse_non_finite: whether rows with nan, infinite or huge values are flagged layout.BAD.
-        stored: bytes of the file, if it is compressed.
+        stored: size of the file in bytes, if it is compressed.
         threads: number of threads; default: all cores.
     """
     marks = MARK_BITS.view(np.float32).copy()
@@ -115,24 +115,24 @@ def parse(
 
 
 def _check_size(rows: Rows, width: int) -> None:
-    """Refuse one large id in a file of many short rows: absent values take memory, too."""
+    """Raise InputError if a large id in a file of many short rows makes X too large."""
     n = len(rows.y)
     size = 4 * n * width
-    # Values that all stand in the text take less than it, however well it is packed.
+    # If every value is in the text, X takes less memory than it, however small the file.
     if size <= max(_ALWAYS_TAKEN, _LARGEST_MULTIPLE * rows.stored, rows.buffer.size):
         return
     narrow = settle_doubtful_rows(parse(rows.buffer, width=0, max_columns=width - 1))
-    at = next((line.number for line in narrow if "is above max_columns" in line.reason), "?")
+    number = next((line.number for line in narrow if "is above max_columns" in line.reason), "?")
     raise InputError(
-        f"line {at} has the column {width}: {n:,} rows of so many columns take "
-        f"{size / 2**30:.1f} GiB, {size // rows.stored} times the file; mend the line, lower "
-        "max_columns, or say by n_columns that the rows really have so many"
+        f"line {number} has the column {width}: {n:,} rows of so many columns take "
+        f"{size / 2**30:.1f} GiB, {size // rows.stored} times the file; correct the line, lower "
+        "max_columns, or set n_columns if the rows really have so many"
     )
 
 
 def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
-    """Parse the rows flagged BAD once more, slowly: good ones are stored and lose their flag, bad
-    ones are yielded, in the order of the file. ``line`` is the number of the first line."""
+    """Parse the rows flagged BAD again, exactly: good ones are stored and lose their flag, bad ones
+    are yielded in the order of the file. ``line`` is the number of the first line."""
     number, counted = line, 0
     parsed: list[tuple[int, ParsedLine]] = []
     for row in map(int, np.flatnonzero(rows.flags & layout.BAD)):
@@ -151,10 +151,10 @@ def settle_doubtful_rows(rows: Rows, *, line: int = 1) -> Iterator[BadLine]:
 
 
 def bad_lines(rows: Rows) -> list[BadLine]:
-    """All that :func:`settle_doubtful_rows` refuses.
+    """All lines that :func:`settle_doubtful_rows` finds malformed.
 
     Raises:
-        InputError: they are many, and most of the lines so far.
+        InputError: more than ``MANY_BAD_LINES`` lines are bad, and most of the lines so far.
     """
     bad = []
     for line in settle_doubtful_rows(rows):
@@ -168,7 +168,7 @@ def bad_lines(rows: Rows) -> list[BadLine]:
 
 
 def _all_doubtful(like: Rows, start: int, width: int | None) -> Rows:
-    """The rows of a text, unread."""
+    """All rows of a text, flagged BAD without being parsed."""
     spans = []
     for line in like.buffer[start:].tobytes().split(b"\n"):
         text = line.removesuffix(b"\r")
@@ -212,7 +212,7 @@ def _line_chunks(buffer: NDArray[np.uint8], start: int, size: int) -> list[tuple
 
 
 def _sampled_width(rows: Rows, start: int) -> int:
-    """The largest id in the first, middle and last lines: nearly always that of the file."""
+    """The largest id in the first, middle and last lines, nearly always that of the whole file."""
     from letor.kernels import svmlight as kernels
 
     buffer, width = rows.buffer, 0
@@ -226,7 +226,7 @@ def _sampled_width(rows: Rows, start: int) -> int:
 
 
 def _store(rows: Rows, parsed: list[tuple[int, ParsedLine]]) -> None:
-    """Put slowly parsed lines where the kernel would have put them."""
+    """Store exactly parsed lines as the kernel would have done."""
     largest = max((line.columns[-1] for _, line in parsed if line.columns), default=0)
     rows.largest = max(rows.largest, largest)
     extra = largest - rows.X.shape[1]

@@ -18,7 +18,7 @@ class StringArray(Sequence[Any]):
     Attributes:
         buffer: uint8, the bytes of all strings.
         start, stop: int64 [n], piece i is ``buffer[start[i]:stop[i]]``.
-        is_text: whether pieces are ``str`` (UTF-8, bytes that are not kept as surrogates) or
+        is_text: whether pieces are ``str`` (UTF-8, with invalid bytes kept as surrogates) or
             ``bytes``.
     """
 
@@ -88,5 +88,5 @@ class StringArray(Sequence[Any]):
 
 
 def encode(value: str | bytes) -> bytes:
-    """The bytes of a string as files hold it."""
+    """Encode a string as it is stored in files; bytes are returned unchanged."""
     return value.encode("utf8", "surrogateescape") if isinstance(value, str) else value

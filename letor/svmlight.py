@@ -30,7 +30,7 @@ __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_let
 
 MAX_COLUMNS = 10_000
 
-#: ``docid = ID`` and ``docno = ID``, also where one is the other's ID.
+#: ``docid = ID`` and ``docno = ID``, even if one of them is the ID of the other.
 _DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))")
 
 
@@ -54,28 +54,28 @@ def read_letor(
     """Read a LETOR / SVMlight file, plain or compressed (.gz, .bz2, .zst).
 
     A line is ``label qid:ID id:value id:value ... #comment``; ids start at 1 and increase; query
-    ids are any text without blanks; LF and CRLF end lines; blank lines and lines of comment only
-    are skipped; rows of a query need not be adjacent. Numbers are rounded correctly to float32.
+    ids are any text without blanks; LF and CRLF end lines; blank lines and comment lines are
+    skipped; rows of a query need not be adjacent. Numbers are rounded correctly to float32.
 
     Args:
         path: the file.
-        missing: value of columns that a line does not give: 0 or NaN.
+        missing: value of columns absent from a line: 0 or NaN.
         null: ``"min"`` replaces ``NULL`` by the least value of the column within the query (the
-            MIN version of LETOR 4.0; 0 where the query has NULLs only), ``"nan"`` by NaN.
+            MIN version of LETOR 4.0; 0 if the query has only NULLs), ``"nan"`` by NaN.
         non_finite: what to do with ``nan``, ``inf`` and numbers beyond float32 (Istella marks
             missing values by 1.797e308): refuse the line, or read NaN.
-        on_error: ``"raise"`` stops at the first bad line; ``"skip"`` leaves bad lines out, lists
-            them in ``rejected``, or warns with their number if that is not given.
+        on_error: ``"raise"`` stops at the first bad line; ``"skip"`` leaves bad lines out and
+            lists them in ``rejected``, or warns with their number if that is not given.
         rejected: receives a ``BadLine`` for each line left out.
         n_columns: number of columns of X; larger ids are errors. Default: the largest id.
-        max_columns: ids above this are errors (a typing error must not allocate terabytes).
+        max_columns: ids above this are errors (so that a typo cannot allocate terabytes).
         comments: whether to keep comments and the document ids in them (``#docid = ID`` of
             LETOR, ``docno = ID`` of Terrier, which wins).
         threads: number of threads; default: all cores. The result does not depend on it.
 
     Returns:
-        The rows in file order; ``comments`` and ``document_ids`` are packed, and None where no
-        line has any.
+        The rows in file order; ``comments`` and ``document_ids`` are ``StringArray``, or None if
+        no line has any.
 
     Raises:
         InputError: no such file, damaged compression, no rows, or a bad line (with its number,
@@ -109,7 +109,7 @@ def read_letor(
 
 
 def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
-    """Make a data set of the rows that are not flagged BAD, marks replaced."""
+    """Make a data set of the rows that are not flagged BAD, with marks replaced."""
     query_ids, query_index = _number_queries(rows)
     X, y, spans, flags = rows.X, rows.y, rows.spans, rows.flags
     if np.any(flags & layout.BAD):
@@ -125,8 +125,8 @@ def assemble(rows: Rows, *, use_minimum: bool, comments: bool) -> RankingData:
 def _replace_marks(
     X: NDArray[np.float32], query_index: NDArray[np.int64], use_minimum: bool
 ) -> None:
-    """Replace all marks by the plain NaN, or NULL (if asked) by LETOR's MIN rule: the least value
-    of its column within its query, 0 if it has none."""
+    """Replace all marks by plain NaN, except that ``use_minimum`` replaces NULL by LETOR's MIN
+    rule: the least value of its column within its query, 0 if there is none."""
     rows, columns = np.nonzero(X.view(np.uint32) == NULL_BITS)
     X[np.isnan(X)] = np.nan
     if use_minimum and len(rows):
@@ -138,7 +138,7 @@ def _replace_marks(
 
 def _number_queries(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
     """The query ids in order of first appearance, and int64 [n], the position of each row's among
-    them; anything for rows flagged BAD."""
+    them; undefined for rows flagged BAD."""
     bad = rows.flags & layout.BAD != 0
     begins = rows.flags & layout.SAME_QUERY == 0
     begins[1:] |= bad[:-1]
@@ -179,8 +179,8 @@ def _pack_plainly(
     packed: NDArray[np.uint8],
     documents: NDArray[np.int64],
 ) -> bool:
-    """:func:`letor.kernels.svmlight.pack_comments`, for comments that numba is not worth loading
-    for."""
+    """Like :func:`letor.kernels.svmlight.pack_comments`, but without loading numba, for short
+    texts."""
     for row, (start, stop) in enumerate(spans[:, [layout.CUT, layout.LINE_STOP]].tolist()):
         comment = buffer[start:stop].tobytes()
         packed[offsets[row] : offsets[row + 1]] = buffer[start:stop]

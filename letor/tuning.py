@@ -1,7 +1,7 @@
-"""Choice of a ranker's parameters by validation rows; test rows are never seen.
+"""Tuning of a ranker's parameters on validation rows; test rows are never used.
 
-Every trial fits on the training rows, stops early on the validation rows where the ranker does
-that, and is judged by one measure on the validation rows; equally good trials: the first wins.
+Each trial fits on the training rows, stops early on the validation rows if the ranker supports
+that, and is evaluated by one measure on the validation rows; of equal trials, the first wins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from letor.rankers.registry import get_ranker
 
 Grid = Mapping[str, Sequence[Any]]
 
-#: Small grids to begin with, by the name of the ranker.
+#: Small default grids, by the name of the ranker.
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "adarank": {"measure": ["map", "ndcg@10"]},
     "coordinate-ascent": {"measure": ["ndcg@10", "map"]},
@@ -36,11 +36,11 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best of a search.
+    """The result of a search.
 
     Attributes:
         ranker: fitted with the best parameters.
-        parameters: those that were searched, with their best values.
+        parameters: the best values of the searched parameters.
         trials: DataFrame with a column per searched parameter and ``value``, the measure on the
             validation rows, in the order of the trials.
     """
@@ -62,13 +62,13 @@ def tune(
     """Try every combination of a grid.
 
     Args:
-        name: of the ranker, as in ``letor.rankers.registry``.
+        name: name of the ranker, as in ``letor.rankers.registry``.
         train: rows to fit on.
-        valid: rows that choose.
-        grid: values of each parameter; ``GRIDS[name]`` by default. An empty one is one trial.
+        valid: rows to choose by.
+        grid: values of each parameter; ``GRIDS[name]`` by default. An empty grid gives one trial.
         measure: a name that ``letor.measures.parse_measure`` knows.
-        fixed: further arguments of the ranker (its own ``measure`` may be one), which leave the
-            default grid.
+        fixed: further arguments of the ranker (such as its own ``measure``), which are removed
+            from the default grid.
 
     Raises:
         InputError: the ranker, a parameter, the measure or the rows cannot be used, a parameter
@@ -103,8 +103,8 @@ def tune_by_optuna(
     """Let Optuna's TPE sampler propose parameters (``pip install 'ltr-features[tune]'``).
 
     Args:
-        suggest: gives the parameters of an ``optuna.Trial``, by its ``suggest_...`` methods.
-        n_trials: number of trials. seed: of the sampler. fixed: further arguments of the ranker.
+        suggest: returns the parameters for an ``optuna.Trial``, by its ``suggest_...`` methods.
+        n_trials: number of trials. seed: seed of the sampler. fixed: further ranker arguments.
 
     Raises:
         InputError: Optuna is not installed, or as in :func:`tune`.
@@ -124,7 +124,7 @@ def tune_by_optuna(
 
 
 class _Search:
-    """Fits and judges settings, and keeps the best."""
+    """Fits and evaluates parameter settings, and keeps the best."""
 
     def __init__(
         self,

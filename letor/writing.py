@@ -50,7 +50,7 @@ def write_letor(
 
     Args:
         data: the rows, written in their order.
-        path: the file; it appears when it is complete.
+        path: the file; it appears only once it is complete.
         digits: decimals of the values (0 to 12; LETOR has 6), or None for the shortest text that
             reads back as the same float32.
         line_end: LF, or CRLF as in LETOR's own files.
@@ -103,7 +103,7 @@ def append_columns(
 ) -> list[int]:
     """Copy a LETOR file, appending columns to its rows; everything else is kept byte for byte.
 
-    The new ``id:value`` pairs stand before the comment or line end; the text before them, the
+    The new ``id:value`` pairs go before the comment or line end; the text before them, the
     comment, the line end, blank lines and comment lines stay as they are. The file is read twice
     (once to check all of it) in pieces, so that it may be larger than memory. NaN is left out.
 
@@ -146,10 +146,10 @@ def append_columns(
 
 
 def check_ids(ids: Sequence[str], what: str) -> None:
-    """Whether LETOR text and TREC files can hold ids: for checking them before long work.
+    """Check that LETOR text and TREC files can hold ids, before time is spent on the work.
 
     Args:
-        ids: of documents or queries. what: named in the message, "document id".
+        ids: document or query ids. what: their kind, for the message: "document id".
 
     Raises:
         InputError: an id is empty, or has a blank, a control character or '#'.
@@ -169,7 +169,7 @@ def _check_digits(digits: int | None) -> None:
 
 
 def _check_words(words: StringArray, what: str) -> None:
-    """Refuse words that a LETOR line cannot hold."""
+    """Raise InputError for words that a LETOR line cannot hold."""
     used = words.buffer
     if np.any((used <= 32) | (used == ord("#"))) or np.any(words.start == words.stop):
         for word in words:
@@ -178,7 +178,7 @@ def _check_words(words: StringArray, what: str) -> None:
 
 
 def _comments(data: RankingData) -> StringArray:
-    """The comment of each row, checked; made from document ids where there are none."""
+    """The comment of each row, checked; made from document ids if the data has no comments."""
     if data.comments is None and data.document_ids is None:
         nowhere = np.zeros(len(data), dtype=np.int64)
         return StringArray(_NOTHING, nowhere, nowhere, is_text=False)
@@ -212,7 +212,7 @@ def _heads(
 
 
 def _pair_size(largest_id: int, digits: int | None) -> int:
-    """Room that `` id:value`` may need."""
+    """Largest number of bytes that `` id:value`` may take."""
     number = kernels.MAX_NUMBER_LENGTH if digits is None else kernels.MAX_FIXED_LENGTH
     return 2 + len(str(largest_id)) + number
 
@@ -249,7 +249,7 @@ def _format(
 def _write_in_order(
     stream: IO[bytes], make: Callable[[T], memoryview], items: Iterable[T], threads: int | None
 ) -> None:
-    """Write ``make(item)`` of all items in their order, made by several threads a little ahead."""
+    """Write ``make(item)`` for all items in order; several threads compute a little ahead."""
     threads = threads or available_cores()
     pending: deque[Future[memoryview]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -284,11 +284,11 @@ def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None)
 def _collected(
     blocks: Iterable[NDArray[np.floating]], n: int, source: str | os.PathLike[str]
 ) -> NDArray[np.float32]:
-    """The n rows of all blocks; where they take much memory, in a temporary file."""
+    """The n rows of all blocks; memory-mapped from a temporary file if they are large."""
     values, row = np.empty((0, 0), np.float32), 0
     for number, block in enumerate(blocks):
         if block.ndim != 2 or (number and block.shape[1] != values.shape[1]):
-            raise InputError(f"a block of values has shape {block.shape}: need [n, k], one k")
+            raise InputError(f"a block of values has shape {block.shape}: need [n, k], same k")
         if number == 0:
             values = empty_array((n, block.shape[1]))
         if row + len(block) > n:
@@ -312,7 +312,7 @@ def _write_appended(
     """Write a piece of the source with its rows' new values."""
     cut, stop = rows.spans[:, layout.CUT], rows.spans[:, layout.LINE_STOP]
     # What lies between the end of a row and the cut of the next (line end, other lines, data)
-    # is the next one's head.
+    # is the head of the next.
     heads = np.stack([np.concatenate([[0], stop[:-1]])[: len(stop)], cut], axis=1)
     tails = np.stack([cut, stop], axis=1)
     names = [str(first_id + j) for j in range(values.shape[1])]

@@ -1,2 +1,2 @@
-"""What the other packages stand on: compiled kernels, names that users write and that packages hand
-out, this machine. Knows no rows, no models and no text."""
+"""Foundations of the other packages: compiled kernels, lazy imports, names in messages, properties
+of the machine. Knows nothing of rows, models or text."""

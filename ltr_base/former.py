@@ -1,4 +1,4 @@
-"""Arguments by the names that they had before, for one release."""
+"""Renamed arguments, whose former names still work, with a warning, for one release."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 def present_names(
     given: Mapping[str, Any], now: Mapping[str, str], stacklevel: int = 2
 ) -> dict[str, Any]:
-    """Arguments by their present names.
+    """Replace former names of arguments by the present ones.
 
     Args:
-        given: by name. now: for each former name the present one. stacklevel: of the warning, as
-            of ``warnings.warn`` called where this function is.
+        given: arguments by name. now: the present name for each former one. stacklevel: that of
+            the warning, as if ``warnings.warn`` were called in place of this function.
 
     Raises:
         ValueError: an argument is given by both of its names.
 
     Warns:
-        FutureWarning: a former name is among them.
+        FutureWarning: a former name is used.
     """
     for name in now.keys() & given.keys():
         if now[name] in given:
@@ -33,8 +33,8 @@ def present_names(
 
 
 def former_names(**now: str) -> Callable[[Made], Made]:
-    """A decorator: a function, or a class's constructor, takes keyword arguments by their former
-    names too, and warns: ``@former_names(stream="field")``."""
+    """Decorator of a function or class that makes it (or its constructor) accept keyword arguments
+    by their former names too, with a warning: ``@former_names(stream="field")``."""
 
     def decorate(made: Made) -> Made:
         called: Callable[..., Any] = vars(made)["__init__"] if isinstance(made, type) else made

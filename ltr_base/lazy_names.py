@@ -1,4 +1,4 @@
-"""Names that a package hands out and imports when they are first asked for."""
+"""Names of a package that are imported on first access."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def lazy_names(
 
     Args:
         package: its ``__name__``.
-        homes: for each name its module, absolute or, with a dot before it, within the package.
-        renamed: for each old name, which warns, its new one.
+        homes: the module of each name, absolute or, with a leading dot, relative to the package.
+        renamed: the new name for each old one; using an old name gives a FutureWarning.
     """
     new_names = renamed or {}
 

@@ -1,4 +1,4 @@
-"""This machine: cores and memory that may be used, and names of temporary files of its own."""
+"""Properties of this machine: usable cores and memory, and unique names of temporary files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import secrets
 from pathlib import Path
 
-#: Names of temporary files, those of former versions among them: machine, and process.
+#: Names of temporary files, including those of earlier versions; groups: machine and process.
 _TEMPORARY = re.compile(
     r"\.(?:.*\.(?P<host>[^/]*)-[0-9a-f]{8}|.*)\.(?P<process>\d+)\.(?:partial|old)"
 )
@@ -30,22 +30,22 @@ def address_space() -> float:
 
 
 def temporary_paths(target: Path) -> tuple[Path, Path]:
-    """Two paths beside a file or folder that nobody else takes: of what is being written
-    (``.partial``), and of what it replaces (``.old``)."""
-    # Two machines may write to one folder, and numbers of processes come again.
-    own = f".{target.name}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
-    return target.with_name(f"{own}.partial"), target.with_name(f"{own}.old")
+    """Two unique paths beside a file or folder: for the new version while it is being written
+    (``.partial``), and for the version it replaces (``.old``)."""
+    # Several machines may write to one folder, and process ids are reused.
+    prefix = f".{target.name}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
+    return target.with_name(f"{prefix}.partial"), target.with_name(f"{prefix}.old")
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of that name was being written, here or elsewhere."""
+    """Whether a name is that of a temporary file, made on this machine or another."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def process_of(name: str) -> int | None:
-    """The process of this machine that the temporary file of that name was made by; None where it
-    is none, or another machine's."""
-    found = _TEMPORARY.fullmatch(name)
-    if found is None or found["host"] not in (None, platform.node()):
+    """Id of the process on this machine that made a temporary file; None if the name is not that
+    of a temporary file, or another machine made it."""
+    match = _TEMPORARY.fullmatch(name)
+    if match is None or match["host"] not in (None, platform.node()):
         return None
-    return int(found["process"])
+    return int(match["process"])

@@ -1,4 +1,4 @@
-"""Names that users write: what was meant by one that there is not."""
+"""Names in error messages: suggestions for misspelt ones, and shortened lists."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 
 
 def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
-    """The ``n`` known names most like another, if any is like it; case does not count."""
+    """The known names most similar to ``name``, ignoring case: at most ``n``, possibly none."""
     by_case = {str(k).lower(): str(k) for k in known}
     return [by_case[k] for k in difflib.get_close_matches(name.lower(), by_case, n, cutoff=0.55)]
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """The first names, and how many there are if that is more."""
+    """The first ``most`` names, followed by the total number if there are more."""
     shown = ", ".join(names[:most])
     return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name, or else what there is, as the end of a message."""
+    """The end of a message on an unknown name: the most similar known name, or else all of them."""
     known = [str(k) for k in known]
     if close := close_names(name, known):
         return f"did you mean {close[0]!r}?"

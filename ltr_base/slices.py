@@ -1,9 +1,9 @@
-"""Rows, some at a time."""
+"""Processing of rows a block at a time."""
 
 from __future__ import annotations
 
 
 def slices(n: int, size: int) -> list[slice]:
-    """``0:n`` in slices of ``size`` rows, 1 or more; the last one may be shorter."""
+    """Split ``0:n`` into slices of ``size`` rows (at least 1); the last one may be shorter."""
     size = max(1, size)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,1 +1,1 @@
-"""numba kernels: arrays in, arrays out; callers check and cast."""
+"""Numba kernels: arrays in, arrays out; callers check and cast."""

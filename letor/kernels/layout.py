@@ -1,4 +1,4 @@
-"""What rows of LETOR/SVMlight text are read into."""
+"""Layout of the arrays that LETOR/SVMlight text is parsed into."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ N_SPANS = 5
 
 
 class RowArrays(NamedTuple):
-    """What rows are read into; a row flagged BAD is malformed or needs exact arithmetic, its X and
-    y are undefined."""
+    """Output arrays of the parsing kernels; a row flagged BAD is malformed or needs exact
+    arithmetic, and its X and y are undefined."""
 
     X: NDArray[np.float32]  # [n, p]
     y: NDArray[np.float32]  # [n]

@@ -1,4 +1,4 @@
-"""Ranking measures of grouped rows, one value per query. Callers check and cast.
+"""Ranking measures of grouped rows, one value per query; callers check and cast.
 
 ``offsets`` int64 [m + 1]: query i owns positions ``offsets[i]:offsets[i + 1]`` of every ranked
 array (``gains``, ``ideal``, ``relevant``), best rank first.
@@ -93,7 +93,7 @@ def hits(relevant: NDArray[np.bool_], offsets: Ints, cutoff: int) -> tuple[Ints,
 @kernel()
 def expected_reciprocal_rank(stops: Floats, offsets: Ints, cutoff: int) -> Floats:
     """float64 [m]: sum over the ranks r up to ``cutoff`` of 1/r stops_r prod_(i < r) (1 - stops_i),
-    ``stops`` float64 [n] the chance of each ranked document to end the search."""
+    ``stops`` float64 [n] the probability that a ranked document ends the search."""
     result = np.zeros(len(offsets) - 1)
     for q in range(len(result)):
         start, goes_on = offsets[q], 1.0

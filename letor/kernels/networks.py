@@ -1,4 +1,4 @@
-"""Feed-forward networks with one output, trained by list- and pairwise losses. Callers check.
+"""Feed-forward networks with one output, trained by list- and pairwise losses; callers check.
 
 ``parameters`` float64: for each layer its weights [inputs, units], row by row, then its biases
 [units] (the last layer, one unit, has none: it would move all scores alike). ``sizes`` int64:
@@ -67,7 +67,7 @@ def backward(
             row = gradient[here : here + n_out]
             for k in range(n_out):
                 row[k] += value * gradients[k]
-            if layer > 1:  # nobody asks for the gradients of inputs
+            if layer > 1:  # gradients of the inputs are not needed
                 row = parameters[here : here + n_out]
                 total = 0.0
                 for k in range(n_out):

@@ -1,4 +1,4 @@
-"""Per-query normalisation of feature columns. Callers check and cast.
+"""Per-query normalisation of feature columns; callers check and cast.
 
 ``X`` float32 [n, p]; query i owns the rows ``order[offsets[i]:offsets[i + 1]]``.
 """
@@ -48,7 +48,7 @@ def query_minmax(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
 @kernel()
 def query_zscore(X: Matrix, order: Ints, offsets: Ints) -> Matrix:
     """float32 [n, p]: (x - mean) / standard deviation within query and column, 0 where all the
-    values are equal. Non-finite values take no part and become NaN."""
+    values are equal. Non-finite values are ignored and become NaN."""
     n_columns = X.shape[1]
     result = np.empty_like(X)
     count, mean, spread = np.empty(n_columns), np.empty(n_columns), np.empty(n_columns)

@@ -12,12 +12,12 @@ from ltr_base.compiled import kernel
 LINE_FEED, CARRIAGE_RETURN, SPACE, TAB, HASH = 10, 13, 32, 9, 35
 PLUS, MINUS, DOT, ZERO, COLON, EQUALS = 43, 45, 46, 48, 58, 61
 
-# What read_number found besides a number that float32 holds.
+# Kinds of text that read_number distinguishes.
 NUMBER, MALFORMED, NULL, NAN_TEXT, INFINITE, HUGE = 0, 1, 2, 3, 4, 5
 
 _POWERS_OF_TEN = np.array([float(f"1e{k}") for k in range(71)])
 _EXACT_IN_DOUBLE = 2**53
-_ROOM_FOR_DIGIT = 9 * 10**17  # ten times this, plus nine, is an int64
+_ROOM_FOR_DIGIT = 9 * 10**17  # ten times this, plus nine, fits an int64
 _FLOAT32_LIMIT = float(2.0**128 - 2.0**103)  # from here on, rounding to float32 gives infinity
 # A digit string cut at 18 digits, times a power of ten, each correctly rounded, is within this
 # relative distance of the exact value (three roundings of 2^-53 and some slack).
@@ -28,13 +28,13 @@ DOUBT = 2.0**-50
 def byte_at(buffer, position):
     """The byte at ``position``, a line feed beyond the end."""
     if position < buffer.size:
-        return np.int64(buffer[np.uint64(position)])  # unsigned: nothing is counted from the end
+        return np.int64(buffer[np.uint64(position)])  # unsigned: no check for negative indices
     return LINE_FEED
 
 
 @kernel()
 def find_line_feed(buffer, position):
-    """Position of the first line feed at or after ``position``; the buffer's size if none."""
+    """Position of the first line feed at or after ``position``, or else the buffer's size."""
     while position < buffer.size and byte_at(buffer, position) != LINE_FEED:
         position += 1
     return min(position, buffer.size)
@@ -102,7 +102,7 @@ def _read_name(buffer, position, signed):
 
 @kernel(forceinline=True)
 def _scale_whole(mantissa, exponent, value):
-    """Whole numbers between two float32, as in ``16777217.0``: decided where double is exact."""
+    """Round whole numbers between two float32, as ``16777217.0``, if they are exact in double."""
     is_exact = mantissa < _EXACT_IN_DOUBLE and -15 <= exponent < 0 and value == np.floor(value)
     if is_exact and value * _POWERS_OF_TEN[-exponent] == np.float64(mantissa):
         return NUMBER, np.float32(value)

@@ -1,4 +1,4 @@
-"""The usual forms of a number, eight bytes at a time; ``numbers.read_number`` decides all else.
+"""Fast parsing of common numbers, eight bytes at a time; ``numbers.read_number`` parses the others.
 
 With it, reading a file takes 1.8 times less processor time than with ``read_number`` alone, its
 plain twin: 590 MB per processor second instead of 325 (136 columns of six decimals), 480 instead of
@@ -28,8 +28,8 @@ _BYTE, _ZERO, _DOT, _HASH = np.uint64(0xFF), np.uint64(ZERO), np.uint64(DOT), np
 
 _INTEGER_POWERS = np.array([10**k for k in range(9)], dtype=np.int64)
 _TENTHS = np.array([float(f"1e-{k}") for k in range(17)])
-_ROOM_FOR_OCTET = 9 * 10**10  # with eight more digits this is an int64
-_LONGEST = 32  # bytes that are looked at, sign excluded
+_ROOM_FOR_OCTET = 9 * 10**10  # with eight more digits, this still fits an int64
+_LONGEST = 32  # number of bytes that are read at most, sign excluded
 
 
 @intrinsic
@@ -69,14 +69,14 @@ def _leading_digits(word):
 
 @kernel(forceinline=True)
 def read_common_number(buffer, position):
-    """Perhaps a minus sign, up to seven digits, then perhaps a point and up to fifteen decimals,
-    before a blank, comment or line end: (is it one, value, next position)."""
+    """Read an optional minus sign, up to seven digits and, optionally, a point and up to fifteen
+    decimals, before a blank, comment or line end: (whether it was one, value, next position)."""
     if position + 1 + _LONGEST > buffer.size:
         return False, np.float32(0.0), position
     is_negative = byte_at(buffer, position) == MINUS
     position += is_negative
     word = _load_word(buffer, position)
-    # The position after "0." does not wait for the number of digits.
+    # For the common "0.", the next position does not depend on counting digits.
     count, mantissa = 1, np.int64((word & _BYTE) ^ _ZERO)
     if mantissa > 9 or (word >> _U8) & _BYTE != _DOT:
         count, mantissa = _leading_digits(word)

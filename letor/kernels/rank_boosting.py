@@ -1,4 +1,4 @@
-"""Potentials and threshold sums of RankBoost. Callers check and cast."""
+"""Potentials and threshold sums of RankBoost; callers check and cast."""
 
 import numpy as np
 from numpy.typing import NDArray

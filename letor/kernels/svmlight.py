@@ -57,16 +57,16 @@ def _ends_data(buffer, position):
 
 @kernel(forceinline=True)
 def _is_row(buffer, position):
-    """Whether the line that starts at ``position`` is neither blank nor a comment alone."""
+    """Whether the line that starts at ``position`` is neither blank nor only a comment."""
     return not _ends_data(buffer, _skip_blanks(buffer, position))
 
 
 @kernel()
 def count_rows(buffer, start, stop):
-    """Number of lines in ``buffer[start:stop]`` that are neither blank nor a comment alone.
+    """Number of lines in ``buffer[start:stop]`` that are neither blank nor only a comment.
 
     ``start`` begins a line and ``stop`` ends one. The first loop is vectorised; the second runs
-    only where a line begins with something that may make it no row.
+    only if the first byte of some line leaves open whether it is a row.
     """
     lines, doubtful = 0, 0
     text = buffer[start:stop]
@@ -124,8 +124,8 @@ def _read_column(buffer, position, max_columns):
 def _read_values(buffer, position, max_columns, marks, x):
     """The ``id:value`` pairs of a row: (next position or -1 if bad, flags, last id).
 
-    Values land in ``x``, gaps are filled with ``marks[0]``, text that is no float32 with the mark
-    of its kind; ids above ``x.size`` are checked and counted but not stored.
+    Values are stored in ``x``, gaps as ``marks[0]``, text that is not a float32 as the mark of its
+    kind; ids above ``x.size`` are checked and counted but not stored.
     """
     flags, last = 0, 0
     while not _ends_data(buffer, position):
@@ -182,7 +182,7 @@ def read_rows(buffer, start, stop, row, max_columns, refused, marks, rows):
 
     Args:
         buffer: uint8, the text.
-        start, stop: positions where a line begins and where one has ended.
+        start, stop: beginning of the first line and end of the last.
         row: number of the first row.
         max_columns: largest id allowed.
         refused: flags that make a row BAD.

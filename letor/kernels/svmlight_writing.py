@@ -15,7 +15,7 @@ MAX_FIXED_LENGTH = 33  # sign, 19 digits, point, 12 decimals
 _INTEGER_POWERS = np.array([10**k for k in range(19)], dtype=np.int64)
 _DOUBLE_POWERS = 10.0 ** np.arange(MAX_FIXED_DIGITS + 1)
 _FIXED_LIMIT = 9.0e18
-# Typed, since kernels are compiled once more for each literal that they are called with.
+# Typed, since kernels are compiled separately for each literal that they are called with.
 _ZERO, _ONE, _SHORTEST = np.int64(0), np.int64(1), np.int64(-1)
 
 
@@ -74,7 +74,7 @@ def _write_decimal(out, position, digits, exponent):
 
 @kernel(forceinline=True)
 def write_number(out, position, value, bits, fixed):
-    """Write a float32 (``bits``: its pattern): the next position, -1 if it cannot be written.
+    """Write a float32 (``bits``: its bit pattern): the next position, -1 if it cannot be written.
 
     ``fixed`` is the number of decimals, rounded half to even as printf does, or -1 for the
     shortest text that reads back equal.

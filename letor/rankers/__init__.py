@@ -1,6 +1,6 @@
 """Rankers: one contract (``base.Ranker``), found by name through ``registry``.
 
-Names are imported when they are first used: each ranker brings its own library.
+Names are imported when they are first used, since each ranker needs its own library.
 """
 
 from __future__ import annotations

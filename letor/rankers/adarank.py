@@ -21,18 +21,18 @@ class AdaRank(LinearRanker):
     """A sum of columns, chosen one by one for queries that are ranked badly so far.
 
     In each round the column with the largest sum_i P(i) E(i, column) is taken with the weight
-    alpha = 1/2 ln [sum_i P(i) (1 + E(i, column)) / sum_i P(i) (1 - E(i, column))], and P is made
-    anew from the E of the whole ranker; E is the measure of a query. E of every column is computed
-    once.
+    alpha = 1/2 ln [sum_i P(i) (1 + E(i, column)) / sum_i P(i) (1 - E(i, column))], and P is
+    recomputed from the E of the whole ranker; E is the measure of a query. E of every column is
+    computed once.
 
     Args:
-        n_rounds: columns added, at most.
-        measure: E, and the measure of early stopping; ``ndcg@10`` and ``map`` are the paper's
+        n_rounds: maximum number of columns added.
+        measure: E, and the measure for early stopping; the paper uses ``ndcg@10`` and ``map``
             (``map`` needs rows with label 0).
         update: ``paper`` P(i) = exp(-E(i, ranker)) / sum; ``multiplied`` P(i) <- P(i) exp(-alpha
             E(i, ranker)) / sum, which moves further from the uniform weights.
-        max_repeats: times that a column may be taken, so that others get their turn.
-        descending: columns count with both signs; otherwise larger values are better.
+        max_repeats: how often a column may be chosen, so that others get their turn.
+        descending: whether columns may count negatively, too; otherwise larger values are better.
         early_stopping_rounds: rounds without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``. Sums of columns need a common
             scale within each query.
@@ -63,7 +63,7 @@ class AdaRank(LinearRanker):
         held_out = None if valid is None else _signed(valid.X, self.descending)
         best = BestOf(None if valid is None else self._evaluator(valid), self.early_stopping_rounds)
         weights = np.zeros(len(columns))
-        kept, taken = weights.copy(), np.zeros(len(columns), dtype=np.int64)
+        best_weights, taken = weights.copy(), np.zeros(len(columns), dtype=np.int64)
         scores = np.zeros(len(train))
         valid_scores = np.zeros(0 if valid is None else len(valid))
         P = np.full(train.n_queries, 1.0 / train.n_queries)
@@ -82,16 +82,17 @@ class AdaRank(LinearRanker):
             if held_out is not None:
                 valid_scores += alpha * held_out[chosen]
             if best.improves(valid_scores):
-                kept = weights.copy()
+                best_weights = weights.copy()
             if best.should_stop:
                 break
         half = train.X.shape[1]
-        signed = kept[:half] - kept[half:] if self.descending else kept
-        self._model = {"weights": signed}
+        if self.descending:
+            best_weights = best_weights[:half] - best_weights[half:]
+        self._model = {"weights": best_weights}
         self.validation_curve_ = best.curve
 
 
 def _signed(X: NDArray[np.float32], both: bool) -> NDArray[np.float64]:
-    """float64 [p or 2p, n]: the columns, then the negated ones."""
+    """float64 [p or 2p, n]: the columns, then (if ``both``) the negated ones."""
     columns = np.ascontiguousarray(X.T, dtype=np.float64)
     return np.vstack([columns, -columns]) if both else columns

@@ -1,4 +1,4 @@
-"""What our own rankers share: rows in an order of their own, and models that are arrays."""
+"""Common base of the rankers implemented here: canonical row order, models stored as arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from letor.rankers.base import Ranker
 
 MODEL_FILE = "model.safetensors"
 
-# Stand for infinite values: large, but sums of their squares stay finite.
+# Replaces infinite values: large, but sums of its squares stay finite.
 _LIMIT = 1e12
 
 
@@ -30,9 +30,9 @@ class ArrayRanker(Ranker):
     """A ranker whose fitted model is a set of arrays, kept in ``model.safetensors``.
 
     ``_learn`` gets rows whose order depends on their content only, without columns that are equal
-    in all training rows and without queries that have no pair of different labels (they teach
-    nothing): neither the order of a file nor constant columns can change the model. A missing
-    value counts 0, which after ``minmax`` is the least and after ``zscore`` the mean value.
+    in all training rows and without queries that have no pair of different labels (nothing can be
+    learned from them): neither the order of a file nor constant columns can change the model.
+    Missing values are read as 0, the minimum after ``minmax`` and the mean after ``zscore``.
 
     Attributes:
         validation_curve_: value of ``measure`` on the validation rows after each step of training;
@@ -101,14 +101,14 @@ class ArrayRanker(Ranker):
 
     @abstractmethod
     def _check_model(self, path: Path, n_columns: int) -> None:
-        """Refuse arrays of a damaged file that kernels would go astray by."""
+        """Raise InputError for arrays of a damaged file that would lead kernels out of bounds."""
 
     _model: dict[str, NDArray[Any]]
     _columns: NDArray[np.int64]
 
 
 class LinearRanker(ArrayRanker):
-    """A ranker whose model is a weight for each column."""
+    """A ranker whose model is one weight per column."""
 
     def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         return linear_scores(X, self._model["weights"])
@@ -122,10 +122,10 @@ class LinearRanker(ArrayRanker):
 
 
 class BestOf:
-    """Keeps the step of training that is best by validation; the last one without validation.
+    """Tracks the training step that is best on the validation rows; without them, the last step.
 
     Args:
-        evaluator: of the validation rows, or None.
+        evaluator: evaluator of the validation rows, or None.
         patience: steps without improvement after which training should stop.
     """
 
@@ -135,7 +135,7 @@ class BestOf:
         self.best = -1
 
     def improves(self, scores: ArrayLike | None) -> bool:
-        """Note the step's scores of the validation rows; whether they are the best so far."""
+        """Record a step by its scores of the validation rows; whether it is the best so far."""
         if self._evaluator is None or scores is None:
             return True
         self.curve.append(self._evaluator.mean(scores))
@@ -149,7 +149,7 @@ class BestOf:
 
 
 def linear_scores(X: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64 [n]: X @ weights, summed in the order of the columns whatever the other rows are."""
+    """float64 [n]: X @ weights, summed in column order, independently of the other rows."""
     scores = np.zeros(len(X))
     for j in np.flatnonzero(weights):
         scores += weights[j] * X[:, j]
@@ -157,15 +157,15 @@ def linear_scores(X: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArr
 
 
 def finite(X: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32, C order: missing values 0, infinite ones large."""
+    """X as float32 in C order, with missing values as 0 and infinite ones as large numbers."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     return X if np.isfinite(X).all() else np.nan_to_num(X, posinf=_LIMIT, neginf=-_LIMIT)
 
 
 def in_own_order(data: RankingData) -> RankingData:
-    """The rows by query id, within a query by a digest of their values, all of them finite.
+    """The rows, made finite, ordered by query id and, within a query, by a digest of their values.
 
-    The digest has nothing to do with labels, so that rows with equal scores come in random order.
+    The digest does not depend on labels, so that rows with equal scores are in random order.
     """
     X = finite(data.X)
     factors = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64)

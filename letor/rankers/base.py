@@ -1,4 +1,4 @@
-"""The contract of every ranker."""
+"""The base class of all rankers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ltr_base.names import nearest
 
 FORMAT_VERSION = 1
 
-# Least and largest value by parameter; a whole least value asks for a whole number.
+# Least and largest value by parameter; if the least value is an int, values must be whole numbers.
 Ranges = Mapping[str, tuple[float, float]]
 Choices = Mapping[str, Sequence[str | bool]]
 
@@ -36,10 +36,10 @@ Choices = Mapping[str, Sequence[str | bool]]
 class Ranker(BaseEstimator, ABC):
     """A model that scores rows of queries; larger scores rank higher.
 
-    An estimator of scikit-learn: clone, Pipeline, and GridSearchCV with a splitter by group work.
-    Constructor arguments are stored as they are and checked by ``fit``; all of them can be read
-    and set by name (``get_params``, ``set_params``). What fitting learns ends in ``_``. Columns
-    are known by name: rows to be scored may order them differently, but must have the same ones.
+    A scikit-learn estimator that works with clone, Pipeline, and GridSearchCV with a group
+    splitter. Constructor arguments are stored unchanged and checked by ``fit``; all of them can be
+    read and set by name (``get_params``, ``set_params``). Names of fitted attributes end in ``_``.
+    Columns are matched by name: rows to score must have the same columns, in any order.
     The normaliser is fitted with the model, saved with it and applied by ``predict``.
 
     A subclass defines ``name``, its parameters (a dataclass with their defaults will do; among them
@@ -48,8 +48,8 @@ class Ranker(BaseEstimator, ABC):
     query need not be adjacent (use ``order`` and ``offsets``).
 
     Attributes:
-        same_in_files: whether values that lie in a file (:mod:`letor.mapped`) give the same model
-            as in memory.
+        same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model as
+            values in memory.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
     """
@@ -89,16 +89,16 @@ class Ranker(BaseEstimator, ABC):
         """Learn from labelled rows: ``fit(train, valid)``, or ``fit(X, y, qid=qid)``.
 
         Args:
-            X: ``RankingData`` with the training rows; or an array [n, p] or a frame of pandas,
-                polars or Arrow, whose columns keep their names.
-            y: ``RankingData`` with rows for early stopping, where the ranker does that, or None;
-                or the labels, [n].
+            X: ``RankingData`` with the training rows; or an array [n, p]; or a pandas, polars or
+                Arrow frame, whose columns keep their names.
+            y: ``RankingData`` with rows for early stopping, if the ranker supports it, or None; or
+                the labels, [n].
             qid: with an array or a frame, the query of each row, [n].
             eval_set: ``(X, y)`` of rows for early stopping, or a list with that one pair.
-            eval_qid: the query of each row of ``eval_set``, or a list with that.
+            eval_qid: the query of each row of ``eval_set``, or a list with that one array.
 
-        Labels are 0 or more; at least one query has two different ones. Rows for early stopping
-        have the same columns, in any order.
+        Labels must be 0 or more; at least one query must have two different ones. Rows for early
+        stopping must have the same columns, in any order.
 
         Raises:
             InputError: labels, columns or parameters cannot be used.
@@ -116,14 +116,14 @@ class Ranker(BaseEstimator, ABC):
         """float32 [n]: score of each row, in the order of the rows.
 
         Args:
-            X: ``RankingData``; or an array, with the columns of the training rows in their order,
+            X: ``RankingData``; or an array, with the columns of the training rows in their order;
                 or a frame, whose columns are matched by name.
-            qid: with an array or a frame, the query of each row: needed where the normaliser
-                looks at all rows of a query.
+            qid: with an array or a frame, the query of each row: required if the normaliser uses
+                all rows of a query.
 
         Raises:
             NotFittedError: the ranker is not fitted.
-            InputError: a column is missing, or one was not there in training; or qid is.
+            InputError: a column is missing or was not in the training rows; or qid is missing.
         """
         self._check_fitted()
         if qid is None and self.normaliser_.by_query and not isinstance(X, RankingData):
@@ -138,7 +138,7 @@ class Ranker(BaseEstimator, ABC):
         return np.asarray(scores, dtype=np.float32)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, measure: str = "ndcg@10") -> float:
-        """Mean over the queries of a measure of the ranking; arguments as of ``fit``.
+        """Mean of a measure over the queries; arguments as for ``fit``.
 
         Raises:
             NotFittedError: the ranker is not fitted.
@@ -149,12 +149,12 @@ class Ranker(BaseEstimator, ABC):
         return Evaluator(parse_measure(measure), data).mean(self.predict(X, qid=qid))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder: ``ranker.json`` and the model in its library's own text.
+        """Save the ranker as a folder: ``ranker.json`` and the model in its library's own format.
 
-        A ranker that is saved there already is replaced. Nothing in it is code.
+        A ranker that was saved there before is replaced. The folder contains no code.
 
         Raises:
-            InputError: a file, or a folder that holds something else, has that name.
+            InputError: ``folder`` is a file, or a folder that holds something else.
             NotFittedError: the ranker is not fitted.
         """
         self._check_fitted()
@@ -177,8 +177,8 @@ class Ranker(BaseEstimator, ABC):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """The ranker saved in ``folder``, which must be of this class;
-        :func:`letor.rankers.registry.load_ranker` finds the class itself.
+        """Load a ranker of this class from ``folder``; :func:`letor.rankers.registry.load_ranker`
+        finds the class itself.
 
         Raises:
             InputError: the folder is not a saved ranker of this kind, or of a newer version.
@@ -187,7 +187,7 @@ class Ranker(BaseEstimator, ABC):
         description = read_description(folder)
         if inspect.isabstract(cls):
             raise InputError(
-                f"{cls.__name__} is no ranker of its own: load any saved ranker with "
+                f"{cls.__name__} is an abstract class: load any saved ranker with "
                 "letor.rankers.load_ranker(folder)"
             )
         with reading(folder, "its ranker.json is damaged"):
@@ -195,24 +195,24 @@ class Ranker(BaseEstimator, ABC):
                 raise InputError(
                     f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"
                 )
-            made = cls(**description["parameters"])
-            made._check()
-            made.feature_names_ = _strings(description["feature_names"])
-            made._load(folder, description["fitted"])
-            made.normaliser_ = normaliser_from_state(description["normaliser"])
-        return made
+            ranker = cls(**description["parameters"])
+            ranker._check()
+            ranker.feature_names_ = _strings(description["feature_names"])
+            ranker._load(folder, description["fitted"])
+            ranker.normaliser_ = normaliser_from_state(description["normaliser"])
+        return ranker
 
     @abstractmethod
     def feature_importance(self) -> pd.DataFrame:
         """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
 
     def _importance_table(self, gain: Any, splits: Any) -> pd.DataFrame:
-        """What :meth:`feature_importance` gives, of numbers in the order of the columns."""
+        """The result of :meth:`feature_importance`, from values in the order of the columns."""
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def _check(self) -> None:
-        """Refuse impossible parameters (InputError)."""
+        """Raise InputError for impossible parameters."""
         for parameter, (least, largest) in self.ranges.items():
             value = getattr(self, parameter)
             kind = Integral if isinstance(least, int) else Real
@@ -238,13 +238,13 @@ class Ranker(BaseEstimator, ABC):
 
     @abstractmethod
     def _save(self, folder: Path) -> dict[str, Any]:
-        """Write the model's files into the folder; return what else is fitted, as JSON."""
+        """Write the model's files into the folder; return further fitted state, for JSON."""
 
     @abstractmethod
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None: ...
 
     def _check_width(self, path: Path, n_columns: int) -> None:
-        """Refuse a model file of another number of columns than the description names."""
+        """Raise InputError if a model file has another number of columns than ``ranker.json``."""
         named = len(self.feature_names_)
         if n_columns != named:
             raise InputError(
@@ -257,22 +257,22 @@ class Ranker(BaseEstimator, ABC):
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy, which may be parameters, as JSON can hold them."""
+    """Convert numpy numbers and arrays, which may be parameters, for JSON."""
     return value.tolist()
 
 
 def _strings(values: Any) -> list[str]:
-    """The names of columns in a description."""
+    """Check the column names of a description."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError("feature_names is no list of names")
+        raise TypeError("feature_names is not a list of names")
     return values
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """What ``ranker.json`` of a saved ranker says, its version checked.
+    """Read the ``ranker.json`` of a saved ranker and check its version.
 
     Raises:
-        InputError: there is none, it cannot be read, or is of a newer version.
+        InputError: the file is absent, cannot be read, or is of a newer version.
     """
     path = folder / "ranker.json"
     if not path.exists():

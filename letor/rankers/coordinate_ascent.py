@@ -1,4 +1,4 @@
-"""Coordinate Ascent: a linear ranker that climbs the measure itself, one weight at a time."""
+"""Coordinate Ascent: a linear ranker that optimises the measure itself, one weight at a time."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _STEPS = np.array([0.01, 0.03, 0.1, 0.3, 1.0])
 
 @dataclass(eq=False, repr=False)
 class CoordinateAscent(LinearRanker):
-    """Weights of the columns, changed one at a time while the measure of the training rows rises.
+    """Column weights, changed one at a time as long as the measure on the training rows improves.
 
-    A sweep visits the columns in random order; the best of ten changes is kept if the measure
-    grows by it. The ends of all restarts compete on the validation rows (on the training rows
-    without those).
+    A sweep visits the columns in random order; the best of ten changes is kept if it improves the
+    measure. The results of all starts compete on the validation rows or, without them, on the
+    training rows.
 
     Args:
-        n_restarts: starts: first equal weights, then random ones.
-        n_sweeps: sweeps of a start, at most.
-        tolerance: growth of the measure in a sweep below which a start ends.
-        measure: what is climbed, a name that ``letor.measures.parse_measure`` knows.
+        n_restarts: number of starts: the first with equal weights, the others with random ones.
+        n_sweeps: maximum number of sweeps per start.
+        tolerance: a start ends when a sweep improves the measure by less than this.
+        measure: the measure to optimise, a name that ``letor.measures.parse_measure`` knows.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
-        seed: of the order of columns and of random starts.
+        seed: seed of the order of columns and of the random starts.
 
     Source: Metzler, Croft, "Linear feature-based models for information retrieval", Information
     Retrieval 10, 2007, section 4.2.
@@ -56,7 +56,7 @@ class CoordinateAscent(LinearRanker):
         columns = np.ascontiguousarray(train.X.T, dtype=np.float64)
         evaluator = self._evaluator(train)
         held_out = None if valid is None else self._evaluator(valid)
-        best, kept, curve = -1.0, np.zeros(len(columns)), []
+        best, best_weights, curve = -1.0, np.zeros(len(columns)), []
         for restart in range(self.n_restarts):
             rng = np.random.default_rng([self.seed, restart])
             weights = np.ones(len(columns)) if restart == 0 else rng.normal(size=len(columns))
@@ -65,8 +65,8 @@ class CoordinateAscent(LinearRanker):
                 value = held_out.mean(linear_scores(valid.X, weights))
                 curve.append(value)
             if value > best:
-                best, kept = value, weights
-        self._model = {"weights": kept}
+                best, best_weights = value, weights
+        self._model = {"weights": best_weights}
         self.validation_curve_ = curve
 
     def _climb(
@@ -76,7 +76,7 @@ class CoordinateAscent(LinearRanker):
         evaluator: Evaluator,
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.float64], float]:
-        """Weights from which no sweep leads much further, and the measure there."""
+        """Weights after the sweeps that improve the measure by ``tolerance``, and the measure."""
         changes = np.concatenate([_STEPS, -_STEPS])
         scores = weights @ columns
         value = evaluator.mean(scores)

@@ -1,16 +1,16 @@
-"""A trained ranker as the model file of a search engine: OpenSearch and Elasticsearch, Solr, Vespa.
+"""Export of trained rankers as models of search engines: OpenSearch, Elasticsearch, Solr, Vespa.
 
-The engines compute the features themselves; they must be called as the ranker's columns are.
+The engines compute the features themselves, under the names of the ranker's columns.
 
-Trees compare single-precision features with thresholds. LightGBM goes left where x <= t, t in
-double precision; of single numbers, where x is at most the largest one that is not above t. Engines
-have tests of their own, and thresholds are written so that each takes the branches that the ranker
-takes: OpenSearch tests x < t, in single precision; Vespa x < t, in double; Solr x <= t + 1e-6, in
-single. (Exceptions: LightGBM takes values between -1e-35 and 1e-35 for 0; where t is below 1e-6,
-Solr's sum may be too low by up to 1.2e-13.)
+Trees compare single-precision features with thresholds. LightGBM goes left if x <= t, with t in
+double precision; that is, if x is at most the largest single-precision number not above t. Engines
+test differently, and thresholds are written so that each takes the same branches as the ranker:
+OpenSearch tests x < t in single precision, Vespa x < t in double, Solr x <= t + 1e-6 in single.
+(Exceptions: LightGBM treats values between -1e-35 and 1e-35 as 0; if t is below 1e-6, Solr's sum
+may be too low by up to 1.2e-13.)
 
 A feature that the engine does not have for a document goes where LightGBM sends a missing value:
-by the direction that was learned, if training rows had missing values in that column, else as 0.
+in the direction that was learned, if training rows had missing values in that column, else as 0.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ _SOLR_SLACK = np.float32(1e-6)
 
 
 def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
-    """The ranker as JSON for an engine.
+    """Export a ranker as JSON for a search engine.
 
     Args:
         ranker: a fitted LambdaMART with ``normalise="none"``; trees do not need normalising, and
             engines cannot normalise by query.
-        target: "opensearch" (the LTR plug-in of OpenSearch and Elasticsearch: the body to create a
-            model from a feature set, ``model/xgboost+json``), "solr" (MultipleAdditiveTreesModel)
-            or "vespa" (LightGBM's own JSON, read by the rank feature ``lightgbm``).
-        name: the model's name there.
+        target: "opensearch" (the LTR plug-in of OpenSearch and Elasticsearch: the request body that
+            creates a model from a feature set, ``model/xgboost+json``), "solr"
+            (MultipleAdditiveTreesModel) or "vespa" (LightGBM's own JSON, read by the rank feature
+            ``lightgbm``).
+        name: the model's name in the engine.
 
     Raises:
-        InputError: another target, another kind of ranker, or one with a normaliser; for Vespa,
-            columns whose names are neither functions nor rank features.
+        InputError: the target is unknown, the ranker is of another kind or has a normaliser; for
+            Vespa, a column name is neither a function nor a rank feature.
     """
     if target not in _TARGETS:
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}, onnx")
@@ -57,7 +58,7 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
 
 
 def of_plain_trees(ranker: Ranker) -> LambdaMART:
-    """The ranker, which is of trees over plain columns; InputError for any other."""
+    """Return the ranker if it has trees over plain columns; raise InputError for any other."""
     if not isinstance(ranker, LambdaMART):
         raise InputError(
             f"a ranker {ranker.name!r} cannot be exported; train 'lambdamart', whose trees engines "
@@ -83,7 +84,7 @@ def floor32(threshold: float) -> np.float32:
 
 
 def _next(single: np.float32, towards: np.float32) -> np.float32:
-    """The neighbour of a single-precision number; the largest ones have none."""
+    """The neighbour of a single-precision number; the largest ones are returned unchanged."""
     neighbour = np.nextafter(single, towards) if abs(single) < _LARGEST else single
     return np.float32(neighbour)
 
@@ -96,20 +97,20 @@ def absent_goes_left(tree: Node) -> bool:
 
 
 def _opensearch(ranker: LambdaMART, name: str) -> Node:
-    """XGBoost's form, whose test is x < split_condition."""
+    """XGBoost's format, whose test is x < split_condition."""
     names = ranker.feature_names_
     count = 0
 
     def node(tree: Node, depth: int) -> Node:
         nonlocal count
-        mine = count
+        number = count
         count += 1
         if "leaf_value" in tree:
-            return {"nodeid": mine, "leaf": tree["leaf_value"]}
+            return {"nodeid": number, "leaf": tree["leaf_value"]}
         limit = _next(floor32(tree["threshold"]), _INFINITY)
         left, right = node(tree["left_child"], depth + 1), node(tree["right_child"], depth + 1)
         return {
-            "nodeid": mine,
+            "nodeid": number,
             "depth": depth,
             "split": names[tree["split_feature"]],
             "split_condition": float(limit),
@@ -128,8 +129,8 @@ def _opensearch(ranker: LambdaMART, name: str) -> Node:
 
 
 def _solr(ranker: LambdaMART, name: str) -> Node:
-    """Solr's form, whose test is x <= threshold + 1e-6. Where a missing value is not the same as 0,
-    the model needs Solr 9.2: older ones know no direction for it."""
+    """Solr's format, whose test is x <= threshold + 1e-6. If missing values are not treated as 0,
+    the model needs Solr 9.2: older versions have no direction for them."""
     names, trees = ranker.feature_names_, trees_of(ranker)
     as_zero = not any(tree["missing_type"] == "NaN" for tree in _splits(trees))
 
@@ -155,21 +156,21 @@ def _solr(ranker: LambdaMART, name: str) -> Node:
 
 
 def _before_slack(limit: np.float32) -> np.float32:
-    """The threshold that Solr, which adds 1e-6 in single precision, makes ``limit``, or else the
-    nearest below: 0 never falls on the side of a negative limit."""
+    """The threshold that becomes ``limit`` when Solr adds 1e-6 in single precision, or else the
+    nearest below, so that 0 never falls on the wrong side of a negative limit."""
     near = limit - _SOLR_SLACK
     around = (_next(near, _INFINITY), near, _next(near, -_INFINITY))
     return next(t for t in around if t + _SOLR_SLACK <= limit)
 
 
 def _vespa(ranker: LambdaMART, name: str) -> Node:
-    """LightGBM's dump, with the columns' own names. Vespa's test is x < threshold, in double
-    precision, and it sends a missing value by ``default_left`` alone. Names stand in expressions
-    there: a column "1" would be read as the number."""
+    """LightGBM's dump, with the columns' own names. Vespa tests x < threshold in double precision,
+    and sends a missing value by ``default_left`` alone. It evaluates names as expressions: a column
+    "1" would be read as the number."""
     odd = [column for column in ranker.feature_names_ if not _VESPA_NAME.fullmatch(column)]
     if odd:
         raise InputError(
-            f"Vespa cannot have the names {listed([repr(column) for column in odd], 3)}: name "
+            f"Vespa cannot use the names {listed([repr(column) for column in odd], 3)}: name "
             "columns as functions or rank features (letters, digits and '_', a letter first) in "
             "the rows, and train the ranker on them"
         )
@@ -177,13 +178,13 @@ def _vespa(ranker: LambdaMART, name: str) -> Node:
     for tree in _splits([info["tree_structure"] for info in dump["tree_info"]]):
         tree["default_left"] = absent_goes_left(tree)
         below = floor32(tree["threshold"])
-        # Half way to the next single number, a threshold says the same by < and by <=.
+        # Half-way between two single-precision numbers, < and <= are the same test.
         tree["threshold"] = (float(below) + float(_next(below, _INFINITY))) / 2
     return {**dump, "feature_names": list(ranker.feature_names_), "name": name}
 
 
 def _splits(trees: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that are no leaves."""
+    """The nodes that are not leaves."""
     for tree in trees:
         if "threshold" in tree:
             yield tree
@@ -195,5 +196,5 @@ _TARGETS: dict[str, Callable[[LambdaMART, str], Node]] = {
     "solr": _solr,
     "vespa": _vespa,
 }
-#: What :func:`export` can write.
+#: Targets of :func:`export`.
 TARGETS = tuple(_TARGETS)

@@ -21,19 +21,19 @@ from letor.measures import parse_measure
 from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
 
-# Rows of one query that LightGBM's ranking objectives accept.
+# Maximum number of rows per query in LightGBM's ranking objectives.
 MAX_ROWS_PER_QUERY = 10_000
 MODEL_FILE = "model.txt"
 
 
 @dataclass(eq=False, repr=False)
 class LambdaMART(Ranker):
-    """LightGBM's ``lambdarank`` with settings that repeat: the same rows, parameters and seed give
+    """LightGBM's ``lambdarank`` with reproducible settings: the same rows, parameters and seed give
     the same model for any number of threads.
 
     With validation rows, training stops when ``measure`` has not improved for
     ``early_stopping_rounds`` trees, and the best number of trees is kept. The measure is our own,
-    whose rule for queries without relevant documents is stated (LightGBM's counts them 1).
+    with a stated rule for queries without relevant documents (LightGBM's counts them as 1).
 
     Rows of each query are shuffled (by the seed) before training: all scores are equal before the
     first tree, so the order of the rows, which in many files gives the labels away, would enter
@@ -42,25 +42,25 @@ class LambdaMART(Ranker):
     Args:
         objective: ``lambdarank``, or ``rank_xendcg`` (cross entropy over each query's rows with
             sampled targets), which has no gain and no truncation level.
-        n_estimators: trees, at most.
+        n_estimators: maximum number of trees.
         learning_rate: shrinkage of each tree.
-        num_leaves: leaves of a tree, at most.
-        min_data_in_leaf: rows in a leaf, at least.
+        num_leaves: maximum number of leaves per tree.
+        min_data_in_leaf: minimum number of rows per leaf.
         feature_fraction: share of columns tried for each tree.
         bagging_fraction: share of rows drawn (anew for each tree) if below 1.
         lambda_l2: ridge penalty on leaf values.
-        truncation_level: pairs count if one of both is ranked above it.
-        gain: of label l: ``exponential`` 2^l - 1 (labels up to 30), ``linear`` l, or the gains of
-            labels 0, 1, 2, ...
-        position_bias: labels are clicks, and ``positions`` of the training rows say where each row
-            was shown: what a position adds to the score is learned with the trees, and left out of
+        truncation_level: a pair counts if at least one of its rows is ranked above this level.
+        gain: gain of label l: ``exponential`` 2^l - 1 (labels up to 30), ``linear`` l, or the gains
+            of labels 0, 1, 2, ...
+        position_bias: whether labels are clicks on rows shown at the ``positions`` of the training
+            rows: what a position adds to the score is then learned with the trees, and left out of
             ``predict`` (``lambdarank`` only).
-        position_bias_regularization: ridge penalty on what positions add.
-        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        position_bias_regularization: ridge penalty on these additions.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
-        seed: of shuffling and of all that LightGBM draws.
-        num_threads: does not change the result.
+        seed: seed of the shuffling and of LightGBM's sampling.
+        num_threads: number of threads; does not change the result.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -115,7 +115,7 @@ class LambdaMART(Ranker):
         return self._importance_table(gain.astype(np.float64), splits.astype(np.int64))
 
     def dump(self) -> dict[str, Any]:
-        """LightGBM's own description of the trees.
+        """LightGBM's own description of the trees (``Booster.dump_model``).
 
         Raises:
             NotFittedError: the ranker is not fitted.
@@ -158,7 +158,7 @@ class LambdaMART(Ranker):
         )
         self.best_iteration_ = trained.best_iteration if valid is not None else self.n_estimators
         self.validation_curve_ = curve
-        # Scores come from the model as text, before saving too: reloading cannot change a bit.
+        # Even before saving, scores come from the text model: reloading cannot change a bit.
         text = trained.model_to_string(num_iteration=self.best_iteration_)
         self._set_model(text)
 
@@ -250,7 +250,7 @@ def _lightgbm_dataset(
     reference: lightgbm.Dataset | None = None,
     positions: NDArray[np.int64] | None = None,
 ) -> tuple[lightgbm.Dataset, NDArray[np.int64]]:
-    """The rows grouped by query and shuffled within it, and which rows these are."""
+    """The rows grouped by query and shuffled within queries, and their numbers."""
     rows = np.lexsort((rng.random(len(data)), data.query_index))
     dataset = lightgbm.Dataset(
         take_rows(data.X, rows),

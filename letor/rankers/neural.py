@@ -19,12 +19,12 @@ from letor.kernels.networks import Queries, network_scores, train_epoch
 from letor.rankers.array_ranker import ArrayRanker, BestOf
 from letor.rankers.base import Ranges
 
-_MOST_UNITS = 2**20  # of a layer in a file
+_MOST_UNITS = 2**20  # accepted for a layer in a model file
 
 
 @dataclass(eq=False, repr=False)
 class _NetworkRanker(ArrayRanker):
-    """What ListNet and RankNet share; they differ in the loss of a query."""
+    """Common base of ListNet and RankNet, which differ in the loss of a query."""
 
     ranges: ClassVar[Ranges] = {
         "n_epochs": (1, 1_000_000),
@@ -63,7 +63,7 @@ class _NetworkRanker(ArrayRanker):
 
     @abstractmethod
     def _targets(self, train: RankingData) -> NDArray[np.float64]:
-        """float64 [n]: what the loss compares scores with."""
+        """float64 [n]: the targets that the loss compares scores with."""
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         sizes = np.array([train.X.shape[1], *self._layers(), 1], dtype=np.int64)
@@ -86,10 +86,10 @@ class _NetworkRanker(ArrayRanker):
         rng: np.random.Generator,
         best: BestOf,
     ) -> NDArray[np.float64]:
-        """The parameters of one network, those of the epoch that is best by validation."""
+        """Train one network; returns the parameters of the epoch that is best by validation."""
         parameters = _initial(sizes, rng)
         moments, step = np.zeros((2, len(parameters))), 0
-        kept = parameters
+        best_parameters = parameters
         for _ in range(self.n_epochs):
             step = train_epoch(
                 rows, rng.permutation(len(rows.offsets) - 1), self.batch_size, self.pairwise,
@@ -103,10 +103,10 @@ class _NetworkRanker(ArrayRanker):
                 )
             scores = None if valid is None else network_scores(valid.X, parameters, sizes)
             if best.improves(scores):
-                kept = parameters.copy()
+                best_parameters = parameters.copy()
             if best.should_stop:
                 break
-        return kept
+        return best_parameters
 
     def _score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         scores = np.zeros(len(X))
@@ -127,7 +127,7 @@ class _NetworkRanker(ArrayRanker):
             raise InputError(f"{path}: networks is empty; it is damaged")
 
     def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Gain of a column: sum of the absolute weights that leave it; splits: their number."""
+        """Gain of a column: sum of its absolute outgoing weights; splits: their number."""
         sizes = self._model["sizes"]
         first = np.abs(self._model["networks"][:, : sizes[0] * sizes[1]])
         gain = first.reshape(-1, sizes[0], sizes[1]).sum(axis=(0, 2))
@@ -139,19 +139,19 @@ class ListNet(_NetworkRanker):
     """Top-one ListNet: cross entropy between softmax(label_scale * label) and softmax(score).
 
     Args:
-        hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker, the
-            paper's.
-        label_scale: factor of the labels before the softmax; 1 is the paper's, larger ones put
+        hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker, as
+            in the paper.
+        label_scale: factor of the labels before the softmax; 1 in the paper, larger values put
             more weight on the best rows.
-        n_epochs: passes over the training queries, at most.
-        learning_rate: of Adam.
-        batch_size: queries of a step; all weigh alike.
-        weight_decay: share of the weights, times the learning rate, taken off in each step.
-        n_networks: networks from different random numbers, whose scores are averaged.
-        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        n_epochs: maximum number of passes over the training queries.
+        learning_rate: learning rate of Adam.
+        batch_size: number of queries per step, with equal weights.
+        weight_decay: share of the weights, times the learning rate, subtracted in each step.
+        n_networks: number of networks, trained with different seeds, whose scores are averaged.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: epochs without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
-        seed: of the initial weights and the order of the queries.
+        seed: seed of the initial weights and the order of the queries.
 
     Source: Cao, Qin, Liu, Tsai, Li, "Learning to rank: from pairwise approach to listwise
     approach", ICML 2007, section 5.
@@ -178,15 +178,15 @@ class RankNet(_NetworkRanker):
 
     Args:
         hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker.
-        n_epochs: passes over the training queries, at most.
-        learning_rate: of Adam.
-        batch_size: queries of a step; all weigh alike.
-        weight_decay: share of the weights, times the learning rate, taken off in each step.
-        n_networks: networks from different random numbers, whose scores are averaged.
-        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        n_epochs: maximum number of passes over the training queries.
+        learning_rate: learning rate of Adam.
+        batch_size: number of queries per step, with equal weights.
+        weight_decay: share of the weights, times the learning rate, subtracted in each step.
+        n_networks: number of networks, trained with different seeds, whose scores are averaged.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: epochs without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
-        seed: of the initial weights and the order of the queries.
+        seed: seed of the initial weights and the order of the queries.
 
     Source: Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, "Learning to rank using
     gradient descent", ICML 2005, section 4.
@@ -205,7 +205,7 @@ class RankNet(_NetworkRanker):
 
 
 def _initial(sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Weights uniform within sqrt(6 / (inputs + units)) of 0, a linear ranker's and biases 0.
+    """Weights uniform within +-sqrt(6 / (inputs + units)); 0 for linear rankers, and for biases.
 
     Source: Glorot, Bengio, AISTATS 2010, equation 16.
     """

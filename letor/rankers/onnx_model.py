@@ -1,4 +1,4 @@
-"""A trained ranker as an ONNX model, which onnxruntime, Vespa and other servers evaluate.
+"""Export of trained rankers as ONNX models, which onnxruntime, Vespa and other servers evaluate.
 
 The package ``onnx`` is optional (extra ``onnx``) and imported only here.
 """
@@ -12,24 +12,24 @@ from letor.errors import InputError
 from letor.rankers.base import Ranker
 from letor.rankers.export import Node, absent_goes_left, floor32, of_plain_trees, trees_of
 
-#: Versions of ONNX and of its operators for trees that onnxruntime reads since 2021.
+#: Versions of ONNX, its operators and its tree operators that onnxruntime has read since 2021.
 _IR_VERSION, _OPERATORS, _TREE_OPERATORS = 8, 15, 3
 
 
 def to_onnx(ranker: Ranker, *, name: str = "ltr-features") -> bytes:
-    """The ranker as an ONNX model: input "features", float32 [rows, columns]; output "scores",
+    """Export a ranker as an ONNX model: input "features", float32 [rows, columns]; output "scores",
     float32 [rows, 1].
 
-    The columns' names, in the order of the input, stand in the model's metadata under "columns", as
-    a JSON list. A feature that is absent is NaN, and goes where the ranker sends it. Branches are
-    those of the ranker; scores are sums in single precision, so they agree to about seven digits.
+    The column names, in the order of the input, are in the model's metadata under "columns", as a
+    JSON list. Absent features are given as NaN. Branches are those of the ranker, for absent
+    features too; scores are sums in single precision, so they agree to about seven digits.
 
     Args:
         ranker: see :func:`letor.rankers.export.export`.
-        name: of the graph.
+        name: name of the graph.
 
     Raises:
-        InputError: another kind of ranker, one with a normaliser, or ``onnx`` is not installed.
+        InputError: the ranker is of another kind or has a normaliser, or ``onnx`` is not installed.
     """
     try:
         from onnx import TensorProto, checker, helper
@@ -62,12 +62,12 @@ def to_onnx(ranker: Ranker, *, name: str = "ltr-features") -> bytes:
 
 
 def _attributes(trees: list[Node]) -> dict[str, Any]:
-    """The trees as parallel lists, of the operator TreeEnsembleRegressor; a tree's root first."""
+    """The trees as parallel lists for the operator TreeEnsembleRegressor, with roots first."""
     nodes: list[dict[str, Any]] = []
     leaves: list[dict[str, Any]] = []
 
     def add(tree: int, node: Node) -> int:
-        """Add a node and those below it; the node's number."""
+        """Add a node and those below it; returns the node's number."""
         number = len(nodes)
         added = {
             "treeids": tree, "nodeids": number, "featureids": 0, "values": 0.0, "modes": "LEAF",

@@ -28,14 +28,14 @@ class RankBoost(ArrayRanker):
     r is a sum over rows of the potential sum_j D(i, j) - sum_j D(j, i) where the step is 1.
 
     Args:
-        n_rounds: steps, at most.
-        n_thresholds: thresholds of a column, at most: between all distinct values where they are
-            not more, otherwise at quantiles.
-        learning_rate: factor of each alpha; 1 is the paper's.
-        query_weights: ``pairs`` all pairs weigh alike at first, so that long queries dominate;
-            ``queries`` all queries do.
-        descending: steps may count negatively; otherwise larger values are better.
-        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        n_rounds: maximum number of steps.
+        n_thresholds: maximum number of thresholds per column: between all distinct values if there
+            are few enough, otherwise at quantiles.
+        learning_rate: factor of each alpha; 1 in the paper.
+        query_weights: initial weights, equal for all ``pairs`` (so that long queries dominate), or
+            for all ``queries``.
+        descending: whether steps may count negatively; otherwise larger values are better.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: rounds without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
 
@@ -80,7 +80,7 @@ class RankBoost(ArrayRanker):
         steps: list[tuple[int, np.float32, float]] = []
         for _ in range(self.n_rounds):
             potential, total = potentials(scores, levels, len(grades), train.offsets, weight)
-            if total == 0:  # every pair is in order, by so much that its weight has vanished
+            if total == 0:  # all pairs are in order, so clearly that their weights have vanished
                 break
             j, b, low_j, low_b = threshold_sums(potential, bins, n_bins, sums)
             if self.descending and -sums[low_j, low_b] > sums[j, b]:
@@ -144,7 +144,7 @@ def _thresholds(column: NDArray[np.float32], most: int) -> NDArray[np.float32]:
 def _pairs(
     levels: NDArray[np.int64], n_levels: int, query: NDArray[np.int64], n_queries: int
 ) -> NDArray[np.float64]:
-    """float64 [m]: pairs of different labels of each query."""
+    """float64 [m]: number of pairs with different labels in each query."""
     counts = np.zeros((n_queries, n_levels))
     np.add.at(counts, (query, levels), 1.0)
     return (counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2

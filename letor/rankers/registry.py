@@ -13,7 +13,7 @@ from ltr_base.names import nearest
 
 GROUP = "letor.rankers"
 
-# Imported on demand: each ranker brings its own library.
+# Imported on demand, since each ranker needs its own library.
 _BUILT_IN = {
     "adarank": ("letor.rankers.adarank", "AdaRank"),
     "coordinate-ascent": ("letor.rankers.coordinate_ascent", "CoordinateAscent"),
@@ -31,10 +31,10 @@ def ranker_names() -> list[str]:
 
 
 def get_ranker(name: str) -> type[Ranker]:
-    """The ranker class of that name.
+    """The ranker class of a name.
 
     Raises:
-        InputError: there is none, or an installed plug-in does not give a ``Ranker``.
+        InputError: the name is unknown, or an installed plug-in does not provide a ``Ranker``.
     """
     if name in _BUILT_IN:
         module, attribute = _BUILT_IN[name]
@@ -50,7 +50,7 @@ def get_ranker(name: str) -> type[Ranker]:
 
 
 def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
-    """The ranker saved in ``folder``, of whatever kind.
+    """Load the ranker saved in ``folder``, of any kind.
 
     Raises:
         InputError: the folder is not a saved ranker, is damaged or of a newer version, or of a kind

@@ -1,4 +1,4 @@
-"""What rankers are given as rows: ``RankingData``, or arrays and frames with a query per row."""
+"""Conversion of rankers' input (``RankingData``, or arrays and frames with a query per row)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ltr_base.names import listed
 def training_rows(
     X: Any, y: Any, qid: Any, eval_set: Any, eval_qid: Any
 ) -> tuple[RankingData, RankingData | None]:
-    """Training and validation rows, from the arguments of ``Ranker.fit``; columns of the second in
-    the order of the first.
+    """Training and validation rows from the arguments of ``Ranker.fit``, with columns in the same
+    order.
 
     Raises:
         InputError: arguments are missing or do not go together, or rows cannot be trained on.
@@ -25,7 +25,7 @@ def training_rows(
     if isinstance(X, RankingData):
         if qid is not None or eval_set is not None:
             raise InputError(
-                "fit(train, valid): rows that know their queries need no qid, eval_set"
+                "fit(train, valid): leave out qid and eval_set, RankingData has its queries"
             )
         if y is not None and not isinstance(y, RankingData):
             raise InputError("fit(train, valid): the validation rows must be RankingData, too")
@@ -46,16 +46,16 @@ def training_rows(
 
 
 def labelled_rows(X: Any, y: Any, qid: Any) -> RankingData:
-    """Rows to measure a ranker on."""
+    """Rows to evaluate a ranker on, from the arguments of ``Ranker.score``."""
     return X if isinstance(X, RankingData) else _labelled(X, y, qid, "qid")
 
 
 def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
-    """Rows with the columns of the training rows, in their order; an array's columns are taken to
-    be these. Without ``qid``, all rows are of one query.
+    """Rows with the columns of the training rows, in their order; an array is assumed to have just
+    these columns. Without ``qid``, all rows belong to one query.
 
     Raises:
-        InputError: a column is missing, or one was not there in training.
+        InputError: a column is missing, or was not in the training rows.
     """
     if isinstance(X, RankingData):
         return with_columns(X, names, "rows to score")
@@ -84,10 +84,10 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
 
 
 def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
-    """int64 [n]: where each row was shown.
+    """int64 [n]: position at which each row was shown.
 
     Raises:
-        InputError: it is not known, or below 0.
+        InputError: positions are unknown or negative.
     """
     if data.positions is None:
         raise InputError(
@@ -100,7 +100,7 @@ def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
 
 def _labelled(X: Any, y: Any, qid: Any, name: str) -> RankingData:
     if y is None or qid is None:
-        raise InputError(f"labels y and {name}, the query of each row, go with X")
+        raise InputError(f"with X, give the labels y and {name}, the query of each row")
     return RankingData.from_rows(X, y, qid)
 
 

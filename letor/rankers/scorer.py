@@ -1,4 +1,4 @@
-"""A measure as a scorer of scikit-learn."""
+"""Ranking measures as scikit-learn scorers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from letor.rankers.base import Ranker
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """``scorer(estimator, X, y)``: the mean over queries of a measure of the estimator's ranking.
+    """``scorer(estimator, X, y)``: mean over queries of a measure of the estimator's ranking.
 
     The estimator is a ranker, a Pipeline that ends with one, a search over one, or anything whose
     ``predict`` gives scores.
@@ -27,11 +27,11 @@ class RankingScorer:
     qid: Any
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        qid = self._of_rows(X)
+        qid = self._queries_of(X)
         data = RankingData.from_rows(np.empty((len(X), 0)), y, qid)
         return Evaluator(parse_measure(self.measure), data).mean(_scores(estimator, X, qid))
 
-    def _of_rows(self, X: Any) -> Any:
+    def _queries_of(self, X: Any) -> Any:
         """The query of each row of X."""
         if isinstance(self.qid, pd.Series) and hasattr(X, "index") and self.qid.index.is_unique:
             unknown = ~X.index.isin(self.qid.index)
@@ -51,22 +51,22 @@ def ranking_scorer(measure: str = "ndcg@10", qid: Any = None) -> RankingScorer:
 
     Args:
         measure: a name that ``letor.measures.parse_measure`` knows.
-        qid: the query of each row of X; or a pandas Series with the index of the frame, of which
-            X may then be a part.
+        qid: the query of each row of X; or a pandas Series with the index of a frame, so that X
+            may be any part of the frame.
 
     Raises:
-        InputError: the measure is unknown, or there is no qid.
+        InputError: the measure is unknown, or qid is not given.
     """
     parse_measure(measure)
     if qid is None:
-        raise InputError("qid: give the query of each row; a measure of a ranking is by query")
+        raise InputError("qid: give the query of each row; ranking measures are computed by query")
     return RankingScorer(measure, qid)
 
 
 def _scores(estimator: Any, X: Any, qid: Any) -> Any:
     estimator = getattr(estimator, "best_estimator_", estimator)
     steps = getattr(estimator, "steps", None)
-    if steps is not None:  # a Pipeline hands predict no qid
+    if steps is not None:  # a Pipeline does not pass qid on to predict
         X = estimator[:-1].transform(X) if len(steps) > 1 else X
         estimator = estimator[-1]
     return estimator.predict(X, qid=qid) if isinstance(estimator, Ranker) else estimator.predict(X)

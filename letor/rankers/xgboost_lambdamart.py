@@ -1,4 +1,4 @@
-"""LambdaMART by XGBoost, with its ranking objectives."""
+"""LambdaMART trained by XGBoost, with its ranking objectives."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import shown_positions
 
 MODEL_FILE = "model.json"
-_BLOCK_BYTES = 2**26  # of values that lie in a file
+_BLOCK_BYTES = 2**26  # size of a block of memory-mapped values
 
 
 @dataclass(eq=False, repr=False)
 class XGBoostLambdaMART(Ranker):
-    """XGBoost's ranking objectives on one thread, where the same rows give the same model.
+    """XGBoost's ranking objectives, on one thread so that the same rows give the same model.
 
     With validation rows, training stops when ``measure`` (our own, not XGBoost's) has not improved
     for ``early_stopping_rounds`` trees, and the best number of trees is kept. Rows are shuffled
     within queries, as the order of a file may give the labels away.
 
-    Rows whose values lie in a file (``letor.parquet.read_parquet(memory=)``) are read block by
-    block, into XGBoost's external memory. Its bins are then found from summaries of the blocks: the
-    same rows give the same model, but not quite that of rows in memory.
+    Memory-mapped rows (``letor.parquet.read_parquet(memory=)``) are read block by block into
+    XGBoost's external memory. Its bins are then found from summaries of the blocks: the same rows
+    give the same model, but not quite the model of rows in memory.
 
     Args:
         objective: ``rank:ndcg``, ``rank:map`` (labels 0 and 1; larger ones count 1) or
             ``rank:pairwise``.
-        n_estimators: trees, at most.
+        n_estimators: maximum number of trees.
         learning_rate: shrinkage of each tree.
-        max_depth: of a tree.
-        min_child_weight: sum of second derivatives in a leaf, at least.
+        max_depth: maximum depth of a tree.
+        min_child_weight: minimum sum of second derivatives in a leaf.
         subsample: share of rows drawn for each tree.
         colsample_bytree: share of columns tried for each tree.
         reg_lambda: ridge penalty on leaf values.
-        lambdarank_unbiased: labels are clicks, and ``positions`` of the training rows say where
-            each row was shown: what positions do to clicks and to skips is learned with the trees
-            (not with ``rank:map``). Rows are in the order of their positions then.
-        lambdarank_bias_norm: of that, the power p of the paper's regularisation, above 0.
-        measure: of early stopping, a name that ``letor.measures.parse_measure`` knows.
+        lambdarank_unbiased: whether labels are clicks on rows shown at the ``positions`` of the
+            training rows: the effect of positions on clicks and skips is then learned with the
+            trees (not with ``rank:map``), and rows are ordered by position.
+        lambdarank_bias_norm: power p of the regularisation of these effects, above 0.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
         normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
-        seed: of shuffling and of all that XGBoost draws.
+        seed: seed of the shuffling and of XGBoost's sampling.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -114,7 +114,7 @@ class XGBoostLambdaMART(Ranker):
             raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
-        with TemporaryDirectory() as folder:  # of rows that lie in a file
+        with TemporaryDirectory() as folder:  # for memory-mapped rows
             self._fit_within(folder, train, valid)
 
     def _fit_within(self, folder: str, train: RankingData, valid: RankingData | None) -> None:
@@ -122,7 +122,7 @@ class XGBoostLambdaMART(Ranker):
         rng = np.random.default_rng(self.seed)
         order = None
         if self.lambdarank_unbiased:
-            # XGBoost takes a row's place within its query to be where it was shown.
+            # XGBoost takes the place of a row within its query as the position shown.
             order = shown_positions(train, "lambdarank_unbiased").astype(np.float64)
         matrix, _ = self._matrix(train, rng, os.path.join(folder, "train"), order)
         held_out, best = None, BestOf(None, 1)
@@ -139,7 +139,7 @@ class XGBoostLambdaMART(Ranker):
                 break
         self.best_iteration_ = self.n_estimators if valid is None else best.best + 1
         self.validation_curve_ = best.curve
-        # Scores come from the model as JSON, before saving too: reloading cannot change a bit.
+        # Even before saving, scores come from the JSON model: reloading cannot change a bit.
         self._set_model(bytes(booster[: self.best_iteration_].save_raw("json")))
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
@@ -199,11 +199,11 @@ class XGBoostLambdaMART(Ranker):
         *,
         like: xgboost.DMatrix | None = None,
     ) -> tuple[xgboost.DMatrix, NDArray[np.int64]]:
-        """The rows grouped by query, within it in an order or shuffled; which rows these are.
+        """The rows grouped by query, and sorted by ``order`` or shuffled within; and their numbers.
 
         Args:
-            cache, like: of rows that lie in a file: how the files that XGBoost makes of them begin,
-                and the training rows, whose bins they have.
+            cache, like: for memory-mapped rows, the prefix of XGBoost's own files, and the training
+                rows, whose bins are to be used.
         """
         rows = np.lexsort((rng.random(len(data)) if order is None else order, data.query_index))
         y = np.minimum(data.y[rows], 1.0) if self.objective == "rank:map" else data.y[rows]
@@ -215,17 +215,17 @@ class XGBoostLambdaMART(Ranker):
 
 
 def largest_label(train: RankingData) -> float:
-    """Of all rows, where several processes train together, each on some."""
-    own = np.array([train.y.max()], np.float64)
-    return float(collective.allreduce(own, collective.Op.MAX)[0])
+    """The largest label of all rows, even if several processes train together on parts of them."""
+    largest = np.array([train.y.max()], np.float64)
+    return float(collective.allreduce(largest, collective.Op.MAX)[0])
 
 
 class _Blocks(xgboost.DataIter):
-    """Rows of whole queries at a time, whose values lie in a file.
+    """Iterates over memory-mapped rows in blocks of whole queries.
 
     Args:
-        X: the values. rows: the order that the rows are wanted in, query by query.
-        y, qid: of the rows in that order. cache: how the files begin that XGBoost makes of them.
+        X: the values. rows: numbers of the rows in the order wanted, query by query.
+        y, qid: labels and queries in that order. cache: prefix of the files that XGBoost writes.
     """
 
     def __init__(
@@ -244,18 +244,18 @@ class _Blocks(xgboost.DataIter):
         super().__init__(cache_prefix=cache)
 
     def reset(self) -> None:
-        self.at = 0
+        self.n_read = 0
 
     def next(self, input_data: Callable[..., Any]) -> bool:
-        if self.at + 1 == len(self.edges):
+        if self.n_read + 1 == len(self.edges):
             return False
-        block = slice(self.edges[self.at], self.edges[self.at + 1])
+        block = slice(self.edges[self.n_read], self.edges[self.n_read + 1])
         values = _finite(self.X[self.rows[block]])
         input_data(data=values, label=self.y[block], qid=self.qid[block])
-        self.at += 1
+        self.n_read += 1
         return True
 
 
 def _finite(X: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Infinities, which XGBoost refuses, as numbers beyond all others."""
+    """Replace infinities, which XGBoost refuses, by the large numbers 1e30 and -1e30."""
     return np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)

@@ -12,7 +12,7 @@ from letor.errors import InputError, reading
         (OSError(2, "No such file"), "^a.txt: No such file; it is damaged$"),
         (InputError("line 3 is bad"), "^a.txt: line 3 is bad$"),
         (InputError("a.txt, line 3"), "^a.txt, line 3$"),
-        (MemoryError(), "^a.txt: takes more memory than there is$"),
+        (MemoryError(), "^a.txt: needs more memory than is available$"),
     ],
 )
 def test_what_a_file_leads_to_names_it(error, message):

@@ -186,7 +186,7 @@ def test_names_that_vespa_would_misread_are_refused(odd):
     data = rows()
     named = replace(data, column_names=[odd, *data.column_names[1:]])
     ranker = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="none").fit(named)
-    with pytest.raises(InputError, match="Vespa cannot have the names"):
+    with pytest.raises(InputError, match="Vespa cannot use the names"):
         export(ranker, "vespa")
     names = [odd, *data.column_names[1:]]
     score = opensearch(export(ranker, "opensearch"))

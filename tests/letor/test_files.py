@@ -96,7 +96,7 @@ def test_an_array_that_was_written_in_part(tmp_path, monkeypatch):
         raise OSError("1000 requested and 500 written")  # numpy's words, without a number
 
     monkeypatch.setattr(np, "save", in_part)
-    with pytest.raises(OSError, match=r"cannot be written whole .1000 requested.*: '.*x\.npy'"):
+    with pytest.raises(OSError, match=r"cannot be written fully .1000 requested.*: '.*x\.npy'"):
         save_array(tmp_path / "x.npy", np.zeros(1000))
 
 

@@ -96,7 +96,7 @@ def test_errors_name_the_query():
     with pytest.raises(InputError, match="query 'a' is in test and already in train"):
         Fold("f", ["a"], ["b"], ["a"])
     for parts in ((("a",),), (("a",), ("b",), ("c",)), (("b",), ("c",))):
-        with pytest.raises(InputError, match="parts must hold just the training queries"):
+        with pytest.raises(InputError, match="parts must hold exactly the training queries"):
             Fold("f", ["a", "b"], [], ["d"], parts=parts)
     with pytest.raises(InputError, match="2 validation queries are not in the data: x, y"):
         Fold("f", ["a"], ["x", "y"], ["b"]).split(rows())
@@ -207,5 +207,5 @@ def test_errors_of_folds_by_time():
         by_time(list("abcd"), [1, float("nan"), 3, 4])
     with pytest.raises(InputError, match="at least 4 parts"):
         by_time(list("abcd"), [1, 2, 3, 4], 3)
-    with pytest.raises(InputError, match="parts must hold just the training queries"):
+    with pytest.raises(InputError, match="parts must hold exactly the training queries"):
         Fold("f", ["a", "b"], ["c"], ["d"], parts=[["a"]])

@@ -70,7 +70,7 @@ def test_there_and_back() -> None:
         check(again)
     assert list(data.to_pandas().columns) == ["qid", "docno", "label", "bm25", "is page", "length"]
     without = RankingData.from_rows([[1.0]], [0], ["q"], column_names=["label"])
-    with pytest.raises(InputError, match=r"a column is called 'label'.*by label="):
+    with pytest.raises(InputError, match=r"a feature column is called 'label'.*by label="):
         without.to_arrow()
     assert list(without.to_arrow(label="grade").column_names) == ["qid", "grade", "label"]
 
@@ -108,7 +108,7 @@ def test_any_parquet_file(tmp_path: Any) -> None:
         (lambda f: f.assign(qid=["a", None, "b"]), "1 rows have no query id"),
         (lambda f: f.assign(qid=["a", "b", "a"]), r"row 2: query 'a' has rows further up.*sort"),
         (lambda f: f.assign(bm25=[1.797e308, 0, 0]), "column 'bm25': values beyond float32"),
-        (lambda f: f.to_dict(), "builtins.dict is no frame"),
+        (lambda f: f.to_dict(), "builtins.dict is not a frame"),
     ],
 )
 def test_what_cannot_be_rows_is_named(change: Any, message: str) -> None:

@@ -113,7 +113,7 @@ def test_a_part_belongs_to_one_file(parted):
     with pytest.raises(InputError, match=r"train\.parquet: a part of a fold, whose rows are in"):
         read_parquet(path)
     write_parquet(expected.select_columns(["bm25"]), home)
-    with pytest.raises(InputError, match=r"train\.parquet: its rows are of another"):
+    with pytest.raises(InputError, match=r"train\.parquet: its rows refer to another"):
         read_parquet(path)
     home.write_bytes(path.read_bytes())
     with pytest.raises(InputError, match=r"columns\.parquet"):

@@ -87,7 +87,7 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         quick().fit(X, y, qid=qid, eval_set=(X, y))
     with pytest.raises(InputError, match="one set of validation rows"):
         quick().fit(X, y, qid=qid, eval_set=[(X, y)] * 2, eval_qid=[qid] * 2)
-    with pytest.raises(InputError, match="need no qid"):
+    with pytest.raises(InputError, match="leave out qid"):
         quick().fit(data, qid=qid)
     with pytest.raises(InputError, match="must be RankingData, too"):
         quick().fit(data, y)

@@ -64,7 +64,7 @@ def test_inner_kernels_are_for_kernels() -> None:
     def _inner(x: float) -> float:
         return x
 
-    with pytest.raises(TypeError, match="_inner is called by other kernels alone"):
+    with pytest.raises(TypeError, match="_inner can only be called by other kernels"):
         _inner(1.0)
     assert _inner.py_func(1.0) == 1.0
 

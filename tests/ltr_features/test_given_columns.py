@@ -127,7 +127,7 @@ def test_a_long_text_of_many_rows_is_refused(tmp_path):
     long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10_000, np.int32)), text)
     ids = pa.array([f"q{i}" for i in range(10_000)])
     pq.write_table(pa.table({"qid": ids, "docno": long, "s": np.zeros(10_000)}), path)
-    with pytest.raises(InputError, match=r"s\.parquet: what its [\d,]+ bytes hold takes 0\.9 GiB"):
+    with pytest.raises(InputError, match=r"s\.parquet: its [\d,]+ bytes expand to 0\.9 GiB"):
         read_scores(path)
 
 

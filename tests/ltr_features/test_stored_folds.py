@@ -143,7 +143,7 @@ def test_what_was_made_before_is_used_and_what_is_of_other_rows_is_not(workspace
 
     write_columns(context, {"bm25": {"depth": 4}}, [get_family("vsm")], folder / "columns.parquet")
     with pytest.raises(
-        InputError, match=r"vali\.parquet: its rows are of another .*build the folds"
+        InputError, match=r"vali\.parquet: its rows refer to another .*build the folds"
     ):
         read_parquet(folder / "Fold1" / "vali.parquet")
     made = write_folds(context, columns, folds_of(context), folder, **options)
