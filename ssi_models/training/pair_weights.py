@@ -1,4 +1,4 @@
-"""Scorers with one weight per pair of words, shared by a hash function or not."""
+"""Scorers with one weight per pair of words, which a hash function may share among pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ssi_models.training.embedding_table import TextMatrix
 
 
 class PairWeights:
-    """A weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and its optimiser.
+    """A weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and their optimiser.
 
     H = rows x columns with P = columns gives every pair its own weight (the unconstrained W).
     """
@@ -78,8 +78,8 @@ class PairWeightScorer(DiagonalPart):
     """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t (+ q . d).
 
     Args:
-        Q, D: checked matrices; ``weighted_Q``, ``weighted_D`` the same texts over the columns that
-            the weights know (the unconstrained W leaves out words that occur in no text).
+        Q, D: checked matrices; ``weighted_Q``, ``weighted_D``: the same texts over the columns
+            that have weights (the unconstrained W leaves out words that occur in no text).
     """
 
     def __init__(
