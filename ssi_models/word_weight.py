@@ -210,7 +210,7 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        # Where labels only choose the weight, all copies have the same fit.
+        # Labels only choose the weight: all copies have the same fit.
         same_fit = self.learns_from == "documents" and self.looks_at_labels
         if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)

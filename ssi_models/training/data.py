@@ -57,13 +57,13 @@ class TrainingData:
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that make up the data, for digests."""
-        every = self.preferences
+        given = self.preferences
         excluded = np.zeros(0, np.int64) if self.excluded is None else self.excluded
         lists = () if self.candidate_lists is None else self.candidate_lists.arrays
         return (
-            *arrays(self.Q), *arrays(self.D), every.query, every.document, every.grade,
-            every.rejected_query, every.rejected_document, self.candidates, excluded, *lists,
-            *every.weights,
+            *arrays(self.Q), *arrays(self.D), given.query, given.document, given.grade,
+            given.rejected_query, given.rejected_document, self.candidates, excluded, *lists,
+            *given.weights,
         )  # fmt: skip
 
     def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:

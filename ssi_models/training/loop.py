@@ -152,8 +152,7 @@ def train(model: Trainable, settings: Settings) -> History:
 
     The initial parameters are validated too, and an epoch replaces them only if it is better by
     more than chance would explain, so a model that training cannot improve stays as it began. BLAS
-    is limited to one thread: with more, in addition to worker threads, a step takes 4-15 times as
-    long.
+    is limited to one thread: next to worker threads, more would slow a step 4-15 times.
     """
     state = model.state()
     history, checkpoint = History(), Checkpoint(settings)

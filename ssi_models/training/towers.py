@@ -114,8 +114,7 @@ class TowerScorer(DiagonalPart):
             table may serve both sides (U'U).
         diagonal: the diagonal part, or None.
         words: int64, the words (columns) that have embeddings; None = all.
-        dropout: share of a text's words that a batch leaves out at random.
-        seed: seed of the dropout, together with the number of the batch.
+        dropout: share of words that a batch leaves out at random, by ``seed`` and its number.
     """
 
     def __init__(
