@@ -249,7 +249,7 @@ def document_gradients(
     Hq, Hd, inverse, order, starts, query_of, pull, shares, G, first, last
 ):  # fmt: skip
     """G[j] = minus the derivative of the losses, scaled as ``pull``, by u of document j, j in
-    first..last; ``order`` and ``starts`` group pulls by document, ``query_of`` has their queries."""
+    first..last; ``order`` and ``starts`` group pulls by document, ``query_of``: their queries."""
     for j in range(first, last):
         G[j] = 0.0
         if j < shares.shape[1]:
