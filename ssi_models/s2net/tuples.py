@@ -290,7 +290,7 @@ def draw_negatives(
     documents = np.empty((n, 1 + n_negatives), np.int64)
     documents[:, 0] = preferences.document
     drawn = candidates[rng.integers(len(candidates), size=(n, n_negatives))]
-    # Pairs are sorted by query and document, so that their keys step.
+    # Pairs are sorted by query and document, so that their keys ascend.
     width = preferences.n_documents
     keys = preferences.query * width + preferences.document
     wanted = preferences.query[:, None] * width + drawn

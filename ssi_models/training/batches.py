@@ -135,7 +135,7 @@ class OwnNegatives:
         wanted = query * n + lists.document
         at = np.searchsorted(keys, wanted, side="right") - 1
         grade = np.where((at >= 0) & (keys[at] == wanted), judged[at], np.float32(0))
-        best = np.full(preferences.n_queries, np.inf, np.float32)  # none relevant: no list
+        best = np.full(preferences.n_queries, np.inf, np.float32)  # no relevant document: no list
         best[preferences.queries] = np.maximum.reduceat(
             preferences.grade, preferences.offsets[preferences.queries]
         )

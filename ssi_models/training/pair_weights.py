@@ -17,7 +17,7 @@ from ssi_models.training.embedding_table import TextMatrix
 
 
 class PairWeights:
-    """A weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and their optimiser.
+    """One weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and the optimiser.
 
     H = rows x columns with P = columns gives every pair its own weight (the unconstrained W).
     """
@@ -57,7 +57,7 @@ class PairWeights:
         R: NDArray[np.float32],
         workers: Workers,
     ) -> None:
-        """A gradient step that raises sum_b q_bs R_bt w[h(s, t)]; R float32 [B, n_words]."""
+        """Take a gradient step that raises sum_b q_bs R_bt w[h(s, t)]; R float32 [B, n_words]."""
         order, offsets = self._offsets(words)
         R = np.ascontiguousarray(R[:, order])
         q, H = arrays(Q), len(self.values)

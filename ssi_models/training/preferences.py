@@ -104,7 +104,7 @@ class Preferences:
 
     @property
     def weights(self) -> tuple[NDArray[np.float32], ...]:
-        """The weights, if any, for digests: without weights, a digest does not change."""
+        """The weights to add to a digest; empty if all pairs count alike."""
         return () if self.weight is None else (self.weight,)
 
     @cached_property

@@ -60,7 +60,7 @@ class TrainingRun:
         self.scorer, self.data, self.workers = scorer, data, workers
         self.options = replace(options, margin=margin)
         self.seed, self.mixtures = seed, mixtures
-        # From all preferences: held-out documents are relevant as well, and no negatives.
+        # From all preferences: held-out documents are relevant too, and must not be negatives.
         own, share = own_negatives(
             options.negatives,
             options.list_share,
