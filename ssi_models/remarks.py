@@ -84,7 +84,7 @@ def _only_words(n_queries: int) -> str:
 
 
 def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
-    """Says that the queries taught nothing, with advice; ``may_help``: whether the start may."""
+    """Says that queries taught nothing, with advice; ``may_help``: whether the start is useful."""
     advice = "what it started from may help as it is" if may_help else "leave the column out"
     if n_queries < MANY_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
